@@ -27,6 +27,10 @@ func run(args []string) int {
 	ctx, stop := cli.UntilInterrupted(context.Background())
 	defer stop()
 
+	if err := backends.ConfigureProcess(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	v := versionOf(version, debug.ReadBuildInfo)
 	fetcher := cli.NewBackupClient(v)
 	b := daemon.Backends{

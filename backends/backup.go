@@ -12,13 +12,14 @@ import (
 
 // Backup makes a backup of the database in a file that is not there. Servers may be at work on it.
 func Backup(ctx context.Context, url, file string) (engine.Backup, error) {
-	path, err := parse(url)
+	d, err := parse(url)
 	if err != nil {
 		return engine.Backup{}, err
 	}
-	if path != "" {
-		return sqlite.Backup(ctx, path, file)
-	}
+	return d.backup(ctx, d.at, file)
+}
+
+func backupPostgres(ctx context.Context, url, file string) (engine.Backup, error) {
 	return sqlite.PlaceBackup(ctx, file, func(part string) (time.Time, error) {
 		now := time.Now()
 		_, err := Snapshot(ctx, url, part, now, nil)
@@ -28,27 +29,28 @@ func Backup(ctx context.Context, url, file string) (engine.Backup, error) {
 
 // Holder is what the server says of itself that has the database to itself; empty: none has, or several may share it.
 func Holder(url string) (string, error) {
-	path, err := parse(url)
-	if err != nil || path == "" {
+	d, err := parse(url)
+	if err != nil {
 		return "", err
 	}
-	return sqlite.Holder(path)
+	return d.holder(d.at)
 }
 
 // Restore fills the database with a backup. No server may be at work on it; one on Postgres must be empty.
 func Restore(ctx context.Context, p engine.RestoreParams) (engine.Restoration, error) {
-	path, err := parse(p.URL)
+	d, err := parse(p.URL)
 	if err != nil {
 		return engine.Restoration{}, err
 	}
-	if path != "" {
-		return sqlite.Restore(ctx, path, p)
-	}
+	return d.restore(ctx, d.at, p)
+}
+
+func restorePostgres(ctx context.Context, url string, p engine.RestoreParams) (engine.Restoration, error) {
 	return sqlite.RestoreElsewhere(ctx, p, func(file, from string) error {
-		if _, err := Copy(ctx, engine.CopyParams{From: "sqlite:" + file, To: p.URL, Snapshot: true, Now: p.Now}); err != nil {
+		if _, err := Copy(ctx, engine.CopyParams{From: "sqlite:" + file, To: url, Snapshot: true, Now: p.Now}); err != nil {
 			return err
 		}
-		return postgres.NoteRestored(ctx, p.URL, from, p.Now)
+		return postgres.NoteRestored(ctx, url, from, p.Now)
 	})
 }
 

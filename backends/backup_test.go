@@ -24,11 +24,11 @@ func heldRun(t *testing.T, url string) engine.Lease {
 		t.Fatal(err)
 	}
 	run := engine.Run{ID: engine.NewID(now), Namespace: "default", Queue: "q", Type: "t", Status: engine.RunPending, Attempts: 1, CreatedAt: now, AvailableAt: now}
-	if _, err := s.StartRuns(t.Context(), []engine.StartRun{{Run: run}}); err != nil {
+	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{{Run: run}}}); err != nil {
 		t.Fatal(err)
 	}
 	claimed, err := s.Claim(t.Context(), engine.ClaimParams{
-		Namespace: "default", Queue: "q", Types: w.Types, Grants: []engine.Grant{{WorkerID: "w1", Token: engine.NewToken()}}, Now: now,
+		Namespace: "default", Queue: "q", Types: w.Types, Slots: []engine.ClaimSlot{{WorkerID: "w1", Token: engine.NewToken()}}, Now: now,
 	})
 	if err != nil || len(claimed.Tasks) != 1 {
 		t.Fatalf("claimed %d runs, %v", len(claimed.Tasks), err)

@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"github.com/kagzi/kagzi/backends/move"
-	"github.com/kagzi/kagzi/backends/postgres"
-	"github.com/kagzi/kagzi/backends/sqlite"
 	"github.com/kagzi/kagzi/engine"
 )
 
@@ -58,52 +56,37 @@ func apart(from, to string) error {
 	if err != nil {
 		return fmt.Errorf("the target: %w", err)
 	}
-	if a == "" || b == "" {
+	if !a.file || !b.file {
 		return nil
 	}
-	one, err := os.Stat(a)
+	one, err := os.Stat(a.at)
 	if err != nil {
 		return fmt.Errorf("the source: %w", err)
 	}
-	if other, err := os.Stat(b); err == nil && os.SameFile(one, other) {
+	if other, err := os.Stat(b.at); err == nil && os.SameFile(one, other) {
 		return errors.New("source and target are the same database")
 	}
 	return nil
 }
 
 func openEnd(ctx context.Context, url string) (move.Database, error) {
-	path, err := parse(url)
+	d, err := parse(url)
 	if err != nil {
 		return nil, err
 	}
-	if path != "" {
-		d, err := sqlite.OpenEnd(ctx, path)
-		if err != nil {
-			return nil, err // not a nil *End in an interface
-		}
-		return d, nil
-	}
-	d, err := postgres.OpenEnd(ctx, url)
-	if err != nil {
-		return nil, err
-	}
-	return d, nil
+	return d.end(ctx, d.at)
 }
 
 // openSource opens a file that is only looked at so that nothing of it changes.
 func openSource(ctx context.Context, p engine.CopyParams) (move.Database, error) {
-	path, err := parse(p.From)
-	if err != nil {
+	d, err := parse(p.From)
+	switch {
+	case err != nil:
 		return nil, err
+	case p.Snapshot:
+		return d.readEnd(ctx, d.at)
 	}
-	if path == "" || !p.Snapshot {
-		return openEnd(ctx, p.From)
-	}
-	d, err := sqlite.OpenReadEnd(ctx, path)
-	if err != nil {
-		return nil, err
-	}
-	return d, nil
+	return d.end(ctx, d.at)
 }
 
 // openTarget gives a database without a schema the one of this program. An old one is somebody's, and stays as it is.

@@ -126,10 +126,40 @@ func TestAURLOfAnotherKindIsRefusedWithBothFormsAndWithoutItsText(t *testing.T) 
 func TestThePathOfAnSQLiteURL(t *testing.T) {
 	for url, want := range map[string]string{
 		"sqlite:kagzi.db": "kagzi.db", "sqlite:/var/lib/kagzi.db": "/var/lib/kagzi.db", "sqlite:///var/lib/kagzi.db": "/var/lib/kagzi.db",
-		"sqlite:C:\\kagzi.db": "C:\\kagzi.db", "postgres://localhost/kagzi": "", "postgresql://localhost/kagzi": "",
+		"sqlite:C:\\kagzi.db": "C:\\kagzi.db",
 	} {
-		if got, err := parse(url); err != nil || got != want {
-			t.Errorf("path of %s = %q (%v), want %q", url, got, err, want)
+		if got, err := parse(url); err != nil || got.at != want || !got.file {
+			t.Errorf("path of %s = %q (%v), want %q", url, got.at, err, want)
 		}
+	}
+}
+
+func TestMemoryIsOpenedOnlyWhereNothingNeedSurvive(t *testing.T) {
+	s, err := Open(t.Context(), "memory:", engine.OpenOptions{Serving: true})
+	coded, ok := errors.AsType[interface {
+		error
+		ExitCode() int
+	}](err)
+	if s != nil || !ok || coded.ExitCode() != 64 || !strings.Contains(err.Error(), "sqlite:PATH") {
+		t.Fatalf("Open = %v (%v), want a usage error that says what to use", s, err)
+	}
+	for what, err := range map[string]error{
+		"migrate": Migrate(t.Context(), "memory:"),
+		"copy": func() error {
+			_, err := Copy(t.Context(), engine.CopyParams{From: "memory:", To: "sqlite:x"})
+			return err
+		}(),
+		"backup": func() error { _, err := Backup(t.Context(), "memory:", "x"); return err }(),
+	} {
+		if !errors.Is(err, errVolatile) {
+			t.Errorf("%s: %v, want %v", what, err, errVolatile)
+		}
+	}
+	if s, err = Open(t.Context(), "memory:", engine.OpenOptions{Volatile: true}); err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if d, err := s.Describe(t.Context()); err != nil || d.Backend != "memory" {
+		t.Errorf("description = %+v (%v), want that of the store in memory", d, err)
 	}
 }

@@ -13,16 +13,17 @@ import (
 )
 
 // A store invents nothing, so two that are given the same calls hold the same rows.
-func TestSQLiteAndPostgresHoldTheSameRows(t *testing.T) {
+func TestAllBackendsHoldTheSameRows(t *testing.T) {
 	storetest.SameRows(t,
 		func(tb testing.TB) engine.Store {
 			return open(tb, "sqlite:"+sqlitetest.FreshIn(tb, long.ScratchDir(tb), sqlite.Migrate))
 		},
-		func(tb testing.TB) engine.Store { return open(tb, pgtest.Lend(tb, Migrate).URL) })
+		func(tb testing.TB) engine.Store { return open(tb, pgtest.Lend(tb, Migrate).URL) },
+		func(tb testing.TB) engine.Store { return open(tb, "memory:") })
 }
 
 func open(tb testing.TB, url string) engine.Store {
-	s, err := Open(context.Background(), url, engine.OpenOptions{})
+	s, err := Open(context.Background(), url, engine.OpenOptions{Volatile: true})
 	if err != nil {
 		tb.Fatal(err)
 	}

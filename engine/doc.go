@@ -25,7 +25,7 @@
 //   - A lane is the runs of one queue that have the same type, requirements and priority: the same workers can take them, in the
 //     order in which they are due.
 //   - A tick is a moment at which a Schedule fires: it starts a run.
-//   - A ring (Bell) hints that something may have changed. It may be lost or repeated, and nothing depends on it but speed.
+//   - A notification (Notifier) hints that something may have changed. It may be lost or repeated, and nothing depends on it but speed.
 //   - A Turn is a write's place among those of one run that are under way at the same time.
 //   - A grant is one free slot of a worker, offered to a claim; a Taker is a grant that a store uses in the commit that makes the run.
 //
@@ -33,7 +33,7 @@
 //
 // Store is the contract that a backend fills: each of its methods is one transaction. Read it in this order: Runs (what clients
 // ask for), Work (what a lease allows), Workers, Schedules, Namespaces, Keys, Views (reading), Upkeep (what the passing of time
-// needs), Bell.
+// needs), Notifier.
 //
 // The rules (AfterStepFailed, AfterRunFailed, AfterLeaseLost, Park) are pure functions that both backends call inside their
 // transactions, so that a decision exists once and needs no database to be tested.

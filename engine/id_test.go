@@ -177,7 +177,7 @@ func TestATokenNeverPrints(t *testing.T) {
 	token := NewToken()
 	lease := Lease{RunID: NewID(time.Now()), Token: token}
 	for _, format := range []string{"%v", "%s", "%+v", "%#v", "%q"} {
-		for _, value := range []any{token, &token, lease, Grant{Token: token}, Task{Lease: lease}} {
+		for _, value := range []any{token, &token, lease, ClaimSlot{Token: token}, Task{Lease: lease}} {
 			text := fmt.Sprintf(format, value)
 			if strings.Contains(text, token.Wire()) {
 				t.Errorf("%s of %T shows the token", format, value)

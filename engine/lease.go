@@ -10,7 +10,7 @@ type Lease struct {
 }
 
 // Grant offers one free slot of a worker to a claim, with the token that the lease shall have.
-type Grant struct {
+type ClaimSlot struct {
 	WorkerID string
 	Token    Token
 }

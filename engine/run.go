@@ -207,6 +207,29 @@ type StartRun struct {
 	Reuse ExternalIDReuse
 }
 
+// NewRun returns the run that the start makes, as a store holds it: PENDING, on its first attempt, with times in microseconds. Fields that
+// only a later life gives are unset, and so is what is empty.
+func (s *StartRun) NewRun() Run {
+	r := s.Run
+	r.Status, r.Attempts, r.Bytes = RunPending, 1, max(r.Bytes, int64(r.Input.Size()))
+	r.Failures, r.LeaseLosses, r.Steps, r.Error, r.Output = 0, 0, 0, nil, Payload{}
+	r.StartedAt, r.FinishedAt, r.HeldAt, r.CancelRequestedAt, r.GraceUntil = time.Time{}, time.Time{}, time.Time{}, time.Time{}, time.Time{}
+	r.WorkerID, r.WaitingFor, r.Note, r.CancelReason = "", "", "", ""
+	r.Paused, r.Gated, r.Pinned, r.ContinuedAs = false, false, false, ID{}
+	for _, at := range []*time.Time{&r.CreatedAt, &r.AvailableAt, &r.DeadlineAt, &r.NamedDeadlineAt, &r.ScheduledAt} {
+		*at = Micros(*at)
+	}
+	for _, m := range []*map[string]string{&r.Tags, &r.Requirements, &r.Input.Metadata} {
+		if len(*m) == 0 {
+			*m = nil
+		}
+	}
+	if len(r.Input.Data) == 0 {
+		r.Input.Data = nil
+	}
+	return r
+}
+
 // Started answers one StartRun.
 type Started struct {
 	RunID   ID

@@ -6,12 +6,14 @@ import "log/slog"
 type OpenOptions struct {
 	KeepSchema bool // refuse an old schema instead of migrating it
 	// ReadOnly opens the database for looking only, also while another process serves it: nothing of it is changed, an old schema is
-	// refused, and every verb that would write fails with ErrReadOnly. Health is nil while the store is open, and Listen rings nothing but
-	// RingAll, shortly after another process has changed something. SQLite only, and not in the process that serves the database.
+	// refused, and every verb that would write fails with ErrReadOnly. Health is nil while the store is open, and Listen notifies nothing but
+	// NotifyAll, shortly after another process has changed something. SQLite only, and not in the process that serves the database.
 	ReadOnly bool
 	// Serving says that the store is for a server and not for a command that is soon over: SQLite lengthens its log ahead of the commits (18 MiB).
 	Serving bool
-	Log     *slog.Logger
+	// Volatile says that nothing need survive the program, as in demos and tests: only then is "memory:" opened.
+	Volatile bool
+	Log      *slog.Logger
 }
 
 // SchemaStatus compares a database with the migrations that this program has.

@@ -29,7 +29,7 @@ type Store interface {
 	Keys
 	Views
 	Upkeep
-	Bell
+	Notifier
 
 	// Now is the time by which facts are written down: the wall clock on SQLite, the database's clock (local clock plus the
 	// measured offset) on Postgres. Whole microseconds, UTC.

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Keys are the API keys, and who was refused. Every verb that changes one rings RingKeys.
+// Keys are the API keys, and who was refused. Every verb that changes one sends NotifyKeys.
 type Keys interface {
 	// CreateKey makes a key. A name that a key has which is not revoked is ErrExists. While there is no key at all, revoked ones
 	// aside, only an admin's for all namespaces can be made, because the first one locks everybody else out: ErrPrecondition. So is a
@@ -19,7 +19,7 @@ type Keys interface {
 	Keyring(ctx context.Context) ([]APIKey, error)
 	// ListKeys is all keys, newest first, by ID.
 	ListKeys(ctx context.Context, p Page) ([]APIKey, PageInfo, error)
-	// NoteKeyUse moves LastUsedAt of keys forward, never back; keys that are not there are left out. It rings nothing.
+	// NoteKeyUse moves LastUsedAt of keys forward, never back; keys that are not there are left out. It notifies nothing.
 	NoteKeyUse(ctx context.Context, uses []KeyUse) error
 	// NoteRefusal writes an audit event that no verb writes: of a change that was refused before any verb of this store was asked. It may be
 	// repeated with the same ID.

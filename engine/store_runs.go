@@ -15,33 +15,33 @@ type Runs interface {
 	//     the run, or ErrConflict when type, queue, external id or input differ from the first time.
 	//   - ExternalID of an active run (with ReuseNever: of any retained run, the newest): that run, Existed; with ReuseReject
 	//     and an active run: ErrExists, with SubjectID the run. Existed answers are remembered for their RequestID.
-	//   - otherwise a new PENDING run, Attempts 1, due at AvailableAt, whose queue is rung; RingTimer too when it has a
+	//   - otherwise a new PENDING run, Attempts 1, due at AvailableAt, whose queue is notified; NotifyTimer too when it has a
 	//     DeadlineAt.
 	//
 	// Only runs of OriginUser are found by their external id. In a namespace that is disabled each start is refused with
 	// NamespaceDisabled, unless it repeats a RequestID. Starts of one call are applied in their order, so two of them may share
 	// an external id.
 	//
-	// Where ctx has Takers, a new run that is due may be claimed by one of them in the same commit, if that is what a Claim with
-	// the taker's Grant, Now and Types right after the commit would have done: of all that is due for it in the queue this run
-	// comes first, and it has no ConcurrencyKey. Its queue is rung as Taken then, and the run is rung.
-	StartRuns(ctx context.Context, starts []StartRun) ([]Started, error)
+	// With a Handoff, a new run that is due may be claimed by a waiting worker in the same commit, if that is what a Claim with
+	// the Match's Slot, Now and Types right after the commit would have done: of all that is due for it in the queue this run
+	// comes first, and it has no ConcurrencyKey. Its queue is notified as Claimed then, and the run is notified.
+	StartRuns(ctx context.Context, p StartRunsParams) ([]Started, error)
 	// CancelRun without a Grace ends a PENDING, RUNNING or SLEEPING run as CANCELLED, with EndedByFailure as its error, ends
-	// its lease and rings its worker and its run. A run that is CANCELLED already is fine again (Changed false); one that ended
+	// its lease and notifications its worker and its run. A run that is CANCELLED already is fine again (Changed false); one that ended
 	// otherwise is RunEnded.
 	//
-	// With a Grace its code is told instead: CancelRequestedAt, CancelReason and GraceUntil are set, its worker is rung if it
-	// has one, otherwise it becomes PENDING and due now (a pause is over, too), and RingTimer. Where cancellation has been
+	// With a Grace its code is told instead: CancelRequestedAt, CancelReason and GraceUntil are set, its worker is notified if it
+	// has one, otherwise it becomes PENDING and due now (a pause is over, too), and NotifyTimer. Where cancellation has been
 	// asked for already, only an earlier GraceUntil counts (Changed false otherwise). See CompleteRun, FailRun and EndExpired
 	// for how it ends.
 	CancelRun(ctx context.Context, p EndRunParams) (RunEnd, error)
 	// TerminateRun ends the run as CancelRun without a Grace does, with TERMINATED.
 	TerminateRun(ctx context.Context, p EndRunParams) (RunEnd, error)
-	// PauseRun keeps an open run from the workers: a lease is over (the worker is rung), AvailableAt moves to HeldAt, and
+	// PauseRun keeps an open run from the workers: a lease is over (the worker is notified), AvailableAt moves to HeldAt, and
 	// whatever would make the run due until ResumeRun sets HeldAt instead. Its status becomes PENDING if it was RUNNING.
 	// Deadlines go on. Paused already is fine; an ended run is RunEnded. It returns the run as it stands.
 	PauseRun(ctx context.Context, p SteerParams) (Run, error)
-	// ResumeRun gives a paused run back: AvailableAt is HeldAt again, and its queue is rung. Not paused is fine; an ended run
+	// ResumeRun gives a paused run back: AvailableAt is HeldAt again, and its queue is notified. Not paused is fine; an ended run
 	// is RunEnded.
 	ResumeRun(ctx context.Context, p SteerParams) (Run, error)
 	// PinRun keeps a run from Prune, or lets it go.
@@ -75,6 +75,13 @@ type Runs interface {
 	// RequestID belongs to the first run, and known answers it again (Repeated); ErrConflict when that has another type, queue,
 	// external id or input.
 	ImportRuns(ctx context.Context, p ImportRunsParams) (Started, error)
+}
+
+// StartRunsParams is the runs to be made, and who may have them at once.
+type StartRunsParams struct {
+	Sequenced
+	Runs    []StartRun
+	Handoff Handoff // nil: nobody waits
 }
 
 // EndRunParams names a run that a person ends.

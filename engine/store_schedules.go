@@ -7,14 +7,14 @@ import (
 
 // Schedules is the templates of runs that time fires.
 type Schedules interface {
-	// CreateSchedule makes a schedule, its namespace too if that is new, and rings RingTimer. A Name that is taken is
+	// CreateSchedule makes a schedule, its namespace too if that is new, and notifications NotifyTimer. A Name that is taken is
 	// ErrExists; a RequestID that is known answers the schedule that it made (whatever has become of it), or ErrConflict when that
 	// was never changed and has another name, type, queue, expression, zone or input. A disabled namespace is NamespaceDisabled.
 	CreateSchedule(ctx context.Context, p ScheduleParams) (Schedule, error)
 	// UpdateSchedule replaces all of a schedule that a person decides about: every field of p.Schedule but its counters,
 	// LastFiredAt, Buffered (which it drops and counts as skipped unless Overlap is OverlapBufferOne), CreatedAt. p.Schedule.Revision is
 	// the one that was read; another one is ErrConflict, unless the schedule stands exactly so already. The revision grows, Broken is
-	// p.Schedule's, and RingTimer. Pausing and resuming are this, with Enabled: a tick that is Buffered waits on while the schedule is
+	// p.Schedule's, and NotifyTimer. Pausing and resuming are this, with Enabled: a tick that is Buffered waits on while the schedule is
 	// paused, and starts here if no run of it is open then, unless the namespace is disabled (UpdateNamespace). Where CronExpr and TimeZone stay, a
 	// NextFireAt that is p.Read changes nothing about when the schedule is looked at next, and one that is over at p.Now brings back no tick that
 	// was decided about since. p.Skipped counts as skipped; with some of them, a NextFireAt that is no longer p.Read is ErrConflict, for
@@ -96,10 +96,10 @@ type TriggerScheduleParams struct {
 
 // Namespaces is the boundaries between users.
 type Namespaces interface {
-	// CreateNamespace makes one that nothing has used yet, and rings RingNamespace; taken is ErrExists, unless it stands exactly so, which is
-	// fine again. RingAll, too, when it has a retention of its own.
+	// CreateNamespace makes one that nothing has used yet, and notifications NotifyNamespace; taken is ErrExists, unless it stands exactly so, which is
+	// fine again. NotifyAll, too, when it has a retention of its own.
 	CreateNamespace(ctx context.Context, p NamespaceParams) (Namespace, error)
-	// UpdateNamespace replaces all of a namespace that a person decides about, Enabled included, and rings RingNamespace; RingAll, too, when
+	// UpdateNamespace replaces all of a namespace that a person decides about, Enabled included, and notifications NotifyNamespace; NotifyAll, too, when
 	// it is enabled again or has another retention. When it is enabled again, the tick of each schedule that is Buffered with no run of it open
 	// starts, unless the schedule is paused.
 	// p.Namespace.UpdatedAt is that of what was read; another one is ErrConflict, unless the namespace stands exactly so already.

@@ -16,10 +16,10 @@ type Upkeep interface {
 	// TimeoutSteps fails attempts that are RUNNING with TimeoutAt <= p.Now as FailStep would with StepTimedOutFailure and Hold:
 	// with a retry the attempt is PENDING until RetryAt, the run's lease is over and the run is parked; without, the attempt is
 	// FAILED and the lease is over too, the run due at once, so that another worker takes the error into the code. At most
-	// p.Limit, oldest first but for the first p.Skip. The worker is rung.
+	// p.Limit, oldest first but for the first p.Skip. The worker is notified.
 	TimeoutSteps(ctx context.Context, p TimeoutStepsParams) (TimedOut, error)
 	// EndExpired ends runs whose ExpiresAt is not after Now, wherever they stand: as CANCELLED with EndedByFailure when that is
-	// their GraceUntil, else as TIMED_OUT with DeadlineFailure. Their workers are rung. At most p.Limit, earliest first but for
+	// their GraceUntil, else as TIMED_OUT with DeadlineFailure. Their workers are notified. At most p.Limit, earliest first but for
 	// the first p.Skip.
 	EndExpired(ctx context.Context, p EndExpiredParams) (Expired, error)
 	// DueSchedules is the enabled schedules of enabled namespaces, not Broken, whose NextFireAt is not after now, earliest

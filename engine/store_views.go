@@ -20,7 +20,7 @@ type Views interface {
 	GetStep(ctx context.Context, namespace string, step ID) (Step, error) // StepNotFound
 	// History is what Claim delivers as Task.History, from p.From on; the second result is where the rest begins, 0 when there
 	// is none.
-	History(ctx context.Context, p HistoryParams) ([]Step, int64, error)
+	GetHistory(ctx context.Context, p HistoryParams) ([]Step, int64, error)
 	// CurrentLease is the lease that a run is held under now, for clients that know no token. LeaseLost when nobody holds it.
 	CurrentLease(ctx context.Context, namespace string, run ID) (Lease, error)
 	// HeldBy is the leases of a worker, in the order of their runs' ids.
@@ -31,7 +31,7 @@ type Views interface {
 	ListHandlers(ctx context.Context, namespace string, run ID) ([]Run, error)
 	ListRetries(ctx context.Context, namespace string, run ID) ([]Run, error)
 	// Circumstances is what Explain needs to know of a run, all at one moment. now decides about its place in a line. RunNotFound.
-	Circumstances(ctx context.Context, namespace string, run ID, now time.Time) (Circumstances, error)
+	ExplainInputs(ctx context.Context, namespace string, run ID, now time.Time) (Circumstances, error)
 
 	// GetSchedule goes by id or, when ref is none, by name; ErrNotFound.
 	GetSchedule(ctx context.Context, namespace, ref string) (Schedule, error)
@@ -41,15 +41,15 @@ type Views interface {
 	// ListNamespaces is by name.
 	ListNamespaces(ctx context.Context, p Page) ([]Namespace, PageInfo, error)
 	// ListAudit is newest first, by ID.
-	ListAudit(ctx context.Context, f AuditFilter, p Page) ([]AuditEvent, PageInfo, error)
+	ListAuditEvents(ctx context.Context, f AuditFilter, p Page) ([]AuditEvent, PageInfo, error)
 
 	GetWorker(ctx context.Context, id string) (Worker, error) // ErrNotFound, also knows OFFLINE ones
 	// ListWorkers is newest first, by RegisteredAt and then ID, both descending.
 	ListWorkers(ctx context.Context, f WorkerFilter, p Page) ([]Worker, PageInfo, error)
 	// QueueDepths is one row a queue that has open runs or workers that are not OFFLINE, by name; with queue of that one only.
-	QueueDepths(ctx context.Context, namespace, queue string, now time.Time) ([]QueueDepth, error)
+	GetQueueDepth(ctx context.Context, namespace, queue string, now time.Time) ([]QueueDepth, error)
 	// Stats counts everything, of one namespace or, when that is empty, of all. It may scan.
-	Stats(ctx context.Context, namespace string, now time.Time) (Stats, error)
+	GetStats(ctx context.Context, namespace string, now time.Time) (Stats, error)
 	// ListTypes is by name.
 	ListTypes(ctx context.Context, namespace string, p Page) ([]TypeInfo, PageInfo, error)
 }

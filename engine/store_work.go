@@ -21,8 +21,8 @@ import (
 // (a SIGNAL with TimedOut), and its step attempts that still run as FUNCTION become FAILED with InterruptedFailure (their
 // Failures unchanged), unless the run ends: then all that is still open becomes FAILED, with RunEndedFailure what is RUNNING,
 // and with the failure and the FinishedAt that it has what is PENDING; that it was to be tried again is to be seen by its RetryAt.
-// The method rings the run whenever anything about it or its steps changed, the queue when the run became due for others, and the
-// slot of the queue when a lease ended; at the run's end also RingEnd.
+// The method notifies the run whenever anything about it or its steps changed, the queue when the run became due for others, and the
+// slot of the queue when a lease ended; at the run's end also NotifyEnd.
 //
 // Whatever ends a run, here and elsewhere, does in the same transaction all that its end concerns:
 //
@@ -40,7 +40,7 @@ import (
 //
 // Whenever a run with a ConcurrencyKey loses its lease, or ends, or is paused, the first in the line of its key, of each lane and
 // ConcurrencyLimit that is more than the leases of the key, is no longer Gated: it is PENDING or SLEEPING as before, with AvailableAt = HeldAt,
-// and its queue is rung.
+// and its queue is notified.
 type Work interface {
 	// Claim hands due runs to grants, in the order of both: first those due for StarvationAfter or longer, then by priority,
 	// then by AvailableAt, then by ID. It takes only runs of the namespace, queue and types whose requirements the offers meet,
@@ -104,7 +104,7 @@ type Work interface {
 	// is RunNotFound.
 	AwaitChildren(ctx context.Context, p AwaitChildrenParams) ([]Step, error)
 	// SetNote writes the run's own line for lists.
-	SetNote(ctx context.Context, p SetNoteParams) error
+	SetRunNote(ctx context.Context, p SetNoteParams) error
 	// CompleteRun ends the run as COMPLETED with its output; as CANCELLED, with the output kept and EndedByFailure as its
 	// error, when cancellation had been asked for. With ContinueAs, unless it is CANCELLED so, the next run is made as
 	// Continuation says, in the same transaction: external id, parent and the signals that nothing has consumed pass on to it.
@@ -129,7 +129,7 @@ type ClaimParams struct {
 	Offers       []Offer
 	QueueLimit   int            // 0: none
 	TypeLimits   map[string]int // for types without an entry none
-	Grants       []Grant
+	Slots        []ClaimSlot
 	HistoryBytes int // of history a task, about; always at least one step
 	Now          time.Time
 }
@@ -140,7 +140,7 @@ type Claimed struct {
 	// NextDue is when the next run that these grants could take becomes due, so that nobody needs to poll: later than Now, or
 	// zero when no such run waits. It is set only when grants were left over.
 	NextDue time.Time
-	// Limited says that grants were left over although runs are due, because of a limit: a ring of the queue's slot is the
+	// Limited says that grants were left over although runs are due, because of a limit: a notification of the queue's slot is the
 	// moment to come again.
 	Limited bool
 	// Offline names the workers among the grants that got nothing because they are not ONLINE, each once, in the grants' order.
@@ -149,6 +149,7 @@ type Claimed struct {
 
 // BeginStepParams announces a step. ID is for the attempt, if it is a new one.
 type BeginStepParams struct {
+	Sequenced
 	Lease        Lease
 	ID           ID
 	Name         string
@@ -168,6 +169,7 @@ type Begun struct {
 
 // CompleteStepParams is a step's result. ID is for the attempt, if it is a new one.
 type CompleteStepParams struct {
+	Sequenced
 	Lease     Lease
 	Step      StepRef
 	ID        ID
@@ -178,6 +180,7 @@ type CompleteStepParams struct {
 
 // FailStepParams is a step's failure. ID is for the attempt, if it is a new one.
 type FailStepParams struct {
+	Sequenced
 	Lease       Lease
 	Step        StepRef
 	ID          ID
@@ -191,6 +194,7 @@ type FailStepParams struct {
 
 // SleepParams is a timer: Until, or Duration when that is unset. ID is for the attempt, if it is a new one.
 type SleepParams struct {
+	Sequenced
 	Lease    Lease
 	Step     StepRef
 	ID       ID
@@ -202,6 +206,7 @@ type SleepParams struct {
 
 // AwaitSignalParams is a wait for a signal. ID is for the attempt, if it is a new one.
 type AwaitSignalParams struct {
+	Sequenced
 	Lease   Lease
 	Step    string
 	Signal  string
@@ -219,6 +224,7 @@ type AwaitedSignal struct {
 
 // StartChildParams is a child to be started. ID is for the attempt, if it is a new one.
 type StartChildParams struct {
+	Sequenced
 	Lease Lease
 	Step  string
 	ID    ID
@@ -228,6 +234,7 @@ type StartChildParams struct {
 
 // AwaitChildrenParams is a wait for children.
 type AwaitChildrenParams struct {
+	Sequenced
 	Lease    Lease
 	Children []ID
 	Any      bool
@@ -237,6 +244,7 @@ type AwaitChildrenParams struct {
 
 // SetNoteParams is a run's own line.
 type SetNoteParams struct {
+	Sequenced
 	Lease Lease
 	Note  string
 	Now   time.Time
@@ -244,6 +252,7 @@ type SetNoteParams struct {
 
 // CompleteRunParams is a run's result.
 type CompleteRunParams struct {
+	Sequenced
 	Lease      Lease
 	Output     Payload
 	ContinueAs *StartRun // nil: the run just ends
@@ -258,6 +267,7 @@ type Completed struct {
 
 // FailRunParams is a run's failure.
 type FailRunParams struct {
+	Sequenced
 	Lease   Lease
 	Failure Failure
 	Now     time.Time
@@ -266,6 +276,7 @@ type FailRunParams struct {
 
 // ReleaseParams hands a run back.
 type ReleaseParams struct {
+	Sequenced
 	Lease Lease
 	Park  bool
 	Now   time.Time

@@ -7,7 +7,7 @@ import (
 
 // Workers is the register of workers. Their leases live and die with them.
 type Workers interface {
-	// RegisterWorker makes the worker known and ONLINE, its namespace too if that is new, rings it, and returns it as it
+	// RegisterWorker makes the worker known and ONLINE, its namespace too if that is new, notifies it, and returns it as it
 	// stands. w.ID is what it asks for or, with Chosen false, a fresh one; InstanceID decides:
 	//
 	//   - the same instance is in the register: it gets its id back (whatever w.ID says), with its profile renewed and its
@@ -24,7 +24,7 @@ type Workers interface {
 	// after that one, so that whoever looks sees that the worker lives. A call with Patience may be carried out that much later, so that it
 	// shares its commit with others.
 	Heartbeat(ctx context.Context, p HeartbeatParams) (Beat, error)
-	// DrainWorker makes an ONLINE worker DRAINING and rings it. DRAINING is fine again; OFFLINE or unknown is WorkerNotFound. With an
+	// DrainWorker makes an ONLINE worker DRAINING and notifications it. DRAINING is fine again; OFFLINE or unknown is WorkerNotFound. With an
 	// AuditID, a worker that was ONLINE leaves the AuditEvent "DrainWorker" in the same transaction.
 	DrainWorker(ctx context.Context, p DrainWorkerParams) error
 	// OfflineWorker makes a worker OFFLINE, with the reason, and frees its runs. OfflineDeregistered and OfflineForced: due at
@@ -35,7 +35,7 @@ type Workers interface {
 	// unknown is WorkerNotFound. With an AuditID, a worker that was not OFFLINE leaves the AuditEvent "ForceOfflineWorker" in the same
 	// transaction. The runs of one that holds very many are freed in several, the first of which takes it off: whatever the others do not come to,
 	// because of an error or the end of the process, FreeLost comes for, and a worker of that instance that comes back meanwhile keeps.
-	OfflineWorker(ctx context.Context, p OfflineWorkerParams) (TakenOff, error)
+	ForceOfflineWorker(ctx context.Context, p OfflineWorkerParams) (TakenOff, error)
 }
 
 // RegisterWorkerParams is a registration. Of Worker the fields from Status on that the store keeps itself are ignored.

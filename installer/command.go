@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func newInstall(here machine) *cobra.Command {
+func newInstall(here hostFunc) *cobra.Command {
 	var o settings
 	cmd := &cobra.Command{
 		Use:   "install [-- SERVER-FLAGS]",
@@ -20,31 +20,31 @@ handed to the server.
 Exit code: 0 done or nothing to do, 6 installed with other settings, 7 no service manager here, 8 only an administrator may.`,
 		Args: onlyAfterDash,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			w := here(cmd)
-			s, err := o.which.spec(w)
+			h := here(cmd)
+			s, err := o.which.spec(h)
 			if err != nil {
 				return err
 			}
-			return o.apply(cmd.Context(), w, o.over(Spec{System: s.System, User: s.User, Name: s.Name}, cmd, args), false)
+			return o.apply(cmd.Context(), h, o.over(Spec{System: s.System, User: s.User, Name: s.Name}, cmd, args), false)
 		},
 	}
 	o.registerDoing(cmd, true)
 	return cmd
 }
 
-func newReconfigure(here machine) *cobra.Command {
+func newReconfigure(here hostFunc) *cobra.Command {
 	var o settings
 	cmd := &cobra.Command{
 		Use:   "reconfigure [-- SERVER-FLAGS]",
 		Short: "Change what the service was installed with; what is not named stays",
 		Args:  onlyAfterDash,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			w := here(cmd)
-			s, err := o.installedAs(cmd.Context(), w)
+			h := here(cmd)
+			s, err := o.installedAs(cmd.Context(), h)
 			if err != nil {
 				return err
 			}
-			return o.apply(cmd.Context(), w, o.over(s, cmd, args), true)
+			return o.apply(cmd.Context(), h, o.over(s, cmd, args), true)
 		},
 	}
 	o.registerDoing(cmd, false)
@@ -59,46 +59,92 @@ func onlyAfterDash(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// installedAs is the Spec of the installed service.
-func (o *which) installedAs(ctx context.Context, w *world) (Spec, error) {
-	at, err := o.mustFind(ctx, w)
+// installedAs returns the Spec of the installed service.
+func (o *which) installedAs(ctx context.Context, h *host) (Spec, error) {
+	at, err := o.mustFind(ctx, h)
 	if err != nil {
 		return Spec{}, err
 	}
 	s, err := o.recorded(at.definition)
 	if err != nil {
-		return s, fmt.Errorf("%s cannot be changed: %w; uninstall it, its data stay, and install it anew", at.manager.place(), err)
+		return s, fmt.Errorf("%s cannot be changed: %h; uninstall it, its data stay, and install it anew", at.manager.place(), err)
 	}
 	return s, nil
 }
 
-// apply makes a service what a Spec says.
-func (o *settings) apply(ctx context.Context, w *world, s Spec, replace bool) error {
-	s, copyFrom, err := o.complete(w, s)
+// apply installs or changes a service to what a Spec says.
+func (o *settings) apply(ctx context.Context, h *host, s Spec, replace bool) error {
+	s, copyFrom, err := o.complete(h, s)
 	if err != nil {
 		return err
 	}
-	if err := checkFiles(s, w.disk(), copyFrom); err != nil {
+	if err := checkFiles(s, h.disk(), copyFrom); err != nil {
 		return err
 	}
 	p, err := planOf(s)
 	if err != nil {
 		return err
 	}
-	m, err := w.manager(s)
+	m, err := h.manager(s)
 	if err != nil {
 		return err
 	}
-	i := &installation{plan: p, manager: m, disk: w.disk(), out: w.out, details: w.err, copyFrom: copyFrom, replace: replace, startNow: o.now}
+	i := &installation{plan: p, manager: m, disk: h.disk(), out: h.out, details: h.err, copyFrom: copyFrom, replace: replace, startNow: o.now}
 	if o.dryRun {
 		return i.describe(ctx)
 	}
-	if err := o.allowed(w); err != nil {
+	if err := o.allowed(h); err != nil {
 		return err
 	}
 	if err := i.run(ctx); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(w.out, "next\n  %s\n", strings.Join(p.next, "\n  "))
+	_, err = fmt.Fprintf(h.out, "next\n  %s\n", strings.Join(p.next, "\n  "))
 	return err
+}
+
+// registration is a service that a command names: its default Spec, and what is registered under its name.
+type registration struct {
+	spec       Spec
+	manager    manager
+	definition string
+	found      bool // there is a definition
+}
+
+// managed returns the default Spec of the service, and its manager.
+func (o *which) managed(h *host) (Spec, manager, error) {
+	s, err := o.spec(h)
+	if err != nil {
+		return s, nil, err
+	}
+	m, err := h.manager(s)
+	return s, m, err
+}
+
+// find looks for the service, which need not be there.
+func (o *which) find(ctx context.Context, h *host) (at registration, err error) {
+	if at.spec, at.manager, err = o.managed(h); err != nil {
+		return at, err
+	}
+	at.definition, at.found, err = at.manager.definition(ctx)
+	return at, err
+}
+
+// mustFind is find for a service that has to be there.
+func (o *which) mustFind(ctx context.Context, h *host) (registration, error) {
+	at, err := o.find(ctx, h)
+	if err == nil && !at.found {
+		err = refuse(exitNotFound, "%s is not installed; say: kagzi service install%s", o.name, o.flags())
+	}
+	return at, err
+}
+
+// recorded returns the Spec in a definition. It must be the Spec of the service that is named: a definition
+// that was copied for another service still names the data of the first.
+func (o *which) recorded(definition string) (Spec, error) {
+	s, err := specOf(definition)
+	if err == nil && (s.Name != o.name || s.User != o.user) {
+		err = fmt.Errorf("it is a copy of the definition of %s", s.Name)
+	}
+	return s, err
 }

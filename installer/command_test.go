@@ -18,7 +18,7 @@ import (
 // box is a machine for the commands, with a service manager in memory.
 type box struct {
 	manager *fakeManager
-	world   world
+	host    host
 	out     bytes.Buffer
 	health  error
 	listen  string // in the file of settings
@@ -36,7 +36,7 @@ func newBox(t *testing.T) *box {
 		t.Fatal(err)
 	}
 	b := &box{manager: &fakeManager{failAt: map[string]error{}}}
-	b.world = world{
+	b.host = host{
 		system: "linux", places: foreign("linux"), env: func(string) string { return "" }, mayInstall: true,
 		executable: func() (string, error) { return binary, nil },
 		groupOf:    func(account string) (string, error) { return account + "s", nil },
@@ -59,10 +59,10 @@ func (b *box) kagzi(t *testing.T, args ...string) (string, error) {
 		Health: func(_ context.Context, address string) error { b.asked = address; return b.health },
 		Listen: func(config string) string { return strings.ReplaceAll(b.listen, "CONFIG", config) },
 	}
-	cmd := command(o, func(cmd *cobra.Command) *world {
-		w := b.world
-		w.out, w.err = cmd.OutOrStdout(), cmd.ErrOrStderr()
-		return &w
+	cmd := command(o, func(cmd *cobra.Command) *host {
+		h := b.host
+		h.out, h.err = cmd.OutOrStdout(), cmd.ErrOrStderr()
+		return &h
 	})
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	cmd.SetArgs(args)
@@ -117,7 +117,7 @@ func TestAServiceOfSomebodyElseIsNotUninstalled(t *testing.T) {
 	for name, definition := range map[string]string{"a unit": "[Unit]\nDescription=a web server\n", "a service of Windows": ""} {
 		b := newBox(t)
 		b.manager.text, b.manager.there, b.manager.phase = definition, true, running
-		data := b.world.disk().at("/var/lib/web")
+		data := b.host.disk().at("/var/lib/web")
 		if err := os.MkdirAll(data, 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -163,7 +163,7 @@ func TestACopyOfADefinitionDoesNotLeadToTheServiceItWasCopiedFrom(t *testing.T) 
 	all, first := b.managers(), b.manager
 	second := &fakeManager{text: first.text, there: true, phase: running, failAt: map[string]error{}} // cp kagzi.service second.service
 	all["kagzi"], all["second"] = first, second
-	disk := b.world.disk()
+	disk := b.host.disk()
 	for _, dir := range []string{"/var/lib/kagzi", "/var/lib/second"} {
 		if err := os.MkdirAll(disk.at(dir), 0o700); err != nil {
 			t.Fatal(err)
@@ -196,7 +196,7 @@ func TestACopyOfADefinitionDoesNotLeadToTheServiceItWasCopiedFrom(t *testing.T) 
 // managers gives each service of a machine a manager of its own, by its name.
 func (b *box) managers() map[string]*fakeManager {
 	all := map[string]*fakeManager{}
-	b.world.manager = func(s Spec) (manager, error) {
+	b.host.manager = func(s Spec) (manager, error) {
 		if all[s.Name] == nil {
 			all[s.Name] = &fakeManager{failAt: map[string]error{}}
 		}
@@ -209,7 +209,7 @@ func (b *box) managers() map[string]*fakeManager {
 func (b *box) holds(t *testing.T, files map[string]string) {
 	t.Helper()
 	for path, want := range files {
-		if text, err := os.ReadFile(b.world.disk().at(path)); err != nil || string(text) != want {
+		if text, err := os.ReadFile(b.host.disk().at(path)); err != nil || string(text) != want {
 			t.Errorf("%s = %q, %v, want %q", path, text, err, want)
 		}
 	}
@@ -219,7 +219,7 @@ func (b *box) holds(t *testing.T, files map[string]string) {
 func (b *box) write(t *testing.T, files map[string]string) {
 	t.Helper()
 	for path, text := range files {
-		path = b.world.disk().at(path)
+		path = b.host.disk().at(path)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -303,7 +303,7 @@ func TestEveryCommandThatIsNamedIsForTheServiceInQuestion(t *testing.T) {
 		kagzi("stop")
 		kagzi("install --copy-binary")
 		kagzi("install --copy-binary --listen 127.0.0.1:7000")
-		m, err := b.world.manager(which)
+		m, err := b.host.manager(which)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -318,7 +318,7 @@ func TestEveryCommandThatIsNamedIsForTheServiceInQuestion(t *testing.T) {
 		kagzi("install --copy-binary")
 		fake.over = true
 		kagzi("uninstall")
-		p, err := planOf(b.world.places.layout(Spec{System: "linux", Name: which.Name, User: which.User, Binary: "/usr/local/bin/kagzi"}))
+		p, err := planOf(b.host.places.layout(Spec{System: "linux", Name: which.Name, User: which.User, Binary: "/usr/local/bin/kagzi"}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -449,16 +449,16 @@ func TestStatusAsJSONIsAContract(t *testing.T) {
 
 func TestWhoMayNotInstallIsToldBeforeAnythingIsDone(t *testing.T) {
 	b := newBox(t)
-	b.world.mayInstall = false
+	b.host.mayInstall = false
 	for _, args := range []string{"install --copy-binary", "uninstall"} {
 		_, err := b.kagzi(t, strings.Fields(args)...)
 		wantCode(t, err, exitPermission, "administrator")
 	}
-	b.world.mayInstall, b.world.env = true, func(name string) string { return map[string]string{"SUDO_USER": "you"}[name] }
+	b.host.mayInstall, b.host.env = true, func(name string) string { return map[string]string{"SUDO_USER": "you"}[name] }
 	_, err := b.kagzi(t, "install", "--user", "--copy-binary")
 	wantCode(t, err, exitUsage, "sudo")
 	b.manager.failAt["available"] = refuse(exitUnavailable, "no manager")
-	b.world.env = func(string) string { return "" }
+	b.host.env = func(string) string { return "" }
 	_, err = b.kagzi(t, "install", "--copy-binary")
 	wantCode(t, err, exitUnavailable)
 	b.wantNothingDone(t)
@@ -497,7 +497,7 @@ func TestWhatWouldNotWorkIsRefusedWithWhatToDo(t *testing.T) {
 		{"print --os windows --user", "schtasks"},
 	} {
 		b := newBox(t)
-		if err := os.WriteFile(b.world.disk().at("/open.url"), []byte("postgres://"), 0o644); err != nil {
+		if err := os.WriteFile(b.host.disk().at("/open.url"), []byte("postgres://"), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		_, err := b.kagzi(t, strings.Fields(try.args)...)

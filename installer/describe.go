@@ -9,7 +9,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// describe says what run would do, and refuses what it would refuse, as far as that can be known without being an administrator.
+// describe prints what run would do, and refuses what run would refuse, as far as can be known without
+// being an administrator.
 func (i *installation) describe(ctx context.Context) error {
 	old, found, same, err := i.look(ctx)
 	if err != nil {
@@ -38,7 +39,7 @@ func (i *installation) describe(ctx context.Context) error {
 	return nil
 }
 
-// describe says what an installation would do where nothing is registered yet.
+// describe prints what an installation would do where nothing is registered yet.
 func (p *plan) describe(w io.Writer, place, copyFrom string, now bool) error {
 	p.describePlaces(w, copyFrom)
 	fmt.Fprintf(w, "would register %s:\n", plain(place))
@@ -63,7 +64,8 @@ func (p *plan) describePlaces(w io.Writer, copyFrom string) {
 	}
 }
 
-// access says who may use what is made. Windows has no modes: what has no access list of its own inherits that of its directory.
+// access returns who may use what is made. Windows has no modes: what has no access list of its own
+// inherits that of its directory.
 func (p *plan) access(d directory) string {
 	switch {
 	case d.sddl != "":
@@ -78,7 +80,7 @@ func (p *plan) access(d directory) string {
 	return text + ")"
 }
 
-// describeUninstall says what uninstall would do.
+// describeUninstall prints what uninstall would do.
 func describeUninstall(w io.Writer, m manager, s Spec, d *disk, found, purge bool) error {
 	if found {
 		fmt.Fprintf(w, "would stop %s and remove %s\n", s.Name, plain(m.place()))
@@ -118,7 +120,7 @@ func describeUninstall(w io.Writer, m manager, s Spec, d *disk, found, purge boo
 	return nil
 }
 
-func newPrint(here machine) *cobra.Command {
+func newPrint(here hostFunc) *cobra.Command {
 	var (
 		o      settings
 		system string
@@ -129,13 +131,13 @@ func newPrint(here machine) *cobra.Command {
 		Short: "Print the definition that install would register: a unit, a property list or a service as JSON",
 		Args:  onlyAfterDash,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			w := here(cmd)
-			if system != "" && system != w.system {
-				w.places, w.system = foreign(system), system
-				w.groupOf = func(account string) (string, error) { return account, nil }
+			h := here(cmd)
+			if system != "" && system != h.system {
+				h.places, h.system = foreign(system), system
+				h.groupOf = func(account string) (string, error) { return account, nil }
 				o.copyBinary = o.copyBinary || binary == ""
 			}
-			s, _, err := o.complete(w, o.over(Spec{System: w.system, User: o.user, Name: o.name, Binary: binary}, cmd, args))
+			s, _, err := o.complete(h, o.over(Spec{System: h.system, User: o.user, Name: o.name, Binary: binary}, cmd, args))
 			if err != nil {
 				return err
 			}
@@ -143,7 +145,7 @@ func newPrint(here machine) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			_, err = io.WriteString(w.out, p.definition)
+			_, err = io.WriteString(h.out, p.definition)
 			return err
 		},
 	}

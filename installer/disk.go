@@ -10,9 +10,9 @@ import (
 	"slices"
 )
 
-// disk is where directories, files and the binary are put. It notes what it does, so that rollback can take it back.
+// disk writes directories, files and the binary. It records how to undo each change, for rollback.
 type disk struct {
-	root    string // before every path; empty for the real one
+	root    string // prefix of every path; empty for the real disk
 	places  places
 	chown   func(path, account, group string) error
 	protect func(path, sddl string) error // sets a Windows access list
@@ -21,7 +21,7 @@ type disk struct {
 
 func (d *disk) at(path string) string { return filepath.Join(d.root, path) }
 
-// rollback takes back what was done since the disk was made, the last first.
+// rollback undoes what was done since the disk was made, in reverse order.
 func (d *disk) rollback() error {
 	var failures []error
 	for _, undo := range slices.Backward(d.undo) {
@@ -31,9 +31,9 @@ func (d *disk) rollback() error {
 	return errors.Join(failures...)
 }
 
-func (d *disk) later(undo func() error) { d.undo = append(d.undo, undo) }
+func (d *disk) onRollback(undo func() error) { d.undo = append(d.undo, undo) }
 
-// makeDirectory makes what is missing of a directory; those above it are everybody's to read.
+// makeDirectory makes a directory and its missing parents. Everybody can read the parents.
 func (d *disk) makeDirectory(want directory) error {
 	path := d.at(want.path)
 	if info, err := os.Stat(path); err == nil {
@@ -75,14 +75,15 @@ func (d *disk) mkdir(path string, mode fs.FileMode) error {
 	if err := os.Mkdir(path, mode); err != nil {
 		return err
 	}
-	d.later(func() error { return os.RemoveAll(path) }) // with what a service that failed has left in it
-	return os.Chmod(path, mode)                         // whatever the umask made of it
+	d.onRollback(func() error { return os.RemoveAll(path) }) // with what a service that failed has left in it
+	return os.Chmod(path, mode)                              // whatever the umask made of it
 }
 
-// expect notes a directory that the service manager makes, so that it does not stay when it was not there before.
+// expect records a directory that the service manager will make: rollback removes it when it was not
+// there before.
 func (d *disk) expect(path string) {
 	if _, err := os.Lstat(d.at(path)); errors.Is(err, fs.ErrNotExist) {
-		d.later(func() error { return os.RemoveAll(d.at(path)) })
+		d.onRollback(func() error { return os.RemoveAll(d.at(path)) })
 	}
 }
 
@@ -96,7 +97,7 @@ func (d *disk) writeFile(want file) (written bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	d.later(func() error { return ignoreMissing(os.Remove(path)) })
+	d.onRollback(func() error { return ignoreMissing(os.Remove(path)) })
 	_, err = f.WriteString(want.content)
 	err = errors.Join(err, f.Close(), os.Chmod(path, want.mode))
 	if err == nil && want.group != "" {
@@ -105,8 +106,8 @@ func (d *disk) writeFile(want file) (written bool, err error) {
 	return true, err
 }
 
-// copyBinary puts a program in the place of another, which may be running, and says whether they differed. The other is kept
-// beside it until finish.
+// copyBinary replaces a program, which may be running, and returns whether the two differed. The old
+// program is kept beside the new one until finish.
 func (d *disk) copyBinary(from, to string) (changed bool, err error) {
 	next, err := os.ReadFile(from)
 	if err != nil {
@@ -132,12 +133,13 @@ func (d *disk) copyBinary(from, to string) (changed bool, err error) {
 			return false, errors.Join(err, ignoreMissing(os.Remove(path+".new")))
 		}
 	}
-	d.later(func() error { return takeBack(path, existed) }) // before what may fail: from now on the one before may be out of its place
+	d.onRollback(func() error { return restoreBinary(path, existed) }) // recorded before the rename, which may fail after setAside has moved the old program
 	return true, os.Rename(path+".new", path)
 }
 
-// setAside keeps a program beside its place, which the next is to take in one move: a machine that goes down between two must not come up
-// without any. Windows lets nothing take the place of a program that runs, so there, and where a file has but one name, it goes out of it.
+// setAside keeps a program under the name .old. It links it there, so that one rename replaces the
+// program: after a crash in between the machine still has one. Windows cannot replace a program that
+// runs, and some file systems have no links; there the program is moved away first.
 func (d *disk) setAside(path string) error {
 	if err := ignoreMissing(os.Remove(path + ".old")); err != nil {
 		return fmt.Errorf("a program before the last still runs: %w", err)
@@ -148,8 +150,8 @@ func (d *disk) setAside(path string) error {
 	return os.Rename(path, path+".old")
 }
 
-// takeBack makes the program what it was. One that runs cannot be removed on Windows, but can be renamed.
-func takeBack(path string, existed bool) error {
+// restoreBinary puts the old program back. Windows cannot remove a program that runs, but can rename it.
+func restoreBinary(path string, existed bool) error {
 	if !existed {
 		return errors.Join(ignoreMissing(os.Remove(path)), ignoreMissing(os.Remove(path+".new")))
 	}
@@ -159,7 +161,7 @@ func takeBack(path string, existed bool) error {
 	return errors.Join(os.Rename(path+".old", path), ignoreMissing(os.Remove(path+".new")))
 }
 
-// finish drops the program that was replaced; on Windows one that still runs stays until the next time.
+// finish removes the program that was replaced. On Windows one that still runs is left until the next upgrade.
 func finish(path string) { _ = os.Remove(path + ".old") }
 
 func writeSynced(path string, content []byte, mode fs.FileMode) error {

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// which names a service; every command has it.
+// which names a service. Every command has these flags.
 type which struct {
 	user bool
 	name string
@@ -21,16 +21,16 @@ func (o *which) register(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.name, "name", defaultName, "name of the service, when there are several")
 }
 
-// flags repeats which service it is in a hint.
+// flags returns the flags that name the service, for hints.
 func (o *which) flags() string { return Spec{User: o.user, Name: o.name}.flags() }
 
-// spec is the service with the places it has by default, for commands that find the rest in its definition.
-func (o *which) spec(w *world) (Spec, error) {
-	s := w.places.layout(Spec{System: w.system, User: o.user, Name: o.name})
+// spec returns the service with its default places, for commands that read the rest from its definition.
+func (o *which) spec(h *host) (Spec, error) {
+	s := h.places.layout(Spec{System: h.system, User: o.user, Name: o.name})
 	if !serviceName.MatchString(o.name) {
 		return s, refuse(exitUsage, "--name %q: want a letter, then at most 47 letters, digits, - and _", o.name)
 	}
-	if o.user && w.system != "windows" && w.places.home == "" {
+	if o.user && h.system != "windows" && h.places.home == "" {
 		return s, refuse(exitUsage, "HOME is not set, so there is no place for a service of yours")
 	}
 	return s, nil
@@ -58,14 +58,14 @@ func (o *settings) register(cmd *cobra.Command) {
 	fs.BoolVar(&o.copyBinary, "copy-binary", false, "put this program into the system's place for programs first, or upgrade the one there")
 }
 
-// registerDoing adds what commands that do something have; now is the default of --now.
+// registerDoing adds the flags of commands that change something; now is the default of --now.
 func (o *settings) registerDoing(cmd *cobra.Command, now bool) {
 	o.register(cmd)
 	cmd.Flags().BoolVar(&o.now, "now", now, "start the service too, when it does not run")
 	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "say what would be done, and do nothing")
 }
 
-// over puts what was said into a Spec.
+// over writes the flags that were given into a Spec.
 func (o *settings) over(s Spec, cmd *cobra.Command, args []string) Spec {
 	for flag, field := range map[string]struct {
 		to   *string
@@ -85,23 +85,23 @@ func (o *settings) over(s Spec, cmd *cobra.Command, args []string) Spec {
 	return s
 }
 
-// complete fills in what the machine knows: the binary, and the group of the account.
-func (o *settings) complete(w *world, s Spec) (complete Spec, copyFrom string, err error) {
-	if w.places.home == "" && o.user && w.system != "windows" {
+// complete fills in what depends on the host: the binary, and the group of the account.
+func (o *settings) complete(h *host, s Spec) (complete Spec, copyFrom string, err error) {
+	if h.places.home == "" && o.user && h.system != "windows" {
 		return s, "", refuse(exitUsage, "HOME is not set, so there is no place for a service of yours")
 	}
-	s = w.places.layout(s)
-	this, err := w.executable()
+	s = h.places.layout(s)
+	this, err := h.executable()
 	if err != nil {
-		return s, "", fmt.Errorf("find this program: %w", err)
+		return s, "", fmt.Errorf("find this program: %h", err)
 	}
 	switch {
 	case o.copyBinary:
-		s.Binary, s.Copied, copyFrom = w.places.binary(s.User), true, this
+		s.Binary, s.Copied, copyFrom = h.places.binary(s.User), true, this
 	case s.Binary == "":
 		s.Binary = this
 	}
-	s.Private = s.dynamic() && onlyRootReads(w.disk(), s.Config)
+	s.Private = s.dynamic() && onlyRootReads(h.disk(), s.Config)
 	if err := s.check(); err != nil {
 		return s, "", err
 	}
@@ -110,25 +110,25 @@ func (o *settings) complete(w *world, s Spec) (complete Spec, copyFrom string, e
 	}
 	s.Group = ""
 	if s.Account != "" && s.System != "windows" {
-		if s.Group, err = w.groupOf(s.Account); err != nil {
-			return s, "", refuse(exitUsage, "--run-as %q: %w", s.Account, err)
+		if s.Group, err = h.groupOf(s.Account); err != nil {
+			return s, "", refuse(exitUsage, "--run-as %q: %h", s.Account, err)
 		}
 	}
 	return s, copyFrom, nil
 }
 
-// allowed refuses who may not change the service, before anything was done.
-func (o *which) allowed(w *world) error {
+// allowed returns an error when the caller may not change the service.
+func (o *which) allowed(h *host) error {
 	switch {
-	case o.user && w.system != "windows" && w.mayInstall && w.env("SUDO_USER") != "":
+	case o.user && h.system != "windows" && h.mayInstall && h.env("SUDO_USER") != "":
 		return refuse(exitUsage, "with sudo, --user would make a service of root's; leave sudo out")
-	case !o.user && !w.mayInstall:
+	case !o.user && !h.mayInstall:
 		return refuse(exitPermission, "only an administrator may change services of the machine; %s", howToBeRoot)
 	}
 	return nil
 }
 
-// checkFiles refuses files that the service would miss, or that others could read a password in.
+// checkFiles refuses files that are missing, and secrets that others can read.
 func checkFiles(s Spec, d *disk, copyFrom string) error {
 	if copyFrom == "" {
 		if info, err := os.Stat(d.at(s.Binary)); err != nil || info.IsDir() {
@@ -137,7 +137,7 @@ func checkFiles(s Spec, d *disk, copyFrom string) error {
 	}
 	for _, f := range []struct {
 		flag, path string
-		not        fs.FileMode // what its mode may not hold; a key is often its group's to read
+		not        fs.FileMode // bits that its mode may not have; groups may often read a key
 	}{
 		{"--database-url-file", s.DatabaseURLFile, 0o044}, {"--tls-key", s.TLSKey, 0o004}, {"--tls-cert", s.TLSCert, 0}, {"--client-ca", s.ClientCA, 0},
 	} {
@@ -155,8 +155,9 @@ func checkFiles(s Spec, d *disk, copyFrom string) error {
 	return nil
 }
 
-// onlyRootReads says whether a user made up by systemd could not read a file, for its own mode or for that of a directory on the way to it:
-// the directory of settings is root's alone where kagzi tls init was the first to make it. What is missing is made so that everybody can.
+// onlyRootReads reports whether a dynamic user could not read a file, because of its mode or of that of a
+// directory above it: a directory of settings that kagzi tls init made is root's alone. What is missing
+// will be made so that everybody can read it.
 func onlyRootReads(d *disk, name string) bool {
 	lacks := func(name string, bit fs.FileMode) bool {
 		info, err := os.Stat(d.at(name))

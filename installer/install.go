@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// installation carries a plan out. What it does is either done whole or taken back.
+// installation carries out a plan. When a step fails, it undoes the steps before.
 type installation struct {
 	plan    plan
 	manager manager
@@ -17,7 +17,7 @@ type installation struct {
 	out     io.Writer // what was done, for people
 	details io.Writer // what goes with an error and does not fit into its line
 
-	copyFrom string // the binary to put in the place that the plan names; empty: it is there already
+	copyFrom string // the binary to copy to the path in the plan; empty when it is there already
 	replace  bool   // an installed service with another definition is changed, not refused
 	startNow bool
 
@@ -26,10 +26,10 @@ type installation struct {
 
 func (i *installation) say(format string, args ...any) { fmt.Fprintf(i.out, format+"\n", args...) }
 
-// lastWords is how many lines of its log a service that does not start shows.
-const lastWords = 15
+// failureLogLines is how many lines of the log are printed of a service that does not start.
+const failureLogLines = 15
 
-// run installs, changes or leaves alone.
+// run installs the service, changes it, or leaves it as it is.
 func (i *installation) run(ctx context.Context) error {
 	if err := i.manager.available(ctx); err != nil {
 		return err
@@ -63,7 +63,7 @@ func (i *installation) run(ctx context.Context) error {
 	return err
 }
 
-// look finds what is registered, and refuses what is not to be changed.
+// look reads what is registered, and returns an error when it may not be changed.
 func (i *installation) look(ctx context.Context) (old string, found, same bool, err error) {
 	if old, found, err = i.manager.definition(ctx); err != nil {
 		return old, found, false, err
@@ -80,11 +80,11 @@ func (i *installation) look(ctx context.Context) (old string, found, same bool, 
 	return old, found, same, nil
 }
 
-// carryOut does what the plan says, noting how to take it back.
+// carryOut does what the plan says, and records how to undo it.
 func (i *installation) carryOut(ctx context.Context, old string, found, same, wasRunning bool) error {
-	// The service that was there runs again when all else has been taken back, so this is noted first.
+	// Rollback runs in reverse order: recorded first, this restarts the old service after all else is undone.
 	restarted := false
-	i.disk.later(func() error {
+	i.disk.onRollback(func() error {
 		if !restarted || !wasRunning {
 			return nil
 		}
@@ -152,7 +152,7 @@ func (i *installation) prepare() (upgraded bool, err error) {
 
 // register hands the definition to the service manager.
 func (i *installation) register(ctx context.Context, old string, found bool) error {
-	i.disk.later(func() error {
+	i.disk.onRollback(func() error {
 		ctx := context.WithoutCancel(ctx)
 		if found {
 			return i.manager.register(ctx, old)
@@ -165,7 +165,8 @@ func (i *installation) register(ctx context.Context, old string, found bool) err
 	return i.manager.register(ctx, i.plan.definition)
 }
 
-// begin starts or restarts the service. When that fails it shows the service's last words, because soon they are gone.
+// begin starts or restarts the service. When that fails it prints the end of the service's log, because
+// rollback may remove it.
 func (i *installation) begin(ctx context.Context, what string, do func(context.Context) error) error {
 	err := do(ctx)
 	if err == nil {
@@ -173,13 +174,13 @@ func (i *installation) begin(ctx context.Context, what string, do func(context.C
 		return nil
 	}
 	var said bytes.Buffer
-	if logs := i.manager.logs(context.WithoutCancel(ctx), &said, lastWords, false); logs == nil && said.Len() > 0 {
+	if logs := i.manager.logs(context.WithoutCancel(ctx), &said, failureLogLines, false); logs == nil && said.Len() > 0 {
 		fmt.Fprintf(i.details, "the last words of %s:\n%s\n", i.plan.spec.Name, strings.TrimRight(plainLines(said.String()), "\n"))
 	}
 	return fmt.Errorf("the service did not come up: %w", err)
 }
 
-// difference shows the lines that only one of two definitions has.
+// difference returns the lines that only one of two definitions has.
 func difference(old, next string) string {
 	var b strings.Builder
 	only := func(sign string, these, those string) {

@@ -266,7 +266,7 @@ func TestAProgramThatWasSetAsideComesBackWhereNoneTookItsPlace(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := takeBack(path, true); err != nil {
+	if err := restoreBinary(path, true); err != nil {
 		t.Fatal(err)
 	}
 	if text, err := os.ReadFile(path); err != nil || string(text) != "before" {
@@ -293,7 +293,7 @@ func TestAProgramThatIsSetAsideStaysInItsPlaceUntilTheNextTakesIt(t *testing.T) 
 		if text, err := os.ReadFile(path + ".old"); err != nil || string(text) != "v1" {
 			t.Errorf("%s: %q, %v is set aside, want the program", system, text, err)
 		}
-		if err := takeBack(path, true); err != nil { // as when the next could not take the place
+		if err := restoreBinary(path, true); err != nil { // as when the next could not take the place
 			t.Fatal(err)
 		}
 		if left, err := filepath.Glob(path + "*"); err != nil || !slices.Equal(left, []string{path}) {

@@ -24,9 +24,9 @@ type Options struct {
 }
 
 // Command is `kagzi service`.
-func Command(o Options) *cobra.Command { return command(o, newWorld) }
+func Command(o Options) *cobra.Command { return command(o, newHost) }
 
-func command(o Options, here machine) *cobra.Command {
+func command(o Options, here hostFunc) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "service",
 		Short: "Run the server as a service of this machine",

@@ -82,7 +82,7 @@ func (m *launchd) unregister(ctx context.Context) error {
 	return m.removeFile()
 }
 
-// loaded says whether launchd knows the service in this session.
+// loaded reports whether the service is loaded in this session.
 func (m *launchd) loaded(ctx context.Context) bool {
 	_, err := m.run(ctx, "launchctl", "print", m.target())
 	return err == nil
@@ -96,7 +96,7 @@ func (m *launchd) start(ctx context.Context) error {
 	return m.load(ctx)
 }
 
-// load starts a service that launchd does not know.
+// load loads and starts the service.
 func (m *launchd) load(ctx context.Context) error {
 	_, err := m.run(ctx, "launchctl", "bootstrap", m.domain, m.file)
 	if err == nil {
@@ -108,8 +108,8 @@ func (m *launchd) load(ctx context.Context) error {
 	return nil
 }
 
-// stop waits until launchd has forgotten the service: bootout returns while the server still ends, or fails with "Operation now in progress",
-// and until it has ended there is no starting it again.
+// stop waits until the service is unloaded. bootout returns while the server is still shutting down, or
+// fails with "Operation now in progress"; until it has ended it cannot be started again.
 func (m *launchd) stop(ctx context.Context) error {
 	if !m.loaded(ctx) {
 		return ctx.Err()

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// places are where a system keeps things: what the layout of a service is built of.
+// places are the directories of a system that the layout of a service is built from.
 type places struct {
 	system      string // linux, darwin or windows
 	home        string // of the user; empty for a service of the machine
@@ -15,7 +15,7 @@ type places struct {
 	programs    string // %ProgramFiles%
 }
 
-// join puts a path together as its system does, whichever this program runs on.
+// join joins a path as its system does, whatever system this program runs on.
 func (p places) join(parts ...string) string { return joinOn(p.system, parts...) }
 
 func joinOn(system string, parts ...string) string {
@@ -25,10 +25,10 @@ func joinOn(system string, parts ...string) string {
 	return path.Join(parts...)
 }
 
-// capital is the name for the systems where directories of programs have one.
+// capital returns a name with an upper-case first letter, for systems that name directories so.
 func capital(name string) string { return strings.ToUpper(name[:1]) + name[1:] }
 
-// layout fills in what a Spec leaves open: the directories and the account that its system has for a service of its name.
+// layout fills in what a Spec leaves open: the default directories and account of its system.
 func (p places) layout(s Spec) Spec {
 	config, data, logs := p.directories(s.Name, s.User)
 	if s.Config == "" {
@@ -41,12 +41,12 @@ func (p places) layout(s Spec) Spec {
 		s.LogDir = logs
 	}
 	if p.system == "darwin" && !s.User && s.Account == "" {
-		s.Account = "daemon" // there are no accounts made up for a service, and root is too much
+		s.Account = "daemon" // macOS has no dynamic accounts, and root can do too much
 	}
 	return s
 }
 
-// directories are the default ones; logs is empty where the system keeps the log.
+// directories returns the default directories; logs is empty where the system keeps the log.
 func (p places) directories(name string, user bool) (config, data, logs string) {
 	switch {
 	case p.system == "windows":

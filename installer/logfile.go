@@ -12,13 +12,13 @@ import (
 
 const (
 	logName      = "kagzi.log"
-	startLogName = "kagzi.start.log" // what is said before the log is open
-	crashLogName = "kagzi.crash.log" // what the runtime says of a panic
+	startLogName = "kagzi.start.log" // output from before the log is open
+	crashLogName = "kagzi.crash.log" // output of the runtime after a panic
 	logSize      = 10 << 20          // bytes of one file
 	logsKept     = 5                 // older ones: kagzi.log.1 is the youngest
 )
 
-// logFile is a log that takes a limited space. Writes come from any goroutine.
+// logFile is a rotated log of limited size. It is safe for concurrent use.
 type logFile struct {
 	path string
 	size int64 // of one file, in bytes
@@ -58,8 +58,8 @@ func (l *logFile) open() error {
 	return nil
 }
 
-// Write begins another file before what would make one too large. Where that cannot be done, on Windows while another
-// program has the file open for one, it goes on with the same.
+// Write rotates the log before a write that would make the file too large. When it cannot, for example on
+// Windows while another program has the file open, it goes on with the same file.
 func (l *logFile) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -73,7 +73,7 @@ func (l *logFile) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// rotate moves each file one on, dropping the oldest.
+// rotate renames each file to the next number and drops the oldest.
 func (l *logFile) rotate() error {
 	if err := l.file.Close(); err != nil && !errors.Is(err, fs.ErrClosed) { // closed when it could not be opened the last time
 		return err
@@ -91,7 +91,7 @@ func (l *logFile) rotate() error {
 	return nil
 }
 
-// numbered is the i-th file, of which the one that is written is number 0.
+// numbered returns the path of the i-th file; number 0 is the one that is written.
 func (l *logFile) numbered(i int) string {
 	if i == 0 {
 		return l.path

@@ -2,7 +2,10 @@ package installer
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
+	"time"
 )
 
 // manager is a service manager, for one service. A definition is a text: a unit, a property list, or a service as JSON. Calls are
@@ -50,3 +53,27 @@ const (
 	stopped  = "stopped"
 	failed   = "failed"
 )
+
+// awaitInterval is the pause between checks of what a service manager does asynchronously.
+const awaitInterval = 250 * time.Millisecond
+
+var errTooLong = errors.New("not done")
+
+// await calls done until it returns true or an error. After limit it returns errTooLong.
+func await(ctx context.Context, limit time.Duration, done func() (bool, error)) error {
+	end, look := time.NewTimer(limit), time.NewTicker(awaitInterval)
+	defer end.Stop()
+	defer look.Stop()
+	for {
+		if ok, err := done(); ok || err != nil {
+			return err
+		}
+		select {
+		case <-look.C:
+		case <-end.C:
+			return fmt.Errorf("%w within %s", errTooLong, limit)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}

@@ -21,9 +21,9 @@ func Ready(ctx context.Context, status string) error {
 	return nil
 }
 
-// Watchdog tells the service manager, as often as it wants to hear it, that the process is alive, until ctx ends. What alive
-// refuses is not told, so that the manager ends the process and starts it again; nil means that a running process is alive. Where
-// nobody wants to hear it, Watchdog returns at once.
+// Watchdog notifies the service manager at the interval it asks for that the process is alive, until ctx
+// ends. While alive returns an error it sends nothing, so that the manager ends and restarts the process;
+// a nil alive means that a running process is alive. Without a watchdog, Watchdog returns at once.
 func Watchdog(ctx context.Context, alive func(context.Context) error) {
 	interval, err := daemon.SdWatchdogEnabled(false)
 	if err != nil || interval <= 0 {
@@ -32,7 +32,7 @@ func Watchdog(ctx context.Context, alive func(context.Context) error) {
 	beat(ctx, interval/3, alive, func() { _, _ = daemon.SdNotify(false, daemon.SdNotifyWatchdog) })
 }
 
-// beat calls tell every interval for which alive has no objection.
+// beat calls tell once an interval, unless alive returns an error.
 func beat(ctx context.Context, interval time.Duration, alive func(context.Context) error, tell func()) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()

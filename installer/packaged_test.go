@@ -68,10 +68,10 @@ func TestAServiceOfAPackageIsTakenOrRefusedAndNeverDoubled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.MkdirAll(b.world.disk().at("/usr/bin"), 0o755); err != nil {
+	if err := os.MkdirAll(b.host.disk().at("/usr/bin"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(b.world.disk().at("/usr/bin/kagzi"), []byte("v1"), 0o755); err != nil {
+	if err := os.WriteFile(b.host.disk().at("/usr/bin/kagzi"), []byte("v1"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	b.manager.text, b.manager.there, b.manager.vendor = text, true, "/usr/lib/systemd/system/kagzi.service"
@@ -83,7 +83,7 @@ func TestAServiceOfAPackageIsTakenOrRefusedAndNeverDoubled(t *testing.T) {
 	}
 	b.wantNothingDone(t)
 
-	b.world.executable = func() (string, error) { return "/usr/bin/kagzi", nil }
+	b.host.executable = func() (string, error) { return "/usr/bin/kagzi", nil }
 	if out, err := b.kagzi(t, "install"); err != nil || !strings.Contains(out, "unchanged") || !strings.Contains(out, "started") {
 		t.Errorf("install of what the package has = %q, %v, want it started as it is", out, err)
 	}
@@ -126,7 +126,7 @@ func TestUninstallNamesWhatSystemctlEditLeft(t *testing.T) {
 
 func TestSystemdHandsOverWhatOnlyRootReads(t *testing.T) {
 	b := newBox(t)
-	disk := b.world.disk()
+	disk := b.host.disk()
 	write := func(path string, mode os.FileMode) {
 		if err := os.MkdirAll(disk.at(filepath.Dir(path)), 0o755); err != nil {
 			t.Fatal(err)
@@ -162,7 +162,7 @@ func TestSystemdHandsOverWhatOnlyRootReads(t *testing.T) {
 
 func TestSystemdHandsOverSettingsInADirectoryOfRoots(t *testing.T) {
 	b := newBox(t)
-	dir := b.world.disk().at("/etc/kagzi")
+	dir := b.host.disk().at("/etc/kagzi")
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// plan is all that an installation does, before it does anything. It is made of a Spec alone.
+// plan is everything that an installation will do. It depends on the Spec alone.
 type plan struct {
 	spec        Spec
 	definition  string
@@ -16,16 +16,16 @@ type plan struct {
 	next        []string // what to do afterwards, one command or hint each
 }
 
-// directory is made when it is missing, with those above it.
+// directory is made when it is missing, with its parents.
 type directory struct {
 	path           string
 	mode           fs.FileMode
-	account, group string // empty: whoever installs
-	sddl           string // on Windows, in place of mode and account
-	own            bool   // in a place that is this service's alone: sddl is set also when it is there already
+	account, group string // empty for the account that installs
+	sddl           string // on Windows, instead of mode and account
+	own            bool   // only this service uses it: sddl is set even when it exists already
 }
 
-// file is written when it is missing: what is in it belongs to the user.
+// file is written when it is missing. Its content belongs to the user afterwards.
 type file struct {
 	path    string
 	mode    fs.FileMode
@@ -95,7 +95,7 @@ func (p *plan) unix() {
 
 func environmentFile(s Spec) string { return joinOn(s.System, dir(s.System, s.Config), "kagzi.env") }
 
-// configText is the configuration file of a new service, in which nothing is set.
+// configText returns the configuration file of a new service, in which nothing is set.
 func configText(s Spec) string {
 	secrets := "The URL of a database with a password belongs into a file of its own: kagzi service reconfigure" + s.flags() + " --database-url-file FILE."
 	if s.System == "linux" && !s.User {
@@ -114,7 +114,7 @@ func configText(s Spec) string {
 `, s.Name, s.flags(), secrets)
 }
 
-// environmentText is the environment of a new service, in which nothing is set.
+// environmentText returns the environment file of a new service, in which nothing is set.
 func environmentText(s Spec) string {
 	return `# Environment of the Kagzi service, read by systemd; only root can read this file.
 # It holds after: kagzi service restart` + s.flags() + `
@@ -123,7 +123,7 @@ func environmentText(s Spec) string {
 `
 }
 
-// nextOf says what people want to know after an installation.
+// nextOf returns the hints that are printed after an installation.
 func nextOf(s Spec) []string {
 	next := []string{"kagzi service status" + s.flags(), "kagzi service logs" + s.flags()}
 	if s.User && s.System == "linux" {
@@ -132,7 +132,8 @@ func nextOf(s Spec) []string {
 	return append(next, "kagzi tui"+clientFlags(s))
 }
 
-// clientFlags are what a client on this machine has to be told of a service that does not listen where clients look by themselves.
+// clientFlags returns the flags that a client on this machine needs when the service does not listen on
+// the default address.
 func clientFlags(s Spec) string {
 	text := ""
 	if host, port, err := net.SplitHostPort(s.Listen); err == nil && port != "0" {
@@ -145,4 +146,30 @@ func clientFlags(s Spec) string {
 		text += " --tls"
 	}
 	return text
+}
+
+// PackagedFile is a file that a package installs besides the program.
+type PackagedFile struct {
+	Path     string // absolute
+	Mode     fs.FileMode
+	Content  string
+	Settings bool // the user may change it, and an upgrade keeps it
+}
+
+// PackagedFiles returns the unit and the settings of a Linux package whose program is at binary. They are
+// what `kagzi service install` would write, so that it accepts the package's service as its own.
+func PackagedFiles(binary string) ([]PackagedFile, error) {
+	s := places{system: "linux"}.layout(Spec{System: "linux", Name: defaultName, Binary: binary})
+	if err := s.check(); err != nil {
+		return nil, err
+	}
+	p, err := planOf(s)
+	if err != nil {
+		return nil, err
+	}
+	files := []PackagedFile{{Path: "/usr/lib/systemd/system/" + s.Name + ".service", Mode: 0o644, Content: p.definition}}
+	for _, f := range p.files {
+		files = append(files, PackagedFile{Path: f.path, Mode: f.mode, Content: f.content, Settings: true})
+	}
+	return files, nil
 }

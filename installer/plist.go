@@ -13,10 +13,10 @@ var plistText string
 
 var plistTemplate = template.Must(template.New("plist").Parse(plistText))
 
-// label is the name of a service to launchd.
+// label returns the name of a service in launchd.
 func label(name string) string { return "com.github.kagzi." + name }
 
-// plist is the property list of a Spec for launchd.
+// plist returns the property list of a Spec for launchd.
 func plist(s Spec) (string, error) {
 	record, err := s.record()
 	if err != nil {
@@ -39,7 +39,8 @@ func plist(s Spec) (string, error) {
 	return b.String(), nil
 }
 
-// plistValue is a text within an element. {{ would begin an action of the library that writes the file.
+// plistValue escapes a text for an element. {{ would begin a template action of the library that writes
+// the file.
 func plistValue(text string) string {
 	var b strings.Builder
 	if err := xml.EscapeText(&b, []byte(text)); err != nil { // of a strings.Builder: never

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/kardianos/service"
 	"github.com/spf13/cobra"
 )
 
@@ -55,15 +56,15 @@ func (r runOptions) run(ctx context.Context, args []string, o Options, getenv fu
 		if err == nil {
 			err = o.Run(ctx, args)
 		}
-		if err != nil && r.logDir != "" { // the log is where people look for why a service is not there
+		if err != nil && r.logDir != "" { // people look into the log for why a service does not run
 			fmt.Fprintln(os.Stderr, "error:", plain(err.Error()))
 		}
-		end() // now: on Windows the process ends as soon as a failure is known
+		end() // here: on Windows the process exits as soon as a failure is reported
 		return err
 	})
 }
 
-// databaseURL hands the URL to the server through the environment, which nobody but the process and root can read.
+// databaseURL passes the URL to the server in the environment, which only the process and root can read.
 func (r runOptions) databaseURL(getenv func(string) string, setenv func(string, string) error) error {
 	file := r.urlFile
 	if r.credential != "" {
@@ -87,7 +88,8 @@ func (r runOptions) databaseURL(getenv func(string) string, setenv func(string, 
 	return setenv("KAGZI_DB", url)
 }
 
-// redirect sends what is printed to the log files, where the service manager keeps none itself. The first call of end writes what is left.
+// redirect sends the output to log files, for service managers that keep no log. The first call of end
+// writes what is left.
 func (r runOptions) redirect() (end func(), err error) {
 	if r.logDir == "" {
 		return func() {}, nil
@@ -112,7 +114,8 @@ func (r runOptions) redirect() (end func(), err error) {
 	}), nil
 }
 
-// drain reads on when the log cannot be written, on a full disk for one: a server that waits for its log would stand still.
+// drain keeps reading when the log cannot be written, for example on a full disk: otherwise the server
+// would block on its output.
 func drain(log io.Writer, r io.Reader) {
 	text := make([]byte, 32<<10)
 	for {
@@ -122,4 +125,42 @@ func drain(log io.Writer, r io.Reader) {
 			return
 		}
 	}
+}
+
+// program is a server as github.com/kardianos/service runs it.
+type program struct {
+	ctx    context.Context
+	cancel context.CancelFunc
+	serve  func(context.Context) error
+	failed func(error)   // called when serve ends with an error without having been stopped; may be nil
+	ended  chan struct{} // closed when serve has ended
+	err    error         // of serve; set before ended is closed
+}
+
+func newProgram(ctx context.Context, serve func(context.Context) error) *program {
+	p := &program{serve: serve, ended: make(chan struct{})}
+	p.ctx, p.cancel = context.WithCancel(ctx)
+	return p
+}
+
+// Start returns at once, as service managers require.
+func (p *program) Start(service.Service) error {
+	go func() {
+		defer close(p.ended)
+		p.err = p.serve(p.ctx)
+		if p.ctx.Err() == nil && p.failed != nil {
+			if p.err == nil {
+				p.err = errors.New("the server ended by itself")
+			}
+			p.failed(p.err)
+		}
+	}()
+	return nil
+}
+
+// Stop ends the server and returns its error, with which the process ends.
+func (p *program) Stop(service.Service) error {
+	p.cancel()
+	<-p.ended
+	return p.err
 }

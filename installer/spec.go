@@ -33,7 +33,7 @@ type Spec struct {
 	Group   string `json:"group,omitempty"` // that of the account
 }
 
-// arguments are what the binary is called with.
+// arguments returns the command line of the binary.
 func (s Spec) arguments() []string {
 	args := []string{"service", "run", "--name", s.Name}
 	if s.LogDir != "" {
@@ -64,7 +64,7 @@ func (s Spec) arguments() []string {
 	return append(args, s.Args...)
 }
 
-// flags say which service it is in a command that is to be for it.
+// flags returns the flags that name the service in a command.
 func (s Spec) flags() string {
 	text := ""
 	if s.User {
@@ -76,7 +76,7 @@ func (s Spec) flags() string {
 	return text
 }
 
-// sandboxed says whether the service has a unit of the machine, in which it cannot read the files of root itself.
+// sandboxed reports whether the service has a system unit, in which it cannot read root's files itself.
 func (s Spec) sandboxed() bool { return s.System == "linux" && !s.User }
 
 // Names of credentials, beside those of certificates, which are the server's flags.
@@ -91,13 +91,13 @@ const handedOver = "credential:"
 // credential is a file that systemd reads for the service each time it starts.
 type credential struct{ name, path string }
 
-// certificates are the files of TLS that were asked for, by the server's flags.
+// certificates returns the TLS files that were asked for, by the server's flags.
 func (s Spec) certificates() []credential {
 	return slices.DeleteFunc([]credential{{"tls-cert", s.TLSCert}, {"tls-key", s.TLSKey}, {"client-ca", s.ClientCA}},
 		func(c credential) bool { return c.path == "" })
 }
 
-// credentials are what systemd hands to the service.
+// credentials returns the files that systemd passes to the service.
 func (s Spec) credentials() []credential {
 	if !s.sandboxed() {
 		return nil
@@ -112,13 +112,13 @@ func (s Spec) credentials() []credential {
 	return append(all, s.certificates()...)
 }
 
-// dynamic says whether systemd makes up the user that runs the service.
+// dynamic reports whether the service runs as a dynamic user of systemd.
 func (s Spec) dynamic() bool { return s.System == "linux" && !s.User && s.Account == "" }
 
 // recordMark begins the record of a Spec in a definition.
 const recordMark = "kagzi-spec: "
 
-// record is the Spec as one line that stands in comments of units and of XML alike.
+// record returns the Spec as one line that is valid in comments of units and of XML.
 func (s Spec) record() (string, error) {
 	b, err := json.Marshal(s) // which writes <, > and & as \u003c, \u003e and \u0026
 	if err != nil {

@@ -25,7 +25,7 @@ type Status struct {
 	LogDir     string `json:"log_dir,omitempty"` // left out where the system keeps the log
 }
 
-// statusOf asks the service manager, and the server itself where there is a way to.
+// statusOf asks the service manager and, when Options.Health is set, the server itself.
 func statusOf(ctx context.Context, name string, m manager, o Options) (Status, error) {
 	s := Status{Name: name, State: "not installed", Definition: m.place()}
 	definition, found, err := m.definition(ctx)
@@ -63,7 +63,7 @@ func statusOf(ctx context.Context, name string, m manager, o Options) (Status, e
 	return s, nil
 }
 
-// exit is the error that gives the process the exit code of a status.
+// exit returns the error that gives the process the exit code of a status.
 func (s Status) exit(flags string) error {
 	switch {
 	case !s.Installed:
@@ -80,7 +80,7 @@ func (s Status) json(w io.Writer) error {
 	return e.Encode(s)
 }
 
-// table is for people; flags say which service it is.
+// table prints the status for people; flags name the service in hints.
 func (s Status) table(w io.Writer, flags string) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	row := func(name, value string) {

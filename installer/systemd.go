@@ -19,13 +19,13 @@ type systemd struct {
 	name    string
 	user    bool
 	file    string   // of the unit, where the library writes it
-	vendors []string // where a package puts the unit; what is in file goes before it
+	vendors []string // where a package puts the unit; a unit in file overrides it
 	env     func(string) string
 	run     runner
 	library func(definition string) (library, error)
 }
 
-// leastSystemd is the first whose dynamic users have a StateDirectory.
+// leastSystemd is the first version of systemd that gives dynamic users a StateDirectory.
 const leastSystemd = 235
 
 func (m *systemd) unit() string  { return m.name + ".service" }
@@ -40,7 +40,7 @@ func (m *systemd) packaged() (place string, inEffect bool) {
 	return "", false
 }
 
-// additions are what systemctl edit makes.
+// additions returns the drop-ins that systemctl edit makes.
 func (m *systemd) additions() []string {
 	found, _ := filepath.Glob(m.file + ".d/*.conf") // fails only for a pattern that is none
 	return found
@@ -106,7 +106,8 @@ func (m *systemd) register(ctx context.Context, definition string) error {
 	return err
 }
 
-// write puts a unit in the place for units made by hand, unless a package's says the same, and enables it.
+// write writes a unit to the directory for local units and enables it. When a package's unit is the same,
+// it enables that one.
 func (m *systemd) write(ctx context.Context, definition string) error {
 	if text, found, err := m.definition(ctx); err != nil {
 		return err
@@ -128,7 +129,7 @@ func (m *systemd) enable(ctx context.Context) error {
 	return err
 }
 
-// unregister goes on where the library stops: a unit that cannot be disabled is removed all the same.
+// unregister goes on where the library stops: it also removes a unit that cannot be disabled.
 func (m *systemd) unregister(ctx context.Context) error {
 	if !exists(m.file) {
 		return nil
@@ -149,21 +150,22 @@ func (m *systemd) unregister(ctx context.Context) error {
 	return nil
 }
 
-// start enables a package's unit too, which registering does for others: a service that is started here starts with the machine.
+// start also enables a package's unit, as register does for other units: a service that was started here
+// starts with the machine.
 func (m *systemd) start(ctx context.Context) error {
 	if _, inEffect := m.packaged(); inEffect {
 		if err := m.enable(ctx); err != nil {
 			return err
 		}
 	}
-	_, _ = m.systemctl(ctx, "reset-failed", m.unit()) // else a failed start before counts; it has no say in this one
+	_, _ = m.systemctl(ctx, "reset-failed", m.unit()) // else failed starts from before count; its own error does not matter
 	_, err := m.systemctl(ctx, "start", m.unit())
 	return err
 }
 
 func (m *systemd) stop(ctx context.Context) error {
 	if _, err := m.systemctl(ctx, "stop", m.unit()); err != nil {
-		// A unit that systemd cannot load, for what somebody wrote into it, it does not stop either, though it does not run.
+		// systemd fails to stop a unit that it cannot load because of an error in it, though it does not run.
 		if s, unknown := m.state(ctx); unknown != nil || s.Phase != stopped && s.Phase != failed {
 			return err
 		}

@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// tailInterval is how often a log file is looked at for more: there is no call that waits for it on all systems.
+// tailInterval is how often a log file is checked for more lines: no call waits for that on all systems.
 const tailInterval = 500 * time.Millisecond
 
-// tail writes the last lines of a log, and with follow those to come, over the beginnings of new files, until ctx ends.
+// tail writes the last lines of a log. With follow it writes new lines too, across rotations, until ctx ends.
 func tail(ctx context.Context, w io.Writer, path string, lines int, follow bool) error {
 	f, err := openFollowed(path)
 	if errors.Is(err, fs.ErrNotExist) && !follow {
@@ -75,7 +75,7 @@ func (t *tailer) last(lines int) error {
 	return nil
 }
 
-// more writes the lines that have come, first of this file and then of the one that took its place.
+// more writes the new lines of this file, then those of the file that replaced it.
 func (t *tailer) more() error {
 	if err := t.drain(); err != nil {
 		return err

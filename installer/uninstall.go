@@ -12,7 +12,8 @@ import (
 	"strings"
 )
 
-// uninstall stops a service, takes its definition away and, with purge, its settings, data and logs; else it says where they are.
+// uninstall stops a service and removes its definition. With purge it removes settings, data and logs
+// too; else it prints where they are.
 func uninstall(ctx context.Context, m manager, s Spec, d *disk, purge bool, out io.Writer) error {
 	if err := m.available(ctx); err != nil {
 		return err
@@ -39,7 +40,7 @@ func uninstall(ctx context.Context, m manager, s Spec, d *disk, purge bool, out 
 		fmt.Fprintf(out, "the service of the package is in effect again: %s; start it with: kagzi service start%s\n", plain(packaged), s.flags())
 	}
 	if purge && !found && !s.remains(d) {
-		return nil // places of that name are somebody else's
+		return nil // the places of that name belong to something else
 	}
 	if purge {
 		return errors.Join(s.purge(d, out), s.purgeBinary(d, m.place(), out))
@@ -56,7 +57,7 @@ func uninstall(ctx context.Context, m manager, s Spec, d *disk, purge bool, out 
 	return nil
 }
 
-// removable refuses what a package has put there, and data that its service goes on with.
+// removable refuses a service that a package installed, and data that the package's service uses.
 func removable(m manager, name string, purge bool) error {
 	packaged, inEffect := m.packaged()
 	if inEffect || packaged != "" && purge {
@@ -66,8 +67,8 @@ func removable(m manager, name string, purge bool) error {
 	return nil
 }
 
-// ours says whether a definition whose record is lost, or is another service's, was made by this program nevertheless: it calls what no
-// other does.
+// ours reports whether this program made a definition whose record is lost or is another service's: its
+// command line is one that no other program has.
 func ours(definition, name string) bool {
 	if _, err := specOf(definition); err == nil {
 		return true
@@ -75,7 +76,8 @@ func ours(definition, name string) bool {
 	return strings.Contains(definition, " service run --name "+name) || strings.Contains(definition, label(name))
 }
 
-// remains says whether an uninstalled service has left its settings or its database, by which its places are known to be its own.
+// remains reports whether an uninstalled service has left its settings or its database, which show that
+// the places of its name are its own.
 func (s Spec) remains(d *disk) bool {
 	for _, path := range []string{s.Config, joinOn(s.System, s.DataDir, "kagzi.db")} {
 		if _, err := os.Lstat(d.at(path)); !errors.Is(err, fs.ErrNotExist) {
@@ -85,7 +87,7 @@ func (s Spec) remains(d *disk) bool {
 	return false
 }
 
-// leftovers are what a service has on disk, the program aside.
+// leftovers returns what a service has on disk, except the program.
 func (s Spec) leftovers() []string {
 	paths := []string{s.DataDir}
 	if s.dynamic() {
@@ -101,10 +103,10 @@ func (s Spec) leftovers() []string {
 	return paths
 }
 
-// privateDir is where systemd keeps the data of a dynamic user; DataDir is a link to it.
+// privateDir returns where systemd keeps the data of a dynamic user; DataDir is a link to it.
 func (s Spec) privateDir() string { return joinOn(s.System, "/var/lib/private", s.Name) }
 
-// purge removes everything that a service leaves, but for what may be others' too.
+// purge removes everything that a service leaves, except what others may use too.
 func (s Spec) purge(d *disk, out io.Writer) error {
 	var failures []error
 	for _, path := range s.leftovers() {
@@ -130,9 +132,9 @@ func (s Spec) purge(d *disk, out io.Writer) error {
 	return errors.Join(failures...)
 }
 
-// shared says why something that a service leaves may be others' too, empty when it is the service's alone. Who knows what else is in a place
-// that the user chose: beside settings that were chosen stands the environment of every service whose settings are there. And in the file of
-// a service of the user stand the profiles that the user's clients go by, and their keys.
+// shared returns why others may use something that a service leaves; it is empty when only the service
+// does. A place that the user chose may hold anything, for example the environment files of several
+// services. The settings of a user's service may hold the profiles and keys of the user's clients.
 func (s Spec) shared(d *disk, path string) (why string) {
 	config, data, logs := d.places.directories(s.Name, s.User)
 	chosen := false
@@ -153,16 +155,16 @@ func (s Spec) shared(d *disk, path string) (why string) {
 	return ""
 }
 
-// clientTable begins what a file of settings says to clients, in every way that TOML has to say it.
+// clientTable matches the start of a table for clients in a file of settings, in every form of TOML.
 var clientTable = regexp.MustCompile(`(?m)^[ \t]*\[?[ \t]*["']?(client|profile)["']?[ \t]*[].=]`)
 
-// copied says whether there is a program that the installation put in its place.
+// copied reports whether there is a program that the installation copied.
 func (s Spec) copied(d *disk) bool {
 	_, err := os.Lstat(d.at(s.Binary))
 	return err == nil && s.Copied
 }
 
-// purgeBinary removes a program that the installation put in its place, unless another service runs it.
+// purgeBinary removes a program that the installation copied, unless another service runs it.
 func (s Spec) purgeBinary(d *disk, place string, out io.Writer) error {
 	if !s.copied(d) {
 		return nil
@@ -182,7 +184,8 @@ func (s Spec) purgeBinary(d *disk, place string, out io.Writer) error {
 	return nil
 }
 
-// sharedBinary says why the program is left alone, empty when it is this service's alone. place is that of the service's own definition.
+// sharedBinary returns why the program must stay; it is empty when only this service uses it. place is
+// that of the service's own definition.
 func (s Spec) sharedBinary(place string) (why string, err error) {
 	if s.System == "windows" { // which removes no program that may be this very one
 		return "which Windows does not remove while it runs; remove it by hand", nil
@@ -194,8 +197,8 @@ func (s Spec) sharedBinary(place string) (why string, err error) {
 	return why, err
 }
 
-// runners are the other services that run the same program and have their definitions beside this one's, at place. Of Windows, which keeps
-// them elsewhere, they are not known.
+// runners returns the other services that run the same program and have their definitions in the same
+// directory as place. On Windows, where there is no such directory, it returns none.
 func (s Spec) runners(place string) (others []Spec, err error) {
 	if s.System == "windows" {
 		return nil, nil

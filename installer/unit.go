@@ -12,7 +12,7 @@ var unitText string
 
 var unitTemplate = template.Must(template.New("unit").Parse(unitText))
 
-// unit is the systemd unit of a Spec.
+// unit returns the systemd unit of a Spec.
 func unit(s Spec) (string, error) {
 	record, err := s.record()
 	if err != nil {
@@ -52,7 +52,7 @@ func unit(s Spec) (string, error) {
 	return b.String(), nil
 }
 
-// instance tells services of one machine apart for people.
+// instance returns the name of a service for people, when there are several on one machine.
 func instance(name string) string {
 	if name == defaultName {
 		return ""
@@ -60,15 +60,17 @@ func instance(name string) string {
 	return " (" + name + ")"
 }
 
-// unitLine is a text as the whole value of a setting, where % begins a specifier. What cannot be written so is refused by check.
+// unitLine escapes a text as the whole value of a setting, where % begins a specifier. Spec.check refuses
+// what cannot be written this way.
 func unitLine(text string) string { return strings.ReplaceAll(text, "%", "%%") }
 
-// unitGlob is a path where systemd takes a pattern.
+// unitGlob escapes a path where systemd takes a pattern.
 func unitGlob(path string) string {
 	return strings.NewReplacer("%", "%%", `\`, `\\`, "*", "[*]", "?", "[?]", "[", "[[]").Replace(path)
 }
 
-// unitWord is a text as one word of a setting that takes several. {{ would begin an action of the library that writes the unit.
+// unitWord quotes a text as one word of a setting that takes several. {{ would begin a template action of
+// the library that writes the unit.
 func unitWord(text string) string {
 	if text != "" && strings.Trim(text, wordLetters) == "" {
 		return text
@@ -78,5 +80,5 @@ func unitWord(text string) string {
 
 const wordLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-./:=,@+"
 
-// unitArgument is an argument of a command line, in which $ begins a variable.
+// unitArgument quotes an argument of a command line, in which $ begins a variable.
 func unitArgument(arg string) string { return unitWord(strings.ReplaceAll(arg, "$", "$$")) }

@@ -7,29 +7,29 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func newVerb(here machine, name, short string, do func(manager, context.Context) error) *cobra.Command {
+func newVerb(here hostFunc, name, short string, do func(manager, context.Context) error) *cobra.Command {
 	var o which
 	cmd := &cobra.Command{
 		Use:   name,
 		Short: short,
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			w := here(cmd)
-			m, err := o.installed(cmd.Context(), w)
+			h := here(cmd)
+			m, err := o.installed(cmd.Context(), h)
 			if err != nil {
 				return err
 			}
-			if err := o.allowed(w); err != nil {
+			if err := o.allowed(h); err != nil {
 				return err
 			}
 			if err := do(m, cmd.Context()); err != nil {
-				return fmt.Errorf("%s %s: %w; see: kagzi service logs%s", name, o.name, err, o.flags())
+				return fmt.Errorf("%s %s: %h; see: kagzi service logs%s", name, o.name, err, o.flags())
 			}
 			s, err := m.state(cmd.Context())
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(w.out, "%s is %s\n", o.name, s.Phase)
+			_, err = fmt.Fprintf(h.out, "%s is %s\n", o.name, s.Phase)
 			return err
 		},
 	}
@@ -37,19 +37,19 @@ func newVerb(here machine, name, short string, do func(manager, context.Context)
 	return cmd
 }
 
-// installed is the manager of a service that must be there.
-func (o *which) installed(ctx context.Context, w *world) (manager, error) {
-	at, err := o.mustFind(ctx, w)
+// installed returns the manager of a service that must be there.
+func (o *which) installed(ctx context.Context, h *host) (manager, error) {
+	at, err := o.mustFind(ctx, h)
 	if err != nil {
 		return nil, err
 	}
 	if recorded, err := o.recorded(at.definition); err == nil { // which may keep its log elsewhere
-		return w.manager(recorded)
+		return h.manager(recorded)
 	}
 	return at.manager, nil
 }
 
-func newUninstall(here machine) *cobra.Command {
+func newUninstall(here hostFunc) *cobra.Command {
 	var (
 		o             which
 		purge, dryRun bool
@@ -68,9 +68,10 @@ func newUninstall(here machine) *cobra.Command {
 	return cmd
 }
 
-// uninstall removes the service that was found as it was installed; where that cannot be read, as it would be laid out here.
-func (o *which) uninstall(ctx context.Context, w *world, purge, dryRun bool) error {
-	at, err := o.find(ctx, w)
+// uninstall removes the service as it was installed or, when its record cannot be read, by its default
+// places.
+func (o *which) uninstall(ctx context.Context, h *host, purge, dryRun bool) error {
+	at, err := o.find(ctx, h)
 	if err != nil {
 		return err
 	}
@@ -87,15 +88,15 @@ func (o *which) uninstall(ctx context.Context, w *world, purge, dryRun bool) err
 			s.Name, plain(m.place()))
 	}
 	if dryRun {
-		return describeUninstall(w.out, m, s, w.disk(), at.found, purge)
+		return describeUninstall(h.out, m, s, h.disk(), at.found, purge)
 	}
-	if err := o.allowed(w); err != nil {
+	if err := o.allowed(h); err != nil {
 		return err
 	}
-	return uninstall(ctx, m, s, w.disk(), purge, w.out)
+	return uninstall(ctx, m, s, h.disk(), purge, h.out)
 }
 
-func newStatus(here machine, options Options) *cobra.Command {
+func newStatus(here hostFunc, options Options) *cobra.Command {
 	var (
 		o      which
 		asJSON bool
@@ -106,8 +107,8 @@ func newStatus(here machine, options Options) *cobra.Command {
 		Long:  "Say whether the service is installed and runs.\n\nExit code: 0 it runs or is starting, 3 it does not, 4 it is not installed.",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			w := here(cmd)
-			_, m, err := o.managed(w)
+			h := here(cmd)
+			_, m, err := o.managed(h)
 			if err != nil {
 				return err
 			}
@@ -116,9 +117,9 @@ func newStatus(here machine, options Options) *cobra.Command {
 				return err
 			}
 			if asJSON {
-				err = s.json(w.out)
+				err = s.json(h.out)
 			} else {
-				err = s.table(w.out, o.flags())
+				err = s.table(h.out, o.flags())
 			}
 			if err != nil {
 				return err
@@ -131,7 +132,7 @@ func newStatus(here machine, options Options) *cobra.Command {
 	return cmd
 }
 
-func newLogs(here machine) *cobra.Command {
+func newLogs(here hostFunc) *cobra.Command {
 	var (
 		o      which
 		lines  int
@@ -145,12 +146,12 @@ func newLogs(here machine) *cobra.Command {
 			if lines < 0 {
 				return refuse(exitUsage, "--lines %d: want 0 or more", lines)
 			}
-			w := here(cmd)
-			m, err := o.installed(cmd.Context(), w)
+			h := here(cmd)
+			m, err := o.installed(cmd.Context(), h)
 			if err != nil {
 				return err
 			}
-			return m.logs(cmd.Context(), w.out, lines, follow)
+			return m.logs(cmd.Context(), h.out, lines, follow)
 		},
 	}
 	o.register(cmd)

@@ -10,7 +10,7 @@ import (
 	"unicode/utf16"
 )
 
-// winService is a service as the Windows service manager is told of it. As JSON it is the definition.
+// winService is a service as it is registered with the Windows service manager. Its JSON is the definition.
 type winService struct {
 	Name        string   `json:"name"`
 	DisplayName string   `json:"display_name"`
@@ -30,7 +30,8 @@ type winService struct {
 	Spec        Spec           `json:"spec"`
 }
 
-// winRecovery is what is done after a failure: the first after the first, and so on; the last after all further ones.
+// winRecovery is one recovery action. Windows takes the n-th action after the n-th failure, and the last
+// action after all later failures.
 type winRecovery struct {
 	Action  string `json:"action"`
 	DelayMS uint32 `json:"delay_ms"`
@@ -42,7 +43,7 @@ type winDirectory struct {
 	Own  bool   `json:"own"`  // named after the service; others, when they are there, are left as they are
 }
 
-// winServiceOf is the service of a Spec.
+// winServiceOf returns the service of a Spec.
 func winServiceOf(s Spec) winService {
 	w := winService{
 		Name: s.Name, DisplayName: "Kagzi" + instance(s.Name), Description: "Durable workflows: the Kagzi server.",
@@ -62,7 +63,7 @@ func winServiceOf(s Spec) winService {
 	return w
 }
 
-// winDefinition is the definition of a Spec for Windows.
+// winDefinition returns the definition of a Spec for Windows.
 func winDefinition(s Spec) (string, error) {
 	var b strings.Builder
 	e := json.NewEncoder(&b)
@@ -74,14 +75,14 @@ func winDefinition(s Spec) (string, error) {
 	return b.String(), nil
 }
 
-// winSDDL is the owner and the access list of a service's directories: of administrators, the system and the service, and of
-// nobody by inheritance from above.
+// winSDDL returns the owner and the access list of a service's directories: full access for the
+// administrators, the system and the service, and nothing inherited from above.
 func winSDDL(name string) string {
 	return fmt.Sprintf("O:BAD:P(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)(A;OICI;FA;;;%s)", serviceSID(name))
 }
 
-// serviceSID is the security identifier that Windows derives from a service's name: S-1-5-80 and the SHA-1 of the name in
-// capitals in UTF-16, as five numbers.
+// serviceSID returns the security identifier that Windows derives from a service's name: S-1-5-80 and
+// the SHA-1 of the name in upper case and UTF-16, as five numbers.
 func serviceSID(name string) string {
 	var upper []byte
 	for _, unit := range utf16.Encode([]rune(strings.ToUpper(name))) {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/sdk/internal/mux"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
@@ -147,7 +148,7 @@ func TestAwaits(t *testing.T) {
 				time.Sleep(5 * time.Second)
 				equal(t, len(d.took()), 0)
 				d.leave(false)
-				time.Sleep(time.Second + maxAwaitsHerd)
+				time.Sleep(time.Second + mux.MaxAwaitsHerd)
 				equal(t, d.took(), []string{"stream", "waits 1 forget 0"})
 			}
 			d.ends(goodRun("a"))
@@ -158,10 +159,10 @@ func TestAwaits(t *testing.T) {
 		withDesk(t, func(t *testing.T, d *desk, c *Client) {
 			d.ends(goodRun("a"))
 			results(t.Context(), c, "a")()
-			time.Sleep(awaitsIdle - time.Millisecond)
+			time.Sleep(mux.AwaitsIdle - time.Millisecond)
 			results(t.Context(), c, "a")()
 			d.took()
-			time.Sleep(awaitsIdle - time.Millisecond)
+			time.Sleep(mux.AwaitsIdle - time.Millisecond)
 			equal(t, len(d.took()), 0)
 			time.Sleep(time.Millisecond)
 			equal(t, d.took(), []string{"closed"})
@@ -229,7 +230,7 @@ func TestAwaits(t *testing.T) {
 			if n := len(d.took()); n < 10 || n > 200 {
 				t.Errorf("tried %d times in a minute", n)
 			}
-			time.Sleep(2 * awaitsIdle)
+			time.Sleep(2 * mux.AwaitsIdle)
 			d.took()
 			time.Sleep(time.Hour)
 			equal(t, len(d.took()), 0)
@@ -238,13 +239,13 @@ func TestAwaits(t *testing.T) {
 	t.Run("a stream without a wait that breaks is not opened again, and nobody is told", func(t *testing.T) {
 		withDesk(t, func(t *testing.T, d *desk, c *Client) {
 			var log bytes.Buffer
-			c.log = slog.New(slog.NewTextHandler(&log, nil))
+			c.awaits.Log = slog.New(slog.NewTextHandler(&log, nil))
 			d.ends(goodRun("a"))
 			results(t.Context(), c, "a")()
 			d.took()
 			d.cut()
 			d.end(errCut)
-			time.Sleep(awaitsIdle / 2)
+			time.Sleep(mux.AwaitsIdle / 2)
 			equal(t, len(d.took()), 0)
 			equal(t, log.String(), "")
 			equal(t, results(t.Context(), c, "a")(), []string{"out of a"})
@@ -261,31 +262,12 @@ func TestAwaits(t *testing.T) {
 			equal(t, all(), []string{"out of a"})
 		})
 	})
-	t.Run("while there is no server, waits that are given up are not kept", func(t *testing.T) {
-		withDesk(t, func(t *testing.T, d *desk, c *Client) {
-			results(t.Context(), c, "a")
-			s := c.awaits.streams[0]
-			d.leave(true)
-			d.cut()
-			time.Sleep(time.Second)
-			for range 3 * maxAwaiting {
-				c.awaits.leave(c.awaits.enter("b", false))
-			}
-			c.awaits.mu.Lock()
-			kept := len(s.unsent)
-			c.awaits.mu.Unlock()
-			if kept > 2*maxAwaiting {
-				t.Errorf("%d waits stand in line although one is open, want at most %d", kept, 2*maxAwaiting)
-			}
-		})
-	})
 	t.Run("a second stream takes what the first has no room for", func(t *testing.T) {
 		withDesk(t, func(t *testing.T, d *desk, c *Client) {
-			for i := range maxAwaiting {
-				if c.awaits.enter(fmt.Sprint(i), false) == nil {
-					t.Fatal("no stream")
-				}
+			for i := range mux.MaxAwaiting {
+				go func() { _, _ = c.awaits.Await(t.Context(), fmt.Sprint(i), false) }()
 			}
+			synctest.Wait()
 			d.took()
 			all := results(t.Context(), c, "more")
 			equal(t, d.took(), []string{"stream", "waits 1 forget 0"})

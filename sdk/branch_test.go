@@ -182,7 +182,7 @@ func TestBranches(t *testing.T) {
 			others := map[int]bool{}
 			for name, numbers := range drawn {
 				if len(numbers) < 2 || len(slices.Compact(numbers)) != 1 || others[numbers[0]] {
-					t.Errorf("%s drew %v in its stays, want one number of its own in each", name, numbers)
+					t.Errorf("%s drew %v in its activations, want one number of its own in each", name, numbers)
 				}
 				others[numbers[0]] = true
 			}

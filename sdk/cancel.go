@@ -7,6 +7,7 @@ import (
 	"time"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/sdk/internal/session"
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
@@ -184,7 +185,7 @@ func (e *execution) armGrace() {
 	e.graceTimer = time.AfterFunc(left, func() { e.endGrace(ErrCancelled) })
 }
 
-// graceIsOver says that the run has been cancelled for good, which may be heard from the server before the timer here has rung.
+// graceIsOver says that the run has been cancelled for good, which may be heard from the server before the timer here has fired.
 func (e *execution) graceIsOver() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -349,13 +350,13 @@ func (v *verdicts) add(call string, d *kagziv1.ErrorDetail) {
 }
 
 // judge records how a call ended. Needs e.mu.
-func (e *execution) judge(call string, d *kagziv1.ErrorDetail) *operation {
+func (e *execution) judge(call string, d *kagziv1.ErrorDetail) *session.Operation {
 	e.verdicts.add(call, d)
 	return e.sendVerdict(d)
 }
 
 // sendVerdict records one under the next name. Needs e.mu.
-func (e *execution) sendVerdict(d *kagziv1.ErrorDetail) *operation {
+func (e *execution) sendVerdict(d *kagziv1.ErrorDetail) *session.Operation {
 	e.verdicts.count++
 	name := verdictName
 	if e.verdicts.count > 1 {
@@ -394,7 +395,7 @@ func (e *execution) endByCancellation(call string) {
 	}
 	e.judge(call, &kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_CANCELLED, NonRetryable: true, Type: "cancelled",
 		Message: call + " was ended by the cancellation of the run", Metadata: map[string]string{verdictStep: call}},
-	).refused = func(d *kagziv1.ErrorDetail) {
+	).Refused = func(d *kagziv1.ErrorDetail) {
 		e.w.log.Debug("end by cancellation not recorded", "run", e.info.RunID, "step", call, "error", d.GetMessage())
 	}
 }

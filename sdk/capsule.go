@@ -1,60 +1,25 @@
 package kagzi
 
 import (
-	"archive/zip"
-	"bytes"
-	"encoding/json"
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
-	"path"
 	"strings"
-	"time"
 
-	"github.com/google/uuid"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
-	"google.golang.org/protobuf/encoding/protojson"
-	"google.golang.org/protobuf/proto"
-)
-
-const (
-	capsuleFormat   = "kagzi-capsule"
-	capsuleVersion  = 1
-	capsuleManifest = "manifest.json"
-
-	maxCapsuleBytes    = 1 << 30 // of all entries, unpacked
-	maxCapsuleManifest = 8 << 20 // of the manifest, unpacked
-	maxCapsuleRuns     = 10_001  // a run and its children
-	maxCapsuleEntries  = 1 + 8*maxCapsuleRuns
+	"github.com/kagzi/kagzi/sdk/internal/capsule"
+	"github.com/kagzi/kagzi/sdk/internal/convert"
 )
 
 // Capsule is a run that was exported, with its children, open for reading. Nothing of it is written to disk, and what it
 // holds is bounded: 1 GiB unpacked, 10,001 runs.
 type Capsule struct {
-	file     *os.File // nil when the capsule was not opened by its name
-	entries  map[string]*zip.File
-	manifest manifest
-}
-
-// manifest is manifest.json, as it is written.
-type manifest struct {
-	Format       string        `json:"format"`
-	Version      int           `json:"version"`
-	KagziVersion string        `json:"kagzi_version"`
-	ExportedAt   time.Time     `json:"exported_at"`
-	Namespace    string        `json:"namespace"`
-	RootRunID    string        `json:"root_run_id"`
-	Redacted     bool          `json:"redacted"`
-	Runs         []manifestRun `json:"runs"`
-}
-
-type manifestRun struct {
-	RunID        string `json:"run_id"`
-	WorkflowType string `json:"workflow_type"`
-	Status       string `json:"status"`
-	ParentRunID  string `json:"parent_run_id"`
-	Directory    string `json:"directory"`
+	file    *os.File // nil when the capsule was not opened by its name
+	content *capsule.Content
 }
 
 // OpenCapsule opens a file that Run.Export, or "kagzi workflow export", has written. Close it after use.
@@ -72,6 +37,14 @@ func OpenCapsule(file string) (*Capsule, error) {
 		}
 	}
 	return nil, errors.Join(fmt.Errorf("kagzi: capsule %q: %w", file, err), f.Close())
+}
+
+func readCapsule(r io.ReaderAt, size int64) (*Capsule, error) {
+	content, err := capsule.Read(r, size)
+	if err != nil {
+		return nil, err
+	}
+	return &Capsule{content: content}, nil
 }
 
 // Close closes the file.
@@ -92,169 +65,167 @@ type CapsuleRun struct {
 
 // Runs are the capsule's runs: first the one that was exported, and each child after its parent.
 func (c *Capsule) Runs() []CapsuleRun {
-	runs := make([]CapsuleRun, len(c.manifest.Runs))
-	for i, r := range c.manifest.Runs {
+	runs := make([]CapsuleRun, len(c.content.Manifest.Runs))
+	for i, r := range c.content.Manifest.Runs {
 		runs[i] = CapsuleRun{r.RunID, r.WorkflowType, Status(strings.TrimPrefix(r.Status, statusPrefix)), r.ParentRunID}
 	}
 	return runs
 }
 
-// Redacted reports a capsule of whose payloads only the sizes and hashes are there.
-func (c *Capsule) Redacted() bool { return c.manifest.Redacted }
-
-// readCapsule reads the manifest and checks the frame: the names, the sizes, who is whose child.
-func readCapsule(r io.ReaderAt, size int64) (*Capsule, error) {
-	z, err := zip.NewReader(r, size)
-	if err != nil {
-		return nil, fmt.Errorf("not a capsule: %w", err)
-	}
-	if len(z.File) > maxCapsuleEntries {
-		return nil, fmt.Errorf("%d entries are more than the limit of %d", len(z.File), maxCapsuleEntries)
-	}
-	c := &Capsule{entries: make(map[string]*zip.File, len(z.File))}
-	left := uint64(maxCapsuleBytes)
-	for _, f := range z.File {
-		if err := checkEntry(f.Name); err != nil {
-			return nil, err
-		}
-		if c.entries[f.Name] != nil {
-			return nil, fmt.Errorf("two entries are named %q", f.Name)
-		}
-		if f.UncompressedSize64 > left {
-			return nil, fmt.Errorf("more than the limit of %d bytes unpacked", maxCapsuleBytes)
-		}
-		left -= f.UncompressedSize64
-		c.entries[f.Name] = f
-	}
-	data, err := c.read(capsuleManifest, maxCapsuleManifest)
-	if err != nil {
-		return nil, fmt.Errorf("not a capsule: %w", err)
-	}
-	if err := json.Unmarshal(data, &c.manifest); err != nil {
-		return nil, fmt.Errorf("not a capsule: %s: %w", capsuleManifest, err)
-	}
-	return c, c.manifest.check()
-}
-
-// checkEntry holds names to plain relative paths. Nothing is unpacked to disk here, but a file that tries is no capsule of ours.
-func checkEntry(name string) error {
-	name = strings.TrimSuffix(name, "/") // of a folder
-	if name == "" || len(name) > 512 || path.IsAbs(name) || path.Clean(name) != name || strings.HasPrefix(name, "..") ||
-		strings.ContainsAny(name, "\\:\x00") {
-		return fmt.Errorf("an entry has the name %.100q, want a plain relative path", name)
-	}
-	return nil
-}
-
-func (m *manifest) check() error {
-	switch {
-	case m.Format != capsuleFormat:
-		return fmt.Errorf("not a capsule: the manifest's format is %.40q, want %q", m.Format, capsuleFormat)
-	case m.Version > capsuleVersion:
-		return fmt.Errorf("version %d was written by a newer Kagzi (%.40q); this one reads version %d", m.Version, m.KagziVersion, capsuleVersion)
-	case m.Version != capsuleVersion:
-		return fmt.Errorf("the manifest's version is %d, want %d", m.Version, capsuleVersion)
-	case len(m.Runs) == 0 || len(m.Runs) > maxCapsuleRuns:
-		return fmt.Errorf("%d runs, want 1 to %d", len(m.Runs), maxCapsuleRuns)
-	case m.Runs[0].RunID != m.RootRunID:
-		return fmt.Errorf("the first run is %.40q, want root_run_id %.40q", m.Runs[0].RunID, m.RootRunID)
-	}
-	there, seen := make(map[string]bool, len(m.Runs)), make(map[string]bool, len(m.Runs))
-	for _, r := range m.Runs {
-		there[r.RunID] = true
-	}
-	for i, r := range m.Runs {
-		switch {
-		case uuid.Validate(r.RunID) != nil || len(r.RunID) != 36:
-			return fmt.Errorf("run %d has the id %.40q, want a UUID", i, r.RunID)
-		case seen[r.RunID]:
-			return fmt.Errorf("run %s is there twice", r.RunID)
-		case r.Directory != "runs/"+r.RunID:
-			return fmt.Errorf("run %s has the directory %.100q, want runs/%s", r.RunID, r.Directory, r.RunID)
-		case there[r.ParentRunID] && !seen[r.ParentRunID]: // one that is not there at all is the root's own
-			return fmt.Errorf("run %s stands before its parent %.40q", r.RunID, r.ParentRunID)
-		}
-		seen[r.RunID] = true
-	}
-	return nil
-}
-
 // load reads one run and the latest attempt of each of its steps.
 func (c *Capsule) load(runID string) (*runRecord, error) {
-	i := 0
-	for runID != "" && i < len(c.manifest.Runs) && c.manifest.Runs[i].RunID != runID {
-		i++
-	}
-	if i == len(c.manifest.Runs) {
-		return nil, fmt.Errorf("no run %.40q in the capsule", runID)
-	}
-	directory := c.manifest.Runs[i].Directory
-	data, err := c.read(directory+"/run.json", maxCapsuleBytes)
-	if err != nil {
-		return nil, err
-	}
-	run := new(kagziv1.Workflow)
-	if err := unmarshal.Unmarshal(data, run); err != nil {
-		return nil, fmt.Errorf("%s/run.json: %w", directory, err)
-	}
-	if run.GetRunId() != c.manifest.Runs[i].RunID {
-		return nil, fmt.Errorf("%s/run.json is about run %.40q", directory, run.GetRunId())
-	}
-	steps, err := readArray(c, directory+"/steps.json", func() *kagziv1.Step { return new(kagziv1.Step) })
+	run, steps, err := c.content.Load(runID)
 	if err != nil {
 		return nil, err
 	}
 	return newRecord(run, steps), nil
 }
 
-// unmarshal lets a newer server say more than this SDK knows.
-var unmarshal = protojson.UnmarshalOptions{DiscardUnknown: true}
+// Redacted reports a capsule of whose payloads only the sizes and hashes are there.
+func (c *Capsule) Redacted() bool { return c.content.Manifest.Redacted }
 
-// readArray reads an entry that is a JSON array of messages.
-func readArray[M proto.Message](c *Capsule, name string, empty func() M) ([]M, error) {
-	data, err := c.read(name, maxCapsuleBytes)
+// ReplayOptions say what is replayed. Every zero field means the default in brackets.
+type ReplayOptions struct {
+	RunID  string       // of a run of the capsule (the one that was exported)
+	Codec  Codec        // the workers' codec (none)
+	Logger *slog.Logger // (slog.Default())
+}
+
+// Replay runs a workflow function against the recorded results of a run, without a server, and without running the code of any
+// step. Where a result is not recorded, the code is suspended as in production. It returns nil when code and record agree, and
+// a *Divergence for the first place where they part: the code does not come to a step that is recorded, or comes to another kind
+// of step in its place; a recorded value cannot be read; the run ended otherwise than the code does. As in production, steps are
+// known by their names: the order in which the code comes to recorded ones does not matter.
+//
+// There is no limit of time, so the code can be stepped through in a debugger. Use Go and Map rather than goroutines of your own
+// there: of those it cannot be told whether they are about to call, and they are given up after a quarter of a second.
+func Replay[In, Out any](c *Capsule, fn func(ctx Context, in In) (Out, error), opts ReplayOptions) error {
+	if fn == nil {
+		return errors.New("kagzi: Replay: no function")
+	}
+	if c.Redacted() {
+		return errors.New("kagzi: the capsule was exported without payloads, and cannot be replayed")
+	}
+	r, err := c.load(opts.RunID)
+	if err != nil {
+		return fmt.Errorf("kagzi: capsule: %w", err)
+	}
+	if r.redacted() {
+		return fmt.Errorf("kagzi: run %s was exported without payloads, and cannot be replayed", r.run.GetRunId())
+	}
+	w := NewWorker(WorkerOptions{Codec: opts.Codec, Logger: opts.Logger})
+	return replayRecord(context.Background(), w, typed(w, r.run.GetWorkflowType(), fn), r)
+}
+
+// TestingT is the part of *testing.T that ReplayCapsule uses.
+type TestingT interface {
+	Helper()
+	Logf(format string, args ...any)
+	Fatalf(format string, args ...any)
+}
+
+// ReplayCapsule is Replay as a test, for a capsule in a file: it fails at the first divergence, with the step, what was expected
+// there and what the code did. Of several options the last holds.
+//
+//	func TestOrder4711(t *testing.T) { kagzi.ReplayCapsule(t, "testdata/order-4711.kagzi", Order) }
+func ReplayCapsule[In, Out any](t TestingT, file string, fn func(ctx Context, in In) (Out, error), opts ...ReplayOptions) {
+	t.Helper()
+	var o ReplayOptions
+	if len(opts) > 0 {
+		o = opts[len(opts)-1]
+	}
+	c, err := OpenCapsule(file)
+	if err != nil {
+		t.Fatalf("%v", err)
+		return
+	}
+	err = Replay(c, fn, o)
+	if closeErr := c.Close(); err == nil && closeErr != nil {
+		err = closeErr
+	}
+	var d *Divergence
+	switch {
+	case errors.As(err, &d):
+		if d.Stack != "" {
+			t.Logf("panic of the code:\n%s", d.Stack)
+		}
+		t.Fatalf("run %s of type %s diverges\n  step:     %s\n  expected: %s\n  got:      %s", convert.Printable(d.RunID), convert.Printable(d.WorkflowType),
+			convert.Printable(cmp.Or(d.Step, "(input or end)")), convert.Printable(d.Expected), convert.Printable(d.Got))
+	case err != nil:
+		t.Fatalf("%v", err)
+	}
+}
+
+// capsuleChunk is how many bytes of a capsule travel in one message.
+const capsuleChunk = 1 << 20
+
+// ExportOptions say what a capsule holds.
+type ExportOptions struct {
+	RedactPayloads bool // only their sizes and hashes; such a capsule can be read, but neither imported nor replayed
+}
+
+// Export writes the run with its children, steps, payloads and signals to w as one zip file, a capsule, for ReplayCapsule and
+// Import. What is written before an error is no whole file.
+func (r *Run) Export(ctx context.Context, w io.Writer, opts ExportOptions) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // ends the stream when w fails
+	stream, err := r.c.workflows.ExportWorkflow(ctx, &kagziv1.ExportWorkflowRequest{
+		Namespace: r.c.options.Namespace, RunId: r.id, RedactPayloads: opts.RedactPayloads,
+	})
+	if err != nil {
+		return callError(ctx, err)
+	}
+	for {
+		part, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return callError(ctx, err)
+		}
+		if _, err := w.Write(part.GetData()); err != nil {
+			return fmt.Errorf("kagzi: export run %s: %w", r.id, err)
+		}
+	}
+}
+
+// ImportOptions say how a capsule is imported. Every zero field means the default in brackets.
+type ImportOptions struct {
+	// RequestID names this one import: repeated with the same id, Import returns the same run (a fresh UUIDv7).
+	RequestID string
+}
+
+// Import reads a capsule and puts its runs, under new ids, into the client's namespace. It returns the run that was exported;
+// AlreadyExisted tells that the RequestID had been answered before. Nothing or all of it is imported. Runs that are open come in
+// paused: Run.Resume lets each go on. They keep their external ids, and do not hold them: a start with one of these does not find them.
+func (c *Client) Import(ctx context.Context, capsule io.Reader, opts ImportOptions) (*Run, error) {
+	id, err := requestID(opts.RequestID)
 	if err != nil {
 		return nil, err
 	}
-	var all []M
-	d := json.NewDecoder(bytes.NewReader(data))
-	if t, err := d.Token(); err != nil || t != json.Delim('[') {
-		return nil, fmt.Errorf("%s is no JSON array", name)
-	}
-	for d.More() {
-		var one json.RawMessage
-		if err := d.Decode(&one); err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-		m := empty()
-		if err := unmarshal.Unmarshal(one, m); err != nil {
-			return nil, fmt.Errorf("%s: item %d: %w", name, len(all), err)
-		}
-		all = append(all, m)
-	}
-	if _, err := d.Token(); err != nil {
-		return nil, fmt.Errorf("%s breaks off", name)
-	}
-	return all, nil
-}
-
-// read unpacks one entry of at most limit bytes. What the entry's header says about its size is not trusted.
-func (c *Capsule) read(name string, limit int64) ([]byte, error) {
-	f := c.entries[name]
-	if f == nil {
-		return nil, fmt.Errorf("%s is missing", name)
-	}
-	r, err := f.Open()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // ends the stream when the reader fails
+	stream, err := c.workflows.ImportWorkflow(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+		return nil, callError(ctx, err)
 	}
-	defer r.Close()
-	data, err := io.ReadAll(io.LimitReader(r, limit+1))
+	part := &kagziv1.Capsule{Namespace: c.options.Namespace, RequestId: id}
+	for last := false; !last; {
+		buffer := make([]byte, capsuleChunk)
+		n, err := io.ReadFull(capsule, buffer)
+		last = errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+		if err != nil && !last {
+			return nil, fmt.Errorf("kagzi: import: %w", err)
+		}
+		part.Data = buffer[:n]
+		if stream.Send(part) != nil {
+			break // CloseAndRecv tells why
+		}
+		part = new(kagziv1.Capsule)
+	}
+	resp, err := stream.CloseAndRecv()
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+		return nil, callError(ctx, err)
 	}
-	if int64(len(data)) > limit {
-		return nil, fmt.Errorf("%s is larger than the limit of %d bytes", name, limit)
-	}
-	return data, nil
+	return &Run{c: c, id: resp.GetRunId(), exists: resp.GetAlreadyImported()}, nil
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/sdk/internal/capsule"
 	"google.golang.org/protobuf/encoding/protojson"
 )
 
@@ -42,17 +43,17 @@ func zipped(t *testing.T, entries ...entry) []byte {
 }
 
 // manifestOf is the manifest of an export of these records, the root first.
-func manifestOf(records ...*runRecord) manifest {
-	m := manifest{Format: capsuleFormat, Version: 1, KagziVersion: "1.0.0", Namespace: "default", RootRunID: records[0].run.GetRunId()}
+func manifestOf(records ...*runRecord) capsule.Manifest {
+	m := capsule.Manifest{Format: capsule.Format, Version: 1, KagziVersion: "1.0.0", Namespace: "default", RootRunID: records[0].run.GetRunId()}
 	for _, r := range records {
-		m.Runs = append(m.Runs, manifestRun{RunID: r.run.GetRunId(), WorkflowType: r.run.GetWorkflowType(), Status: r.run.GetStatus().String(),
+		m.Runs = append(m.Runs, capsule.ManifestRun{RunID: r.run.GetRunId(), WorkflowType: r.run.GetWorkflowType(), Status: r.run.GetStatus().String(),
 			ParentRunID: r.run.GetParentRunId(), Directory: "runs/" + r.run.GetRunId()})
 	}
 	return m
 }
 
 // capsuleOf is an export as the server writes it.
-func capsuleOf(t *testing.T, change func(m *manifest), records ...*runRecord) []entry {
+func capsuleOf(t *testing.T, change func(m *capsule.Manifest), records ...*runRecord) []entry {
 	t.Helper()
 	m := manifestOf(records...)
 	if change != nil {
@@ -62,7 +63,7 @@ func capsuleOf(t *testing.T, change func(m *manifest), records ...*runRecord) []
 	if err != nil {
 		t.Fatal(err)
 	}
-	entries := []entry{{capsuleManifest, string(text)}}
+	entries := []entry{{capsule.ManifestName, string(text)}}
 	write := protojson.MarshalOptions{UseProtoNames: true, Indent: "  "}
 	for _, r := range records {
 		steps := make([]string, len(r.steps))
@@ -158,30 +159,32 @@ func TestCapsule(t *testing.T) {
 		want    string
 	}{
 		{"no manifest", func() []entry { return []entry{{"x.json", "{}"}} }, "not a capsule: manifest.json is missing"},
-		{"no JSON", func() []entry { return []entry{{capsuleManifest, "{"}} }, "not a capsule: manifest.json: unexpected end of JSON input"},
-		{"another format", func() []entry { return capsuleOf(t, func(m *manifest) { m.Format = "zip" }, parent()) },
+		{"no JSON", func() []entry { return []entry{{capsule.ManifestName, "{"}} }, "not a capsule: manifest.json: unexpected end of JSON input"},
+		{"another format", func() []entry { return capsuleOf(t, func(m *capsule.Manifest) { m.Format = "zip" }, parent()) },
 			`not a capsule: the manifest's format is "zip", want "kagzi-capsule"`},
 		{"a newer version", func() []entry {
-			return capsuleOf(t, func(m *manifest) { m.Version, m.KagziVersion = 2, "9.0\x1b" }, parent())
+			return capsuleOf(t, func(m *capsule.Manifest) { m.Version, m.KagziVersion = 2, "9.0\x1b" }, parent())
 		},
 			`version 2 was written by a newer Kagzi ("9.0\x1b"); this one reads version 1`},
-		{"no version", func() []entry { return capsuleOf(t, func(m *manifest) { m.Version = 0 }, parent()) }, "the manifest's version is 0, want 1"},
-		{"no runs", func() []entry { return capsuleOf(t, func(m *manifest) { m.Runs = nil }, parent()) }, "0 runs, want 1 to 10001"},
+		{"no version", func() []entry { return capsuleOf(t, func(m *capsule.Manifest) { m.Version = 0 }, parent()) }, "the manifest's version is 0, want 1"},
+		{"no runs", func() []entry { return capsuleOf(t, func(m *capsule.Manifest) { m.Runs = nil }, parent()) }, "0 runs, want 1 to 10001"},
 		{"too many runs", func() []entry {
-			return capsuleOf(t, func(m *manifest) { m.Runs = make([]manifestRun, maxCapsuleRuns+1) }, parent())
+			return capsuleOf(t, func(m *capsule.Manifest) { m.Runs = make([]capsule.ManifestRun, capsule.MaxRuns+1) }, parent())
 		}, "10002 runs, want 1 to 10001"},
-		{"another root", func() []entry { return capsuleOf(t, func(m *manifest) { m.RootRunID = childRun }, parent()) },
+		{"another root", func() []entry { return capsuleOf(t, func(m *capsule.Manifest) { m.RootRunID = childRun }, parent()) },
 			`the first run is "` + recordedRun + `", want root_run_id "` + childRun + `"`},
-		{"a run twice", func() []entry { return capsuleOf(t, func(m *manifest) { m.Runs[1] = m.Runs[0] }, parent(), parcel()) },
+		{"a run twice", func() []entry {
+			return capsuleOf(t, func(m *capsule.Manifest) { m.Runs[1] = m.Runs[0] }, parent(), parcel())
+		},
 			"run " + recordedRun + " is there twice"},
 		{"a child before its parent", func() []entry {
-			return capsuleOf(t, func(m *manifest) { m.Runs[1].ParentRunID = childRun }, parent(), parcel())
+			return capsuleOf(t, func(m *capsule.Manifest) { m.Runs[1].ParentRunID = childRun }, parent(), parcel())
 		}, "run " + childRun + ` stands before its parent "` + childRun + `"`},
 		{"an id that is a path", func() []entry {
-			return capsuleOf(t, func(m *manifest) { m.RootRunID, m.Runs[0].RunID = "../x", "../x" }, parent())
+			return capsuleOf(t, func(m *capsule.Manifest) { m.RootRunID, m.Runs[0].RunID = "../x", "../x" }, parent())
 		}, `run 0 has the id "../x", want a UUID`},
 		{"a directory elsewhere", func() []entry {
-			return capsuleOf(t, func(m *manifest) { m.Runs[0].Directory = "runs/../.." }, parent())
+			return capsuleOf(t, func(m *capsule.Manifest) { m.Runs[0].Directory = "runs/../.." }, parent())
 		},
 			"run " + recordedRun + ` has the directory "runs/../..", want runs/` + recordedRun},
 		{"an entry above", func() []entry { return append(capsuleOf(t, nil, parent()), entry{"../../evil", "x"}) },
@@ -190,10 +193,10 @@ func TestCapsule(t *testing.T) {
 			`an entry has the name "/etc/passwd", want a plain relative path`},
 		{"an entry on a drive", func() []entry { return append(capsuleOf(t, nil, parent()), entry{`c:\x`, "x"}) },
 			`an entry has the name "c:\\x", want a plain relative path`},
-		{"an entry twice", func() []entry { return append(capsuleOf(t, nil, parent()), entry{capsuleManifest, "{}"}) },
+		{"an entry twice", func() []entry { return append(capsuleOf(t, nil, parent()), entry{capsule.ManifestName, "{}"}) },
 			`two entries are named "manifest.json"`},
 		{"too large a manifest", func() []entry {
-			return []entry{{capsuleManifest, strings.Repeat(" ", maxCapsuleManifest+1)}}
+			return []entry{{capsule.ManifestName, strings.Repeat(" ", capsule.MaxManifest+1)}}
 		}, "not a capsule: manifest.json is larger than the limit of 8388608 bytes"},
 		{"no run.json", func() []entry { return capsuleOf(t, nil, parent())[:1] }, "runs/" + recordedRun + "/run.json is missing"},
 		{"the run.json of another", func() []entry {
@@ -226,7 +229,7 @@ func TestCapsule(t *testing.T) {
 		var b bytes.Buffer
 		z := zip.NewWriter(&b)
 		for i := range 4 {
-			_, err := z.CreateRaw(&zip.FileHeader{Name: fmt.Sprint("bomb-", i), Method: zip.Deflate, UncompressedSize64: maxCapsuleBytes / 3})
+			_, err := z.CreateRaw(&zip.FileHeader{Name: fmt.Sprint("bomb-", i), Method: zip.Deflate, UncompressedSize64: capsule.MaxBytes / 3})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -293,7 +296,7 @@ func TestReplayCapsule(t *testing.T) {
 		}, ReplayOptions{RunID: childRun})
 	})
 	t.Run("refuses a capsule without payloads", func(t *testing.T) {
-		for _, change := range []func(m *manifest){func(m *manifest) { m.Redacted = true }, nil} {
+		for _, change := range []func(m *capsule.Manifest){func(m *capsule.Manifest) { m.Redacted = true }, nil} {
 			r := recorded(completed, "1", done("a", ""))
 			r.steps[0].Output.Metadata = map[string]string{"kagzi-redacted-sha256": "00", "kagzi-redacted-bytes": "1"}
 			var l testLog

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/sdk/internal/convert"
+	"github.com/kagzi/kagzi/sdk/internal/transport"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
@@ -62,7 +64,7 @@ func withoutCheck(arguments []string) (rest []string, asked bool) {
 // check replays the open runs of the worker's types in its queues, and writes one line for each that diverges, and a summary.
 // Nothing is registered, no code of a step is run, and nothing changes on the server.
 func (w *Worker) check(ctx context.Context, out io.Writer) error {
-	conn, err := dial(w.options.Address, w.options.APIKey, w.options.TLS, w.options.DialOptions)
+	conn, err := transport.Dial(w.options.Address, w.options.APIKey, w.options.TLS, w.options.DialOptions)
 	if err != nil {
 		return err
 	}
@@ -108,7 +110,7 @@ func (c *checker) namespaceThere(ctx context.Context) error {
 	if !gone(err) {
 		return nil
 	}
-	return fmt.Errorf("kagzi: check: there is no namespace %[1]s, so nothing was checked; if that is its name and nothing has run there yet, make it with: kagzi namespace create %[1]s", printable(name))
+	return fmt.Errorf("kagzi: check: there is no namespace %[1]s, so nothing was checked; if that is its name and nothing has run there yet, make it with: kagzi namespace create %[1]s", convert.Printable(name))
 }
 
 // checker is one check.
@@ -153,7 +155,7 @@ func (c *checker) run(ctx context.Context, runID string) error {
 		return c.say("%s", d.Error())
 	}
 	c.result.Stuck++
-	return c.say("run %s: %s", printable(runID), printable(verdict.Error()))
+	return c.say("run %s: %s", convert.Printable(runID), convert.Printable(verdict.Error()))
 }
 
 func (c *checker) replay(ctx context.Context, r *runRecord) error {
@@ -199,7 +201,7 @@ func gone(err error) bool { return err != nil && status.Code(err) == codes.NotFo
 func (c *checker) conclude() error {
 	r := c.result
 	err := c.say("checked %d open runs of %d workflow types in namespace %s: %d diverge, %d came to no end",
-		r.Checked, len(c.w.handlers), printable(c.w.options.Namespace), r.Diverged, r.Stuck)
+		r.Checked, len(c.w.handlers), convert.Printable(c.w.options.Namespace), r.Diverged, r.Stuck)
 	if err == nil && r.Diverged+r.Stuck > 0 {
 		err = &r
 	}

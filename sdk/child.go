@@ -256,7 +256,7 @@ func (e *execution) sendChild(name string, run *kagziv1.StartWorkflowRequest, po
 		StepName: name, LeaseToken: e.task.GetLeaseToken(), Child: run, ParentClosePolicy: policy.wire(),
 	}}}, func(r *kagziv1.SessionResponse) {
 		answers <- answer{started: r.GetStartedChild()}
-	}).refused = func(d *kagziv1.ErrorDetail) { answers <- answer{refusal: d} }
+	}).Refused = func(d *kagziv1.ErrorDetail) { answers <- answer{refusal: d} }
 	e.mu.Unlock()
 	a := await(e, answers)
 	return a.started, a.refusal

@@ -8,6 +8,10 @@ import (
 	"time"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/sdk/internal/convert"
+	"github.com/kagzi/kagzi/sdk/internal/mux"
+	"github.com/kagzi/kagzi/sdk/internal/transport"
+	"github.com/kagzi/kagzi/sdk/profile"
 	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/status"
@@ -39,8 +43,8 @@ type Client struct {
 	conn      *grpc.ClientConn
 	workflows kagziv1.WorkflowServiceClient
 	schedules kagziv1.WorkflowScheduleServiceClient
-	starts    starts
-	awaits    *awaits
+	starts    *mux.Starts
+	awaits    *mux.Awaits
 	tracer    trace.Tracer
 	await     func(ctx context.Context, runID string) // that a test waits with; nil otherwise
 }
@@ -51,26 +55,27 @@ func NewClient(options ClientOptions) (*Client, error) {
 	if options.Logger == nil {
 		options.Logger = slog.Default()
 	}
-	to := endpoint{options.Profile, options.Address, options.Namespace, options.APIKey, options.TLS}
-	if err := to.complete(options.Logger); err != nil {
+	to := transport.Endpoint{Profile: options.Profile, Address: options.Address, Namespace: options.Namespace, APIKey: options.APIKey, TLS: options.TLS}
+	if err := to.Complete(options.Logger); err != nil {
 		return nil, err
 	}
-	options.Address, options.Namespace, options.APIKey, options.TLS = to.address, to.namespace, to.apiKey, to.tls
-	conn, err := dial(options.Address, options.APIKey, options.TLS, append([]grpc.DialOption{soon}, options.DialOptions...))
+	options.Address, options.Namespace, options.APIKey, options.TLS = to.Address, to.Namespace, to.APIKey, to.TLS
+	conn, err := transport.Dial(options.Address, options.APIKey, options.TLS, append([]grpc.DialOption{transport.ReconnectSoon}, options.DialOptions...))
 	if err != nil {
 		return nil, err
 	}
 	c := &Client{options: options, log: options.Logger, conn: conn, tracer: tracerOf(options.TracerProvider),
 		workflows: kagziv1.NewWorkflowServiceClient(conn), schedules: kagziv1.NewWorkflowScheduleServiceClient(conn)}
-	c.starts.workflows = c.workflows
-	c.awaits = newAwaits(c)
+	c.starts = mux.NewStarts(c.workflows, MaxBatch)
+	c.awaits = mux.NewAwaits(mux.AwaitOptions{Namespace: options.Namespace, Conn: conn, Log: c.log,
+		Explain: func(err error) error { return statusError(status.Convert(err)) }})
 	return c, nil
 }
 
 // Close ends the connection; calls under way fail.
 func (c *Client) Close() error {
 	err := c.conn.Close()
-	c.awaits.close()
+	c.awaits.Close()
 	return err
 }
 
@@ -167,14 +172,14 @@ func (r *Run) end(ctx context.Context, whole bool) (last *Run, ended *kagziv1.Aw
 			continue
 		case ctx.Err() != nil:
 			return nil, nil, context.Cause(ctx)
-		case !transient(err):
+		case !convert.Transient(err):
 			return nil, nil, callError(ctx, err)
 		}
 		failures++
-		delay := backoff(min(failures, waitTries))
+		delay := transport.Backoff(min(failures, waitTries))
 		r.c.log.Warn("waiting for a run: no server", "run", r.id, "error", statusError(status.Convert(err)), "attempt", failures,
 			"next_attempt_in", delay.Round(time.Millisecond))
-		if !sleep(ctx, delay) {
+		if !transport.Sleep(ctx, delay) {
 			return nil, nil, context.Cause(ctx)
 		}
 	}
@@ -185,8 +190,8 @@ func (r *Run) ending(ctx context.Context, whole bool) (*kagziv1.AwaitWorkflowsRe
 	if r.c.await != nil {
 		r.c.await(ctx, r.id)
 	}
-	ended, err := r.c.awaits.await(ctx, r.id, whole)
-	if err != errAskAlone {
+	ended, err := r.c.awaits.Await(ctx, r.id, whole)
+	if err != mux.ErrAlone {
 		if w := ended.GetWorkflow(); w != nil {
 			return endedOf(w), err
 		}
@@ -227,3 +232,7 @@ func Result[Out any](ctx context.Context, run *Run) (Out, error) {
 	}
 	return readOutput[Out](run.c.options.Codec, ended.GetOutput(), last.id)
 }
+
+// NoProfile in place of a profile's name leaves the environment and kagzi.toml unread: what the options leave open is the default, as for
+// a test that has a server of its own.
+const NoProfile = profile.Off

@@ -95,7 +95,8 @@ func TestTheTimeOfARunGoesOnAsItDidWhenTheClockIsSet(t *testing.T) {
 // Times that it takes for the server's would be off by the difference of the leases else.
 func TestTheServersClockIsToldByTheLeaseOfTheRun(t *testing.T) {
 	w := NewWorker(WorkerOptions{})
-	w.lease.length = 30 * time.Second
+	w.lease.Start(30*time.Second, w.expired)
+	defer w.lease.Stop()
 	for own, lease := range map[time.Duration]time.Duration{0: 30 * time.Second, 10 * time.Second: 30 * time.Second, 10 * time.Minute: 10 * time.Minute} {
 		e := newExecution(w, &kagziv1.Task{RunId: "r", Timeouts: &kagziv1.TimeoutConfig{HeartbeatTimeoutMs: own.Milliseconds()},
 			LeaseExpiresAt: timestamppb.New(time.Now().Add(time.Hour + lease))})
@@ -119,7 +120,8 @@ func TestAGraceEndsByTheServersClockAndIsToldByOurs(t *testing.T) {
 	for _, skew := range []time.Duration{0, time.Hour, -time.Hour} {
 		bubble(func(t *testing.T) {
 			w := NewWorker(WorkerOptions{})
-			w.lease.length = 30 * time.Second
+			w.lease.Start(30*time.Second, w.expired)
+			defer w.lease.Stop()
 			server := time.Now().Add(skew)
 			e := newExecution(w, &kagziv1.Task{RunId: "r", LeaseExpiresAt: timestamppb.New(server.Add(30 * time.Second)),
 				CancelRequested: true, CancelGraceUntil: timestamppb.New(server.Add(10 * time.Second))})

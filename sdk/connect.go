@@ -5,45 +5,26 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"strings"
 	"sync"
 	"time"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/sdk/internal/session"
+	"github.com/kagzi/kagzi/sdk/internal/transport"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/status"
 )
 
 const (
-	helloTimeout        = 15 * time.Second
-	defaultHeartbeat    = 10 * time.Second
-	defaultLease        = 30 * time.Second
-	maxReconnectBackoff = 60 * time.Second
-	drainingTries       = 2 // that the backoff counts while the worker drains: it has DrainTimeout to report what it holds
-	returnTries         = 3 // and once a server is back that could not be reached
-	unreadTries         = 3 // and before a run goes back whose history cannot be read
+	helloTimeout     = 15 * time.Second
+	defaultHeartbeat = 10 * time.Second
+	defaultLease     = 30 * time.Second
+	drainingTries    = 2 // that the backoff counts while the worker drains: it has DrainTimeout to report what it holds
+	returnTries      = 3 // and once a server is back that could not be reached
+	unreadTries      = 3 // and before a run goes back whose history cannot be read
 )
-
-// backoff is the delay after the n-th failure in a row: anything up to 1, 2, 4 .. 60 s. This is full jitter ("Exponential Backoff And Jitter", AWS
-// Architecture Blog, 2015). A tenth more or less would have ten thousand workers, whose sessions end at the same moment when their server
-// restarts, come back in waves of a fifth of a second; this spreads them over the whole second, and a single one waits half as long on average.
-func backoff(n int) time.Duration {
-	return rand.N(min(time.Second<<min(n-1, 10), maxReconnectBackoff)) + time.Millisecond
-}
-
-// sleep waits for d; false when ctx ended first.
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
 
 // fatalError is a refusal that repeating cannot change.
 type fatalError struct{ error }
@@ -64,7 +45,7 @@ func (e *refused) Unwrap() error { return e.err }
 // serve keeps a session open until ctx ends, or until the server refuses the worker. When the worker begins to drain it tries at once, and often from
 // then on: what it holds and cannot report has to be done again by another.
 func (w *Worker) serve(ctx context.Context) error {
-	defer w.lease.stop()
+	defer w.lease.Stop()
 	for failures, refusals := 0, 0; ; { // in a row; a refusal is a failure that was a server's, be it that it did not answer
 		reached, registered, err := w.oneSession(ctx)
 		if ctx.Err() != nil || w.isParting() {
@@ -90,7 +71,7 @@ func (w *Worker) serve(ctx context.Context) error {
 		if w.isDraining() {
 			leaving, steps = nil, min(steps, drainingTries)
 		}
-		delay := backoff(steps)
+		delay := transport.Backoff(steps)
 		w.log.Warn("no session with the server", "address", w.options.Address, "error", err, "attempt", failures,
 			"next_attempt_in", delay.Round(time.Millisecond))
 		wait := time.NewTimer(delay)
@@ -123,8 +104,8 @@ func (w *Worker) lookOut(ctx context.Context, failures int, reached bool) (back 
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		awaitConnection(ctx, w.conn)
-		sleep(ctx, backoff(returnTries))
+		transport.AwaitConnection(ctx, w.conn)
+		transport.Sleep(ctx, transport.Backoff(returnTries))
 	}()
 	return over, func() { cancel(); <-over }
 }
@@ -204,14 +185,14 @@ func (w *Worker) oneSession(ctx context.Context) (reached, registered bool, err 
 	}
 	interval := w.welcomed(welcome, helloAt)
 
-	w.session.open()
+	w.session.Open()
 	w.readyOnce.Do(func() { close(w.ready) }) // not before: who ends a worker that is ready has it say goodbye on this stream
 	var parts sync.WaitGroup
-	parts.Go(func() { w.session.write(ctx, stream); cancel() })
+	parts.Go(func() { w.session.Write(ctx, stream); cancel() })
 	parts.Go(func() { w.heartbeats(ctx, interval, cancel) })
 	w.resume()
 	err = w.read(stream)
-	w.session.close()
+	w.session.Close()
 	cancel()
 	parts.Wait()
 	return true, true, err
@@ -229,15 +210,15 @@ func (w *Worker) welcomed(r *kagziv1.RegisterResponse, helloAt time.Time) time.D
 	if lease <= 0 {
 		lease = max(defaultLease, 3*interval)
 	}
-	w.lease.start(lease, w.expired)
+	w.lease.Start(lease, w.expired)
 	w.mu.Lock()
 	first, holds := w.id == "", len(w.executions) > 0
 	w.id = r.GetWorkerId()
 	w.mu.Unlock()
 	if holds {
-		w.lease.heard(helloAt) // others may have what is held: the first heartbeat of this stream names it, and is told so
+		w.lease.Heard(helloAt) // others may have what is held: the first heartbeat of this stream names it, and is told so
 	} else {
-		w.lease.confirm(helloAt)
+		w.lease.Confirm(helloAt)
 	}
 	w.log.Info("worker registered", "worker", r.GetWorkerId(), "namespace", w.options.Namespace, "queue", w.options.Queue,
 		"address", w.options.Address, "again", !first)
@@ -261,11 +242,11 @@ func (w *Worker) resume() {
 		w.goodbye(true, nil)
 		return
 	}
-	w.session.grant(w.options.MaxConcurrent - len(held))
+	w.session.AddCredit(w.options.MaxConcurrent - len(held))
 }
 
 // read handles what the server says until the stream ends.
-func (w *Worker) read(stream sessionStream) error {
+func (w *Worker) read(stream session.Stream) error {
 	for {
 		r, err := stream.Recv()
 		if err != nil {
@@ -274,7 +255,7 @@ func (w *Worker) read(stream sessionStream) error {
 		switch ev := r.Event.(type) {
 		case *kagziv1.SessionResponse_Task:
 			w.accept(ev.Task)
-			w.session.received()
+			w.session.CountTask()
 			continue
 		case *kagziv1.SessionResponse_CancelTask:
 			w.cancelTask(ev.CancelTask)
@@ -283,14 +264,10 @@ func (w *Worker) read(stream sessionStream) error {
 			w.askDrain()
 			continue
 		}
-		op := w.session.answered(r)
-		switch {
-		case op == nil:
+		if op := w.session.Answered(r); op != nil {
+			op.Deliver(r)
+		} else {
 			w.log.Debug("answer to nothing", "seq", r.GetSeq())
-		case op.e != nil:
-			op.e.answered(op, r)
-		case op.answer != nil:
-			op.answer(r)
 		}
 	}
 }
@@ -318,7 +295,7 @@ func fatalStatus(err error) bool {
 // refusal is the error of a hello that was answered with one.
 func refusal(d *kagziv1.ErrorDetail) error {
 	e := detailError(d)
-	if repeatable(d) || d.GetCode() == kagziv1.ErrorCode_ERROR_CODE_PRECONDITION_FAILED {
+	if session.Repeatable(d) || d.GetCode() == kagziv1.ErrorCode_ERROR_CODE_PRECONDITION_FAILED {
 		return e
 	}
 	return fatalError{e}

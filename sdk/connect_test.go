@@ -11,6 +11,7 @@ import (
 	"time"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/sdk/internal/transport"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -49,7 +50,7 @@ func backAfterAnOutage(t *testing.T, soon time.Duration, onHello func(*kagziv1.R
 			all = append(all, w)
 			go func() { ended <- w.Run(ctx) }()
 		}
-		if !sleep(t.Context(), time.Hour) {
+		if !transport.Sleep(t.Context(), time.Hour) {
 			t.Fatal("the test ended")
 		}
 		f.mu.Lock()
@@ -81,7 +82,7 @@ func TestAConnectionThatStandsBehindAFailedAttemptIsNoRefusal(t *testing.T) {
 			grpc.WithStreamInterceptor(func(ctx context.Context, d *grpc.StreamDesc, conn *grpc.ClientConn, method string, open grpc.Streamer, o ...grpc.CallOption) (grpc.ClientStream, error) {
 				if left > 0 {
 					left--
-					awaitConnection(ctx, conn)
+					transport.AwaitConnection(ctx, conn)
 					return nil, errCut
 				}
 				return open(ctx, d, conn, method, o...)
@@ -129,11 +130,11 @@ func TestAWelcomeSaysHowOftenAWorkerSpeaksAndHowLongItsLeasesHold(t *testing.T) 
 	} {
 		w, hello := NewWorker(WorkerOptions{Logger: slog.New(slog.DiscardHandler)}), time.Now().Add(-time.Second)
 		interval := w.welcomed(c.welcome, hello)
-		w.lease.stop()
-		if lease := w.lease.duration(); interval != c.interval || lease != c.lease {
+		w.lease.Stop()
+		if lease := w.lease.Duration(); interval != c.interval || lease != c.lease {
 			t.Errorf("%s: a heartbeat each %v and a lease of %v, want %v and %v", name, interval, lease, c.interval, c.lease)
 		}
-		if confirmed := w.lease.confirmed; !confirmed.Equal(hello) {
+		if confirmed := w.lease.LastConfirmed(); !confirmed.Equal(hello) {
 			t.Errorf("%s: the leases are measured from %v, want from when hello was said, %v", name, confirmed, hello)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/sdk/internal/transport"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/keepalive"
@@ -58,7 +59,7 @@ func withDesk(t *testing.T, story func(t *testing.T, d *desk, c *Client)) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &desk{listener: bufconn.Listen(1 << 20), starts: map[string]int{}, traces: map[string]string{}, sent: map[string]*kagziv1.StartWorkflowRequest{}, open: map[*deskStream]map[uint64]*deskWait{}, news: make(chan struct{})}
 		d.ended = func(string) *kagziv1.Workflow { return nil }
-		server := grpc.NewServer(grpc.MaxRecvMsgSize(maxMessage),
+		server := grpc.NewServer(grpc.MaxRecvMsgSize(transport.MaxMessage),
 			grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: time.Second, PermitWithoutStream: true}))
 		kagziv1.RegisterWorkflowServiceServer(server, d)
 		go func() { _ = server.Serve(d.listener) }()

@@ -8,8 +8,7 @@ import (
 	"time"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
+	"github.com/kagzi/kagzi/sdk/internal/convert"
 )
 
 // Status is where a run stands.
@@ -110,9 +109,9 @@ func newRunDetails(c *Client, w *kagziv1.Workflow) *RunDetails {
 		RetriedFromRunID: w.GetRetriedFromRunId(), ContinuedAsRunID: w.GetContinuedAsRunId(), ContinuedFromRunID: w.GetContinuedFromRunId(),
 		ConcurrencyKey: w.GetConcurrencyKey(), ConcurrencyLimit: int(w.GetConcurrencyLimit()),
 		OnFailure: w.GetOnFailureWorkflow(), OnFailureQueue: w.GetOnFailureTaskQueue(),
-		CreatedAt: when(w.GetCreatedAt()), StartedAt: when(w.GetStartedAt()), FinishedAt: when(w.GetFinishedAt()),
-		WakeUpAt: when(w.GetWakeUpAt()), Deadline: when(w.GetDeadlineAt()), ScheduledAt: when(w.GetScheduledAt()),
-		CancelRequestedAt: when(w.GetCancelRequestedAt()), CancelGraceUntil: when(w.GetCancelGraceUntil()),
+		CreatedAt: convert.When(w.GetCreatedAt()), StartedAt: convert.When(w.GetStartedAt()), FinishedAt: convert.When(w.GetFinishedAt()),
+		WakeUpAt: convert.When(w.GetWakeUpAt()), Deadline: convert.When(w.GetDeadlineAt()), ScheduledAt: convert.When(w.GetScheduledAt()),
+		CancelRequestedAt: convert.When(w.GetCancelRequestedAt()), CancelGraceUntil: convert.When(w.GetCancelGraceUntil()),
 		input: w.GetInput(), output: w.GetOutput(), codec: c.options.Codec,
 	}
 	if e := w.GetError(); e != nil || d.Status.Ended() && d.Status != StatusCompleted {
@@ -190,7 +189,7 @@ func (c *Client) List(ctx context.Context, opts ListOptions) iter.Seq2[*RunDetai
 	return func(yield func(*RunDetails, error) bool) {
 		req := &kagziv1.ListWorkflowsRequest{
 			Namespace: c.options.Namespace, WorkflowTypes: opts.WorkflowTypes, TaskQueues: opts.Queues, Tags: opts.Tags,
-			CreatedAfter: timestamp(opts.CreatedAfter), CreatedBefore: timestamp(opts.CreatedBefore), ParentRunId: named(opts.ParentRunID),
+			CreatedAfter: convert.Timestamp(opts.CreatedAfter), CreatedBefore: convert.Timestamp(opts.CreatedBefore), ParentRunId: named(opts.ParentRunID),
 			ScheduleId: named(opts.ScheduleID), WorkerId: named(opts.WorkerID), Search: named(opts.Search),
 		}
 		for _, s := range opts.Statuses {
@@ -222,7 +221,7 @@ func yieldRun(yield func(*RunDetails, error) bool, c *Client, w *kagziv1.Workflo
 // pages goes over a list of the server's page by page. An error ends it.
 func pages[M any](ctx context.Context, size int, fetch func(*kagziv1.PageRequest) ([]M, *kagziv1.PageInfo, error)) iter.Seq2[M, error] {
 	return func(yield func(M, error) bool) {
-		page := &kagziv1.PageRequest{PageSize: narrow(size)}
+		page := &kagziv1.PageRequest{PageSize: convert.Narrow(size)}
 		for {
 			list, info, err := fetch(page)
 			if err != nil {
@@ -248,13 +247,4 @@ func named(s string) *string {
 		return nil
 	}
 	return &s
-}
-
-// transient reports an error of a call that another attempt may not meet.
-func transient(err error) bool {
-	switch status.Code(err) {
-	case codes.Unavailable, codes.DeadlineExceeded, codes.Aborted:
-		return true
-	}
-	return false
 }

@@ -1,13 +1,15 @@
 package kagzi
 
 import (
+	"bytes"
+	"encoding/json"
+	"errors"
 	"fmt"
-	"strconv"
+	"reflect"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/sdk/internal/convert"
 )
 
 // Divergence is the first place at which a run's code and its record part. The texts may hold what users wrote; Error escapes them.
@@ -23,26 +25,10 @@ type Divergence struct {
 func (d *Divergence) Error() string {
 	at := ""
 	if d.Step != "" {
-		at = " at step " + printable(d.Step)
+		at = " at step " + convert.Printable(d.Step)
 	}
 	return fmt.Sprintf("run %s of type %s diverges%s: expected %s, got %s",
-		printable(d.RunID), printable(d.WorkflowType), at, printable(d.Expected), printable(d.Got))
-}
-
-// printable is text that a terminal shows as it stands, on one line.
-func printable(text string) string {
-	var b strings.Builder
-	for len(text) > 0 {
-		r, n := utf8.DecodeRuneInString(text)
-		if unicode.IsPrint(r) && (r != utf8.RuneError || n > 1) {
-			b.WriteRune(r)
-		} else {
-			quoted := strconv.Quote(text[:n])
-			b.WriteString(quoted[1 : len(quoted)-1])
-		}
-		text = text[n:]
-	}
-	return b.String()
+		convert.Printable(d.RunID), convert.Printable(d.WorkflowType), at, convert.Printable(d.Expected), convert.Printable(d.Got))
 }
 
 // kindNondeterministic is the error type of a run whose code is not the code that began it.
@@ -73,4 +59,112 @@ func (u *unreadable) Unwrap() error { return u.err }
 
 func unreadableResult(step string, err error) error {
 	return &unreadable{what: "recorded result of step " + step, step: step, err: err}
+}
+
+const maxPreview = 200 // bytes of a payload or an error in a report
+
+// compareEnds compares how the code and the run have ended, if the run was ended by its code.
+func (r *replay) compareEnds() *Divergence {
+	w := r.record.run
+	completed, next := w.GetStatus() == kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED, w.ContinuedAsRunId != nil
+	if !completed && !r.record.codeFailed() {
+		return nil
+	}
+	same := r.returned && completed == (r.failure == nil) && next == r.next
+	switch {
+	case same && completed && !next:
+		same = r.sameOutput(w.GetOutput())
+	case same && !completed:
+		same = sameFailure(errorDetail(r.failure), w.GetError())
+	}
+	if same {
+		return nil
+	}
+	expected := "the run to have failed: " + preview([]byte(w.GetError().GetMessage()))
+	switch {
+	case next:
+		expected = "the run to have continued as new"
+	case completed:
+		expected = "the run to have completed with " + r.preview(w.GetOutput())
+	}
+	if !r.returned {
+		return r.diverged(r.firstOpen(), expected, r.instead())
+	}
+	return r.diverged("", expected, r.end())
+}
+
+// firstOpen is the first call for which there is no result.
+func (r *replay) firstOpen() string {
+	for _, c := range r.calls {
+		if !hasResult(r.e.history[c.name]) {
+			return c.name
+		}
+	}
+	return ""
+}
+
+func (r *replay) end() string {
+	switch {
+	case r.failure != nil:
+		return "the run failed: " + preview([]byte(r.failure.Error()))
+	case r.next:
+		return "the run continued as new"
+	}
+	return "the run completed with " + r.preview(r.output)
+}
+
+func (r *replay) sameOutput(recorded *kagziv1.Payload) bool {
+	a, errA := r.plain(recorded)
+	b, errB := r.plain(r.output)
+	if errA != nil || errB != nil || bytes.Equal(a, b) {
+		return errA == nil && errB == nil
+	}
+	var av, bv any
+	return json.Unmarshal(a, &av) == nil && json.Unmarshal(b, &bv) == nil && reflect.DeepEqual(av, bv)
+}
+
+// plain is a payload's JSON, without its codec. A panic of that would leave the execution locked, and its code waiting for ever.
+func (r *replay) plain(p *kagziv1.Payload) (data []byte, err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = fmt.Errorf("codec: %w", panicError(value))
+		}
+	}()
+	if p == nil {
+		return nil, nil
+	}
+	data, err = unpack(r.codec, p, PayloadInfo{Kind: PayloadOutput, RunID: r.e.info.RunID})
+	return bytes.TrimSpace(data), err
+}
+
+func (r *replay) preview(p *kagziv1.Payload) string {
+	data, err := r.plain(p)
+	if err != nil {
+		return "an output that cannot be decoded: " + preview([]byte(err.Error()))
+	}
+	if len(data) == 0 {
+		return "no output"
+	}
+	return preview(data)
+}
+
+func preview(data []byte) string {
+	if len(data) > maxPreview {
+		return strings.ToValidUTF8(string(data[:maxPreview]), "") + "…"
+	}
+	return string(data)
+}
+
+// sameFailure compares what the code decides about a failure. The text of a panic may hold addresses.
+func sameFailure(got, recorded *kagziv1.ErrorDetail) bool {
+	return got.GetType() == recorded.GetType() && (got.GetType() == "panic" || got.GetMessage() == recorded.GetMessage())
+}
+
+func (r *replay) diverged(step, expected, got string) *Divergence {
+	d := &Divergence{RunID: r.e.info.RunID, WorkflowType: r.e.info.WorkflowType, Step: step, Expected: expected, Got: got}
+	var own *coded
+	if errors.As(r.failure, &own) {
+		d.Stack = own.stack
+	}
+	return d
 }

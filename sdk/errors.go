@@ -8,6 +8,7 @@ import (
 	"time"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/sdk/internal/convert"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
@@ -124,7 +125,7 @@ func callError(ctx context.Context, err error) error {
 
 // statusError is a server's refusal.
 func statusError(st *status.Status) *Error {
-	e := &Error{Code: codeOfStatus(st.Code()), Message: plainMessage(st), status: st}
+	e := &Error{Code: codeOfStatus(st.Code()), Message: convert.PlainMessage(st), status: st}
 	for _, d := range st.Details() {
 		if detail, ok := d.(*kagziv1.ErrorDetail); ok {
 			e.Code, e.Message = errorCode(detail.GetCode()), detail.GetMessage()
@@ -134,23 +135,10 @@ func statusError(st *status.Status) *Error {
 	return e
 }
 
-// itemStatus is the refusal of one of the many things that a call was about, as a call about that one alone would end. An answer of a server
-// that does not say how has code 0.
-func itemStatus(code int32, d *kagziv1.ErrorDetail) *status.Status {
-	st := status.New(codes.Code(code), d.GetMessage())
-	if code == 0 {
-		st = status.New(statusOfCode(d.GetCode()), d.GetMessage())
-	}
-	if with, err := st.WithDetails(d); err == nil {
-		return with
-	}
-	return st
-}
-
 // detailError is the error of an answer that carries one in its body.
 func detailError(d *kagziv1.ErrorDetail) *Error {
 	return &Error{Code: errorCode(d.GetCode()), Message: d.GetMessage(), Subject: d.GetSubject(), SubjectID: d.GetSubjectId(),
-		Metadata: d.GetMetadata(), status: status.New(statusOfCode(d.GetCode()), d.GetMessage())}
+		Metadata: d.GetMetadata(), status: status.New(convert.StatusOfCode(d.GetCode()), d.GetMessage())}
 }
 
 type nonRetryable struct{ error }
@@ -197,4 +185,58 @@ func WithType(err error, name string) error {
 		return nil
 	}
 	return withType{err, name}
+}
+
+// ErrorCode says what sort of failure an error is; "" is a failure of the application's own code.
+type ErrorCode string
+
+// The codes that a server gives.
+const (
+	CodeNotFound           ErrorCode = "NOT_FOUND"
+	CodeInvalidArgument    ErrorCode = "INVALID_ARGUMENT"
+	CodePreconditionFailed ErrorCode = "PRECONDITION_FAILED"
+	CodeConflict           ErrorCode = "CONFLICT"
+	CodeUnauthorized       ErrorCode = "UNAUTHORIZED"
+	CodeUnavailable        ErrorCode = "UNAVAILABLE"
+	CodeInternal           ErrorCode = "INTERNAL"
+	CodeTimeout            ErrorCode = "TIMEOUT"
+	CodeCancelled          ErrorCode = "CANCELLED"
+	CodeResourceExhausted  ErrorCode = "RESOURCE_EXHAUSTED"
+	CodeLeaseLost          ErrorCode = "LEASE_LOST"
+	CodeCrashed            ErrorCode = "CRASHED"
+)
+
+func errorCode(c kagziv1.ErrorCode) ErrorCode {
+	if c == kagziv1.ErrorCode_ERROR_CODE_UNSPECIFIED {
+		return ""
+	}
+	return ErrorCode(strings.TrimPrefix(c.String(), "ERROR_CODE_"))
+}
+
+func (c ErrorCode) wire() kagziv1.ErrorCode {
+	return kagziv1.ErrorCode(kagziv1.ErrorCode_value["ERROR_CODE_"+string(c)])
+}
+
+func codeOfStatus(c codes.Code) ErrorCode {
+	switch c {
+	case codes.NotFound:
+		return CodeNotFound
+	case codes.InvalidArgument, codes.OutOfRange:
+		return CodeInvalidArgument
+	case codes.FailedPrecondition:
+		return CodePreconditionFailed
+	case codes.AlreadyExists:
+		return CodeConflict
+	case codes.Unauthenticated, codes.PermissionDenied:
+		return CodeUnauthorized
+	case codes.Unavailable:
+		return CodeUnavailable
+	case codes.DeadlineExceeded:
+		return CodeTimeout
+	case codes.Canceled:
+		return CodeCancelled
+	case codes.ResourceExhausted:
+		return CodeResourceExhausted
+	}
+	return CodeInternal
 }

@@ -10,6 +10,9 @@ import (
 	"time"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/sdk/internal/convert"
+	"github.com/kagzi/kagzi/sdk/internal/session"
+	"github.com/kagzi/kagzi/sdk/internal/transport"
 	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc/status"
 )
@@ -22,10 +25,10 @@ var (
 	errLeaseLost = errors.New("kagzi: lease lost")
 )
 
-// execution is one stay of a run on this worker: from the task that brought it to the end of that lease.
+// execution is one activation of a run on this worker: from the task that brought it to the end of that lease.
 //
 // Its code is alive until quit, whatever ended it; the lease is held until over. Between the two, the
-// operations that are still unanswered settle how the stay ends.
+// operations that are still unanswered settle how the activation ends.
 type execution struct {
 	w           *Worker
 	task        *kagziv1.Task
@@ -36,7 +39,7 @@ type execution struct {
 	// heartbeatTimeout is for how long without contact the server lets this worker have the run, if that is longer than the worker's lease.
 	heartbeatTimeout time.Duration
 	start            func() string // PayloadInfo.Start
-	span             trace.Span    // of the stay
+	span             trace.Span    // of the activation
 
 	life    context.Context // ends when the code has to: the parent of all others
 	endLife context.CancelCauseFunc
@@ -76,17 +79,17 @@ func newExecution(w *Worker, task *kagziv1.Task) *execution {
 	}
 	e.heartbeatTimeout = time.Duration(task.GetTimeouts().GetHeartbeatTimeoutMs()) * time.Millisecond
 	if expires := task.GetLeaseExpiresAt(); expires != nil {
-		e.ahead = expires.AsTime().Add(-max(w.lease.duration(), e.heartbeatTimeout)).Sub(e.since)
+		e.ahead = expires.AsTime().Add(-max(w.lease.Duration(), e.heartbeatTimeout)).Sub(e.since)
 	}
 	e.start = sync.OnceValue(func() string {
 		return startDigest(task.GetWorkflowType(), task.GetExternalId(), task.GetInput().GetData())
 	})
-	traced, span := w.traceStay(task)
+	traced, span := w.traceActivation(task)
 	e.span = span
 	e.life, e.endLife = context.WithCancelCause(traced)
 	e.prepareCancellation()
 	if task.GetCancelRequested() {
-		e.askCancel(when(task.GetCancelGraceUntil()))
+		e.askCancel(convert.When(task.GetCancelGraceUntil()))
 	}
 	return e
 }
@@ -136,7 +139,8 @@ func (e *execution) payloadInfo(kind PayloadKind, step string) PayloadInfo {
 // little late, and so never early. Times that the server has recorded are compared with it.
 func (e *execution) now() time.Time { return e.at(time.Now()) }
 
-// at is a moment of this stay by the server's clock. What has passed since the claim tells the monotonic clock, since ours may be set meanwhile.
+// at returns a moment of this activation by the server's clock. The time since the claim comes from the monotonic clock, because the wall clock
+// may be set meanwhile.
 func (e *execution) at(local time.Time) time.Time {
 	return e.since.Round(0).Add(e.ahead + local.Sub(e.since))
 }
@@ -157,7 +161,7 @@ func (e *execution) finish(output *kagziv1.Payload, err error) {
 	e.send(&kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_CompleteWorkflow{CompleteWorkflow: &kagziv1.CompleteWorkflowRequest{
 		Namespace: e.task.GetNamespace(), RunId: e.info.RunID, LeaseToken: e.task.GetLeaseToken(), Output: output, ContinueAs: next,
 	}}}, func(r *kagziv1.SessionResponse) {
-		e.w.counters.finished(r.GetCompletedWorkflow().GetStatus(), time.Since(e.since))
+		e.w.counters.Finished(r.GetCompletedWorkflow().GetStatus(), time.Since(e.since))
 		e.over(errFinished)
 	})
 	e.quit(errFinished)
@@ -180,7 +184,7 @@ func (e *execution) sendFailure(d *kagziv1.ErrorDetail) {
 	e.send(&kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_FailWorkflow{FailWorkflow: &kagziv1.FailWorkflowRequest{
 		Namespace: e.task.GetNamespace(), RunId: e.info.RunID, LeaseToken: e.task.GetLeaseToken(), Error: d,
 	}}}, func(r *kagziv1.SessionResponse) {
-		e.w.counters.finished(r.GetFailedWorkflow().GetStatus(), time.Since(e.since))
+		e.w.counters.Finished(r.GetFailedWorkflow().GetStatus(), time.Since(e.since))
 		e.over(errFinished)
 	})
 }
@@ -224,7 +228,7 @@ func (e *execution) quit(cause error) {
 
 func (e *execution) dead() bool { return e.life.Err() != nil }
 
-// over ends the stay: the lease is no longer held. Repeating it changes nothing.
+// over ends the activation: the lease is no longer held. Repeating it changes nothing.
 func (e *execution) over(cause error) {
 	e.mu.Lock()
 	again := e.ended
@@ -235,7 +239,7 @@ func (e *execution) over(cause error) {
 	e.quit(cause)
 	e.mu.Unlock()
 	if !again {
-		e.endStay(cause)
+		e.endActivation(cause)
 		e.w.forget(e)
 	}
 }
@@ -300,13 +304,13 @@ func (e *execution) loadHistory() bool {
 		}
 		if fatalStatus(err) || n == 5 {
 			e.w.log.Error("history not loaded; run released", "run", e.info.RunID, "error", statusError(status.Convert(err)))
-			if sleep(e.life, backoff(unreadTries)) { // it may be this worker that gets it next
+			if transport.Sleep(e.life, transport.Backoff(unreadTries)) { // it may be this worker that gets it next
 				e.giveBack()
 			}
 			return false
 		}
 		n++
-		if !sleep(e.life, backoff(n)) {
+		if !transport.Sleep(e.life, transport.Backoff(n)) {
 			return false
 		}
 	}
@@ -343,23 +347,23 @@ func (e *execution) recordedBefore(sequence int64) bool {
 	return false
 }
 
-// answered is called by the session with the server's answer to one of the run's operations.
-func (e *execution) answered(op *operation, r *kagziv1.SessionResponse) {
+// Answered is called by the session with the server's answer to one of the run's operations.
+func (e *execution) Answered(op *session.Operation, r *kagziv1.SessionResponse) {
 	detail := r.GetError()
 	e.mu.Lock()
-	if detail != nil && repeatable(detail) {
+	if detail != nil && session.Repeatable(detail) {
 		e.repeatLater(op)
 		e.mu.Unlock()
 		return
 	}
-	if detail != nil && op.ends(detail) {
+	if detail != nil && op.Ends(detail) {
 		// Until the code is made to end the operation stays among those that are not durable, so that nothing begins behind it.
-		known := !op.ending && slices.Contains(e.ops, op)
-		op.ending = true
+		known := !op.Ending && slices.Contains(e.ops, op)
+		op.Ending = true
 		e.mu.Unlock()
 		switch {
 		case !known:
-		case leaseGone(detail):
+		case session.LeaseGone(detail):
 			e.lose(detail)
 		default:
 			e.refused(op, detail)
@@ -373,15 +377,15 @@ func (e *execution) answered(op *operation, r *kagziv1.SessionResponse) {
 	e.mu.Unlock()
 	switch {
 	case detail == nil:
-		if op.answer != nil {
-			op.answer(r)
+		if op.Answer != nil {
+			op.Answer(r)
 		}
-	case op.refused != nil:
-		e.w.session.settle(op)
-		op.refused(detail)
+	case op.Refused != nil:
+		e.w.session.Settle(op)
+		op.Refused(detail)
 	default: // Only an announcement: what the step comes to is still recorded, or refused in its own right.
-		e.w.session.settle(op)
-		e.w.log.Debug("step not announced", "run", e.info.RunID, "step", op.msg.GetBeginStep().GetStepName(), "error", detail.GetMessage())
+		e.w.session.Settle(op)
+		e.w.log.Debug("step not announced", "run", e.info.RunID, "step", op.Msg.GetBeginStep().GetStepName(), "error", detail.GetMessage())
 	}
 }
 
@@ -406,15 +410,15 @@ func (e *execution) lose(d *kagziv1.ErrorDetail) {
 
 // refused handles an operation that the server will never take. A run that could not go on without it
 // fails, so that people see why; repeating it elsewhere would only meet the same refusal.
-func (e *execution) refused(op *operation, d *kagziv1.ErrorDetail) {
-	_, fail := op.msg.Operation.(*kagziv1.SessionRequest_FailWorkflow)
-	_, release := op.msg.Operation.(*kagziv1.SessionRequest_ReleaseTask)
+func (e *execution) refused(op *session.Operation, d *kagziv1.ErrorDetail) {
+	_, fail := op.Msg.Operation.(*kagziv1.SessionRequest_FailWorkflow)
+	_, release := op.Msg.Operation.(*kagziv1.SessionRequest_ReleaseTask)
 	if fail || release {
 		e.w.log.Warn("run dropped: the server refused its end", "run", e.info.RunID, "error", d.GetMessage())
 		e.over(errLeaseLost)
 		return
 	}
-	failure := errorDetail(&coded{code: d.GetCode(), kind: "refused", text: fmt.Sprintf("the server refused to record %s: %s", op.subject(), d.GetMessage())})
+	failure := errorDetail(&coded{code: d.GetCode(), kind: "refused", text: fmt.Sprintf("the server refused to record %s: %s", op.Subject(), d.GetMessage())})
 	failure.NonRetryable = true
 	e.mu.Lock()
 	defer e.mu.Unlock()

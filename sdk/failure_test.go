@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/sdk/internal/convert"
 )
 
 // failure runs a workflow that must fail and returns the error that it was recorded with.
@@ -293,11 +294,11 @@ func TestFailures(t *testing.T) {
 	})
 	t.Run("an error's text is cut to 16 KiB with a mark, and made storable", func(t *testing.T) {
 		d := failure(t, func(Context, struct{}) (int, error) { return 0, errors.New("\x00\xff" + strings.Repeat("é", 10_000)) })
-		if n := len(d.GetMessage()); n > maxErrorText || n < maxErrorText-2 {
+		if n := len(d.GetMessage()); n > convert.MaxErrorText || n < convert.MaxErrorText-2 {
 			t.Fatalf("message is %d bytes long", n)
 		}
-		if !strings.HasPrefix(d.GetMessage(), "\uFFFD\uFFFDé") || !strings.HasSuffix(d.GetMessage(), cutMark) {
-			t.Fatalf("message = %.20q..%q", d.GetMessage(), d.GetMessage()[maxErrorText-20:])
+		if !strings.HasPrefix(d.GetMessage(), "\uFFFD\uFFFDé") || !strings.HasSuffix(d.GetMessage(), convert.CutMark) {
+			t.Fatalf("message = %.20q..%q", d.GetMessage(), d.GetMessage()[convert.MaxErrorText-20:])
 		}
 	})
 	t.Run("a full disk is waited for", func(t *testing.T) {
@@ -377,8 +378,8 @@ func TestADelayThatIsTooShortForTheWireIsNotThePolicys(t *testing.T) {
 
 func TestTextIsCutBetweenLetters(t *testing.T) {
 	for limit := 50; limit < 54; limit++ {
-		cut := cleanText(strings.Repeat("€", 100), limit)
-		if !utf8.ValidString(cut) || len(cut) > limit || !strings.HasSuffix(cut, cutMark) {
+		cut := convert.CleanText(strings.Repeat("€", 100), limit)
+		if !utf8.ValidString(cut) || len(cut) > limit || !strings.HasSuffix(cut, convert.CutMark) {
 			t.Errorf("cut at %d it is %q of %d bytes", limit, cut, len(cut))
 		}
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/sdk/internal/transport"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
@@ -42,7 +43,7 @@ type door struct {
 
 func newDoor(t *testing.T) *door {
 	d := &door{answers: map[string]func(proto.Message) (proto.Message, error){}, listener: bufconn.Listen(1 << 20)}
-	server := grpc.NewServer(grpc.UnaryInterceptor(d.answer), grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage))
+	server := grpc.NewServer(grpc.UnaryInterceptor(d.answer), grpc.MaxRecvMsgSize(transport.MaxMessage), grpc.MaxSendMsgSize(transport.MaxMessage))
 	kagziv1.RegisterWorkflowServiceServer(server, d)
 	kagziv1.RegisterWorkflowScheduleServiceServer(server, d)
 	kagziv1.RegisterAdminServiceServer(server, d)

@@ -2,10 +2,10 @@ package kagzi
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/sdk/internal/session"
 )
 
 // heartbeats keeps the worker and its leases alive on one stream. reconnect ends the stream.
@@ -36,7 +36,7 @@ func untilBeat(now time.Time, interval time.Duration) time.Duration {
 // beat sends one heartbeat, which names all that is held.
 func (w *Worker) beat() {
 	answered := make(chan struct{})
-	received := w.session.tasksReceived() // before it is looked at what is held: what comes meanwhile is named although it is not counted
+	received := w.session.TasksReceived() // before it is looked at what is held: what comes meanwhile is named although it is not counted
 	w.mu.Lock()
 	held := make([]*kagziv1.Lease, 0, len(w.executions))
 	for id, e := range w.executions {
@@ -45,22 +45,22 @@ func (w *Worker) beat() {
 	id := w.id
 	w.lastBeat = answered
 	w.mu.Unlock()
-	completed, failed, stats := w.counters.report()
+	completed, failed, stats := w.counters.Report()
 	sentAt := time.Now()
-	sent := w.session.enqueueFirst(&operation{
-		msg: &kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_Heartbeat{Heartbeat: &kagziv1.HeartbeatRequest{
+	sent := w.session.EnqueueFirst(&session.Operation{
+		Msg: &kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_Heartbeat{Heartbeat: &kagziv1.HeartbeatRequest{
 			WorkerId: id, ActiveCount: int32(len(held)), CompletedDelta: completed, FailedDelta: failed,
 			Stats: stats, Held: held, HeldIsWhole: true, TasksReceived: &received,
 		}}},
-		answer: func(r *kagziv1.SessionResponse) {
+		Answer: func(r *kagziv1.SessionResponse) {
 			if !w.beaten(r, sentAt) {
-				w.counters.unreported(completed, failed)
+				w.counters.Unreported(completed, failed)
 			}
 			close(answered)
 		},
 	})
 	if !sent {
-		w.counters.unreported(completed, failed)
+		w.counters.Unreported(completed, failed)
 		close(answered)
 	}
 }
@@ -85,7 +85,7 @@ func (w *Worker) beaten(r *kagziv1.SessionResponse, sentAt time.Time) bool {
 	switch d := r.GetError(); {
 	case r == nil:
 		return false // the stream broke
-	case d != nil && repeatable(d):
+	case d != nil && session.Repeatable(d):
 		w.log.Warn("heartbeat not taken", "error", d.GetMessage())
 		return false
 	case d != nil: // as a rule because the server does not know the worker any more
@@ -105,7 +105,7 @@ func (w *Worker) beaten(r *kagziv1.SessionResponse, sentAt time.Time) bool {
 	for _, c := range h.GetCancelling() {
 		w.cancelTask(c)
 	}
-	w.lease.confirm(sentAt) // not before: a step that waits for it begins at once, also that of a run which the answer calls lost
+	w.lease.Confirm(sentAt) // not before: a step that waits for it begins at once, also that of a run which the answer calls lost
 	if h.GetShouldDrain() {
 		w.askDrain()
 	}
@@ -146,56 +146,4 @@ func (w *Worker) expired(silent time.Duration) (next time.Duration) {
 		}
 	}
 	return next
-}
-
-// counters are what heartbeats report beside the leases.
-type counters struct {
-	mu                sync.Mutex
-	completed, failed int32 // that no report counts yet
-	runs              int64
-	spent             time.Duration
-	usage             usage
-}
-
-// finished counts what has become of a run by what its code returned. One that is tried again, or was cancelled, has neither completed nor failed.
-func (c *counters) finished(status kagziv1.WorkflowStatus, took time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	switch status {
-	case kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED:
-		c.completed++
-	case kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED:
-		c.failed++
-	}
-	c.runs++
-	c.spent += took
-}
-
-// report is what is to be counted by the server now. The next report, which may go out before this one is answered, does not count it
-// again.
-func (c *counters) report() (completed, failed int32, s *kagziv1.WorkerStats) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	s = c.usage.sample()
-	if c.runs > 0 {
-		s.AverageRunMs = float64(c.spent.Microseconds()) / 1000 / float64(c.runs)
-	}
-	completed, failed = c.completed, c.failed
-	c.completed, c.failed = 0, 0
-	return completed, failed, s
-}
-
-// rest says that there is something that no report counts yet.
-func (c *counters) rest() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.completed > 0 || c.failed > 0
-}
-
-// unreported takes back what the server has not counted.
-func (c *counters) unreported(completed, failed int32) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.completed += completed
-	c.failed += failed
 }

@@ -8,27 +8,8 @@ import (
 	"time"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/sdk/internal/session"
 )
-
-func TestAReportCountsNothingThatAnEarlierOneDoes(t *testing.T) {
-	var c counters
-	const done, failed = kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED, kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED
-	for _, status := range []kagziv1.WorkflowStatus{done, done, failed,
-		kagziv1.WorkflowStatus_WORKFLOW_STATUS_PENDING, kagziv1.WorkflowStatus_WORKFLOW_STATUS_CANCELLED} { // is tried again, and was cancelled
-		c.finished(status, time.Millisecond)
-	}
-	want := func(what string, completed, failed int32) {
-		t.Helper()
-		if gotCompleted, gotFailed, _ := c.report(); gotCompleted != completed || gotFailed != failed {
-			t.Errorf("%s counts %d completed and %d failed, want %d and %d", what, gotCompleted, gotFailed, completed, failed)
-		}
-	}
-	want("the first report", 2, 1)
-	want("one that goes out before the first is answered", 0, 0)
-	c.finished(done, time.Millisecond)
-	c.unreported(2, 1) // the first was lost
-	want("the next", 3, 1)
-}
 
 func TestAWorkerCountsItsRunsByWhatTheServerSaysBecameOfThem(t *testing.T) {
 	world(t, func(t *testing.T, f *fake) {
@@ -89,13 +70,13 @@ func TestHeartbeatsComeTogetherByTheClock(t *testing.T) {
 func TestTheAnswerToAHeartbeatCountsFromWhenThatWasMade(t *testing.T) {
 	w, sent := NewWorker(WorkerOptions{}), time.Now().Add(-10*time.Second)
 	w.beaten(&kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_Heartbeat{Heartbeat: &kagziv1.HeartbeatResponse{ShouldDrain: true}}}, sent)
-	equal(t, w.lease.confirmed.Equal(sent), true)
+	equal(t, w.lease.LastConfirmed().Equal(sent), true)
 	equal(t, len(w.drainReq), 1)
 }
 
 // taskStream is a stream on which one task comes.
 type taskStream struct {
-	sessionStream
+	session.Stream
 	task *kagziv1.Task
 }
 
@@ -114,11 +95,11 @@ func TestATaskIsHeldBeforeItCountsAsReceived(t *testing.T) {
 	looked := false
 	w.log = slog.New(slog.NewTextHandler(writerFunc(func() { // of a run whose type it does not know it says so as soon as it holds it
 		looked = true
-		equal(t, fmt.Sprintln(len(w.all()), w.session.tasksReceived()), fmt.Sprintln(1, 0))
+		equal(t, fmt.Sprintln(len(w.all()), w.session.TasksReceived()), fmt.Sprintln(1, 0))
 	}), nil))
 	_ = w.read(&taskStream{task: &kagziv1.Task{RunId: "r", WorkflowType: "unknown"}})
 	equal(t, looked, true)
-	equal(t, w.session.tasksReceived(), int64(1))
+	equal(t, w.session.TasksReceived(), int64(1))
 }
 
 // writerFunc is called for what is written.

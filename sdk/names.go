@@ -114,7 +114,7 @@ func recordedAs(s *kagziv1.Step, kind kagziv1.StepKind) bool {
 }
 
 // repeatedName is the name of the next use of a name: name:2, name:3, .. leaving out those that the code has used in full. One that
-// the code uses in full at the same time would be left out or not by luck of time.
+// the code uses in full at the same time would be left out or not by chance.
 func (b *branch) repeatedName(name string, use *nameUse) (string, error) {
 	for {
 		use.count++

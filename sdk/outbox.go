@@ -6,54 +6,14 @@ import (
 	"time"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/sdk/internal/convert"
+	"github.com/kagzi/kagzi/sdk/internal/session"
 )
-
-// operation is one message to the server that wants an answer.
-type operation struct {
-	msg    *kagziv1.SessionRequest
-	prev   *operation                       // the run's operation before it, if that was unanswered when this one was issued
-	e      *execution                       // nil for operations of the worker itself
-	answer func(r *kagziv1.SessionResponse) // nil when nobody waits; of the worker's own also called with a refusal, or with nil when the stream broke
-	index  int64                            // position among the run's operations
-	epoch  int64                            // of the stream that it was last queued on; 0 for none
-	later  bool                             // to be repeated after a delay
-	ending bool                             // its refusal is making the code end. Guarded by e.mu.
-	// doubtful is the stream on which it was refused last: those behind it that are still to be sent on that must not count before it does.
-	// 0: none, or they need not care. Guarded by session.mu.
-	doubtful int64
-	// refused is called when the server will never take the operation; nil: the run cannot go on without it.
-	refused func(d *kagziv1.ErrorDetail)
-}
-
-// ends says that the run cannot go on here when the operation is refused like this.
-func (op *operation) ends(d *kagziv1.ErrorDetail) bool {
-	return leaseGone(d) || op.refused == nil && op.msg.GetBeginStep() == nil
-}
-
-func (op *operation) subject() string {
-	switch m := op.msg.Operation.(type) {
-	case *kagziv1.SessionRequest_BeginStep:
-		return "the beginning of step " + m.BeginStep.GetStepName()
-	case *kagziv1.SessionRequest_CompleteStep:
-		return "the result of step " + m.CompleteStep.GetStepId()
-	case *kagziv1.SessionRequest_FailStep:
-		return "the failure of step " + m.FailStep.GetStepId()
-	case *kagziv1.SessionRequest_Sleep:
-		return "sleep " + m.Sleep.GetStepId()
-	case *kagziv1.SessionRequest_AwaitSignal:
-		return "the wait for signal " + m.AwaitSignal.GetSignalName()
-	case *kagziv1.SessionRequest_StartChild:
-		return "the start of child " + m.StartChild.GetStepName()
-	case *kagziv1.SessionRequest_AwaitChildren:
-		return "the wait for child runs"
-	}
-	return "the run's end"
-}
 
 // outbox holds the operations of a run that are not answered yet, in order. It is what a new stream
 // sends again, so a run's operations reach the server in their order over every break.
 type outbox struct {
-	ops     []*operation
+	ops     []*session.Operation
 	issued  int64 // index of the last operation
 	failed  int   // answers in a row that asked for a repetition
 	waiters []durableWaiter
@@ -67,43 +27,26 @@ type durableWaiter struct {
 }
 
 // send appends an operation and queues it, unless those before it have to be sent first. Needs e.mu.
-func (e *execution) send(msg *kagziv1.SessionRequest, answer func(*kagziv1.SessionResponse)) *operation {
+func (e *execution) send(msg *kagziv1.SessionRequest, answer func(*kagziv1.SessionResponse)) *session.Operation {
 	if e.replay != nil {
 		e.replay.sent(msg)
-		return &operation{msg: msg}
+		return &session.Operation{Msg: msg}
 	}
-	if mayEndLease(msg) {
+	if session.MayEndLease(msg) {
 		e.flushNote()
 	}
 	e.issued++
-	op := &operation{msg: msg, e: e, answer: answer, index: e.issued}
+	op := &session.Operation{Msg: msg, Owner: e, Answer: answer, Index: e.issued}
 	if n := len(e.ops); n > 0 {
-		op.prev = e.ops[n-1]
+		op.Prev = e.ops[n-1]
 	}
-	if op.prev != nil && (op.prev.later || !e.w.session.current(op.prev)) {
-		op.later = op.prev.later // whoever sends that one sends this one behind it
+	if op.Prev != nil && (op.Prev.Later || !e.w.session.Current(op.Prev)) {
+		op.Later = op.Prev.Later // whoever sends that one sends this one behind it
 	} else {
-		e.w.session.enqueue(op)
+		e.w.session.Enqueue(op)
 	}
 	e.ops = append(e.ops, op)
 	return op
-}
-
-// mayEndLease reports an operation after which nothing else may count.
-func mayEndLease(msg *kagziv1.SessionRequest) bool {
-	switch m := msg.Operation.(type) {
-	case *kagziv1.SessionRequest_CompleteWorkflow, *kagziv1.SessionRequest_FailWorkflow, *kagziv1.SessionRequest_ReleaseTask:
-		return true
-	case *kagziv1.SessionRequest_FailStep:
-		return !m.FailStep.GetHold()
-	case *kagziv1.SessionRequest_Sleep:
-		return !m.Sleep.GetHold()
-	case *kagziv1.SessionRequest_AwaitSignal:
-		return !m.AwaitSignal.GetHold()
-	case *kagziv1.SessionRequest_AwaitChildren:
-		return !m.AwaitChildren.GetHold()
-	}
-	return false
 }
 
 // post sends a write that the code does not wait for.
@@ -119,18 +62,18 @@ func (e *execution) resend() {
 	defer e.mu.Unlock()
 	e.flushNote()
 	for _, op := range e.ops {
-		op.later = false
-		e.w.session.enqueue(op)
+		op.Later = false
+		e.w.session.Enqueue(op)
 	}
 }
 
 // repeatLater schedules an operation that the server could not settle, together with those behind it
 // that meet the same fate. Needs e.mu.
-func (e *execution) repeatLater(op *operation) {
+func (e *execution) repeatLater(op *session.Operation) {
 	if !slices.Contains(e.ops, op) {
 		return
 	}
-	op.later = true
+	op.Later = true
 	if e.repeating {
 		return
 	}
@@ -145,15 +88,16 @@ func (e *execution) repeat() {
 	defer e.mu.Unlock()
 	e.repeating = false
 	for _, op := range e.ops {
-		if op.later {
-			op.later, op.epoch = false, 0
-			e.w.session.enqueue(op)
+		if op.Later {
+			op.Later = false
+			op.Repeat()
+			e.w.session.Enqueue(op)
 		}
 	}
 }
 
 // remove takes an answered operation out and wakes those who waited for it. Needs e.mu.
-func (o *outbox) remove(op *operation) bool {
+func (o *outbox) remove(op *session.Operation) bool {
 	i := slices.Index(o.ops, op)
 	if i < 0 {
 		return false
@@ -173,14 +117,14 @@ func (o *outbox) remove(op *operation) bool {
 }
 
 // dropAfter forgets the operations behind one that was refused for good. Needs e.mu.
-func (o *outbox) dropAfter(op *operation) {
-	o.ops = slices.DeleteFunc(o.ops, func(later *operation) bool { return later.index > op.index })
+func (o *outbox) dropAfter(op *session.Operation) {
+	o.ops = slices.DeleteFunc(o.ops, func(later *session.Operation) bool { return later.Index > op.Index })
 }
 
 func (o *outbox) clear() { o.ops, o.waiters = nil, nil }
 
 // durable reports whether the operations up to index are answered.
-func (o *outbox) durable(index int64) bool { return len(o.ops) == 0 || o.ops[0].index > index }
+func (o *outbox) durable(index int64) bool { return len(o.ops) == 0 || o.ops[0].Index > index }
 
 // awaitTurn waits until code with consequences may begin: all results so far are durable, and the worker
 // can believe that it still holds its leases.
@@ -195,27 +139,91 @@ func (e *execution) awaitTurn() {
 	if done != nil {
 		await(e, done)
 	}
-	e.w.lease.await(e.life)
+	e.w.lease.Await(e.life)
 	e.lock()
 	e.mu.Unlock()
 }
 
-// repeatable reports an answer which leaves open whether the operation counted.
-func repeatable(d *kagziv1.ErrorDetail) bool {
-	switch d.GetCode() {
-	case kagziv1.ErrorCode_ERROR_CODE_UNAVAILABLE, kagziv1.ErrorCode_ERROR_CODE_INTERNAL, kagziv1.ErrorCode_ERROR_CODE_TIMEOUT:
-		return true
-	case kagziv1.ErrorCode_ERROR_CODE_RESOURCE_EXHAUSTED:
-		return !d.GetNonRetryable() // a full disk passes, a limit does not
-	}
-	return false
+const (
+	maxNote      = 255
+	noteInterval = 250 * time.Millisecond // between two notes of a run
+)
+
+// note is the run's progress line on its way to the server. All fields are guarded by e.mu.
+type note struct {
+	text    string
+	pending bool
+	next    time.Time // when the next may be sent
+	timer   *time.Timer
+	ended   bool
 }
 
-func leaseGone(d *kagziv1.ErrorDetail) bool {
-	switch d.GetCode() {
-	case kagziv1.ErrorCode_ERROR_CODE_LEASE_LOST, kagziv1.ErrorCode_ERROR_CODE_NOT_FOUND, kagziv1.ErrorCode_ERROR_CODE_CANCELLED,
-		kagziv1.ErrorCode_ERROR_CODE_UNAUTHORIZED:
-		return true
+// Note sets the run's progress line, which people see in lists: at most 255 bytes, longer is cut. It is a hint, and no part of the
+// history: it does not wait, replays do not repeat it, and of many in a row the last counts. The code of a step may call it too, with the
+// workflow's Context.
+func Note(ctx Context, text string) {
+	e := ctx.workflow().e
+	e.lock()
+	defer e.mu.Unlock()
+	if !e.live || e.replay != nil {
+		return
 	}
-	return false
+	e.note.text, e.note.pending = convert.CleanText(text, maxNote), true
+	e.sendNote()
+}
+
+// sendNote sends what is pending, or sees to it that it is sent when it may be. Needs e.mu.
+func (e *execution) sendNote() {
+	n := &e.note
+	if !n.pending || n.ended || n.timer != nil {
+		return
+	}
+	if wait := time.Until(n.next); wait > 0 {
+		n.timer = time.AfterFunc(wait, func() {
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			n.timer = nil
+			e.flushNote()
+		})
+		return
+	}
+	e.flushNote()
+}
+
+// flushNote sends what is pending at once: it is the last moment for it. Without a stream it goes on pending. Needs e.mu.
+func (e *execution) flushNote() {
+	n := &e.note
+	if !n.pending || n.ended {
+		return
+	}
+	text := n.text
+	sent := e.w.session.Enqueue(&session.Operation{
+		Msg: &kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_SetNote{
+			SetNote: &kagziv1.SetNote{RunId: e.info.RunID, LeaseToken: e.task.GetLeaseToken(), Note: text},
+		}},
+		Answer: func(r *kagziv1.SessionResponse) {
+			if r == nil { // the stream broke
+				e.noteLost(text)
+			}
+		},
+	})
+	if sent {
+		n.pending, n.next = false, time.Now().Add(noteInterval)
+	}
+}
+
+// noteLost takes back a note whose stream broke, unless there is a newer one.
+func (e *execution) noteLost(text string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if n := &e.note; !n.pending {
+		n.text, n.pending = text, true
+	}
+}
+
+func (n *note) stop() {
+	n.ended = true
+	if n.timer != nil {
+		n.timer.Stop()
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/sdk/internal/session"
 )
 
 // boxed makes an execution without a stream, and a look at what is queued to be sent.
@@ -15,8 +16,8 @@ func boxed() (e *execution, queued func() []string) {
 	w := NewWorker(WorkerOptions{})
 	e = newExecution(w, &kagziv1.Task{RunId: "r"})
 	return e, func() (names []string) {
-		for _, op := range w.session.take() {
-			names = append(names, op.msg.GetCompleteStep().GetStepId())
+		for _, op := range w.session.Take() {
+			names = append(names, op.Msg.GetCompleteStep().GetStepId())
 		}
 		return names
 	}
@@ -24,8 +25,8 @@ func boxed() (e *execution, queued func() []string) {
 
 // taken is what is to be sent next: heartbeats, and steps by their names.
 func taken(e *execution) (names []string) {
-	for _, op := range e.w.session.take() {
-		names = append(names, cmp.Or(op.msg.GetCompleteStep().GetStepId(), "beat"))
+	for _, op := range e.w.session.Take() {
+		names = append(names, cmp.Or(op.Msg.GetCompleteStep().GetStepId(), "beat"))
 	}
 	return names
 }
@@ -37,7 +38,7 @@ func post(e *execution, names ...string) {
 }
 
 func refuse(e *execution, i int, code kagziv1.ErrorCode) {
-	e.answered(e.ops[i], &kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_Error{Error: &kagziv1.ErrorDetail{Code: code}}})
+	e.Answered(e.ops[i], &kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_Error{Error: &kagziv1.ErrorDetail{Code: code}}})
 }
 
 // bubble is a test that has a time of its own: on a slow machine what is to be repeated would go by itself.
@@ -46,11 +47,11 @@ func bubble(test func(t *testing.T)) func(t *testing.T) {
 }
 
 // answer has the session hear that the operation, which was sent, is refused.
-func answer(e *execution, op *operation, code kagziv1.ErrorCode) {
-	r := &kagziv1.SessionResponse{Seq: op.msg.Seq, Event: &kagziv1.SessionResponse_Error{Error: &kagziv1.ErrorDetail{
+func answer(e *execution, op *session.Operation, code kagziv1.ErrorCode) {
+	r := &kagziv1.SessionResponse{Seq: op.Msg.Seq, Event: &kagziv1.SessionResponse_Error{Error: &kagziv1.ErrorDetail{
 		Code: code, NonRetryable: code == kagziv1.ErrorCode_ERROR_CODE_RESOURCE_EXHAUSTED,
 	}}}
-	e.answered(e.w.session.answered(r), r)
+	e.Answered(e.w.session.Answered(r), r)
 }
 
 func TestOutbox(t *testing.T) {
@@ -58,7 +59,7 @@ func TestOutbox(t *testing.T) {
 	t.Run("what was written without a stream is sent with the next, once", func(t *testing.T) {
 		e, queued := boxed()
 		post(e, "a", "b")
-		e.w.session.open()
+		e.w.session.Open()
 		post(e, "c")
 		equal(t, queued(), nil) // c has to wait for those before it
 		e.resend()
@@ -69,19 +70,19 @@ func TestOutbox(t *testing.T) {
 
 	t.Run("what was sent and not answered is sent again on the next stream, in order", func(t *testing.T) {
 		e, queued := boxed()
-		e.w.session.open()
+		e.w.session.Open()
 		post(e, "a", "b")
 		equal(t, queued(), []string{"a", "b"})
-		e.w.session.close()
+		e.w.session.Close()
 		post(e, "c")
-		e.w.session.open()
+		e.w.session.Open()
 		e.resend()
 		equal(t, queued(), []string{"a", "b", "c"})
 	})
 
 	t.Run("an operation that is to be repeated keeps its place before later ones", bubble(func(t *testing.T) {
 		e, queued := boxed()
-		e.w.session.open()
+		e.w.session.Open()
 		post(e, "a", "b")
 		queued()
 		refuse(e, 0, open)
@@ -94,12 +95,12 @@ func TestOutbox(t *testing.T) {
 
 	t.Run("one that a new stream takes along is not repeated as well", bubble(func(t *testing.T) {
 		e, queued := boxed()
-		e.w.session.open()
+		e.w.session.Open()
 		post(e, "a")
 		queued()
 		refuse(e, 0, open)
-		e.w.session.close()
-		e.w.session.open()
+		e.w.session.Close()
+		e.w.session.Open()
 		e.resend()
 		time.Sleep(time.Minute) // in which the repetition is due
 		synctest.Wait()
@@ -109,7 +110,7 @@ func TestOutbox(t *testing.T) {
 
 	t.Run("one that is refused after the first was repeated is repeated too", bubble(func(t *testing.T) {
 		e, queued := boxed()
-		e.w.session.open()
+		e.w.session.Open()
 		post(e, "a", "b")
 		queued()
 		refuse(e, 0, open)
@@ -123,30 +124,30 @@ func TestOutbox(t *testing.T) {
 	t.Run("an operation that waits to be sent while the one before it is refused does not count before it", bubble(func(t *testing.T) {
 		for name, refusal := range map[string]kagziv1.ErrorCode{"open": open, "for good": kagziv1.ErrorCode_ERROR_CODE_RESOURCE_EXHAUSTED} {
 			e, _ := boxed()
-			e.w.session.open()
+			e.w.session.Open()
 			post(e, "a")
-			first := e.w.session.take()[0]
+			first := e.w.session.Take()[0]
 			post(e, "b")
 			answer(e, first, refusal)
-			if second := e.w.session.take()[0]; second.msg.After != first.msg.Seq {
-				t.Errorf("refused %s: b is sent after %d, want after %d", name, second.msg.After, first.msg.Seq)
+			if second := e.w.session.Take()[0]; second.Msg.After != first.Msg.Seq {
+				t.Errorf("refused %s: b is sent after %d, want after %d", name, second.Msg.After, first.Msg.Seq)
 			}
 		}
 	}))
 
 	t.Run("operations that are answered are not kept by those that came behind them", func(t *testing.T) {
 		e, queued := boxed()
-		e.w.session.open()
+		e.w.session.Open()
 		for i := range 4 { // each is sent while the one before it is unanswered
 			post(e, fmt.Sprint("s", i))
 			queued()
 			if i > 0 {
-				r := &kagziv1.SessionResponse{Seq: e.ops[0].msg.Seq}
-				e.answered(e.w.session.answered(r), r)
+				r := &kagziv1.SessionResponse{Seq: e.ops[0].Msg.Seq}
+				e.Answered(e.w.session.Answered(r), r)
 			}
 		}
 		kept := 0
-		for op := e.ops[0].prev; op != nil; op = op.prev {
+		for op := e.ops[0].Prev; op != nil; op = op.Prev {
 			kept++
 		}
 		if kept > 1 {
@@ -156,73 +157,80 @@ func TestOutbox(t *testing.T) {
 
 	t.Run("what stands behind a refused announcement goes on without it", func(t *testing.T) {
 		e, _ := boxed()
-		e.w.session.open()
+		e.w.session.Open()
 		e.post(beginStep(e, &stepCall{}, "a", time.Second, e.since))
-		announced := e.w.session.take()[0]
+		announced := e.w.session.Take()[0]
 		post(e, "a")
 		answer(e, announced, kagziv1.ErrorCode_ERROR_CODE_CONFLICT)
-		equal(t, e.w.session.take()[0].msg.After, 0)
+		equal(t, e.w.session.Take()[0].Msg.After, 0)
 	})
 
 	t.Run("a heartbeat goes before results that wait, and what is too much for one look is taken with the next", func(t *testing.T) {
 		e, _ := boxed()
-		e.w.session.open()
-		large := &kagziv1.Payload{Data: make([]byte, maxTaken)}
+		e.w.session.Open()
+		large := &kagziv1.Payload{Data: make([]byte, session.MaxBatch)}
 		for _, name := range []string{"a", "b"} {
 			e.post(completeStep(e, name, large, e.since))
 		}
 		e.w.beat()
-		rung := func() bool { return len(e.w.session.bell) == 1 && <-e.w.session.bell == struct{}{} }
-		equal(t, rung(), true)
+		due := func() bool {
+			select {
+			case <-e.w.session.Due():
+				return true
+			default:
+				return false
+			}
+		}
+		equal(t, due(), true)
 		equal(t, taken(e), []string{"beat", "a"})
-		equal(t, rung(), true) // or b would wait for whatever is said next
+		equal(t, due(), true) // or b would wait for whatever is said next
 		equal(t, taken(e), []string{"b"})
-		equal(t, rung(), false)
+		equal(t, due(), false)
 	})
 
 	t.Run("a heartbeat is over without its stream, sent or not, and the next one reports what it did", func(t *testing.T) {
 		for name, broken := range map[string]func(e *execution){
 			"none":           func(e *execution) { e.w.beat() },
-			"before it went": func(e *execution) { e.w.session.open(); e.w.beat(); e.w.session.close() },
+			"before it went": func(e *execution) { e.w.session.Open(); e.w.beat(); e.w.session.Close() },
 			"before it came": func(e *execution) {
-				e.w.session.open()
+				e.w.session.Open()
 				e.w.beat()
 				equal(t, taken(e), []string{"beat"})
-				e.w.session.close()
+				e.w.session.Close()
 			},
 		} {
 			e, _ := boxed()
-			e.w.counters.finished(kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED, time.Second)
+			e.w.counters.Finished(kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED, time.Second)
 			broken(e)
 			select {
 			case <-e.w.lastBeat:
 			default:
 				t.Errorf("%s: who waits for the heartbeat goes on waiting", name)
 			}
-			equal(t, e.w.counters.rest(), true)
+			equal(t, e.w.counters.Pending(), true)
 		}
 	})
 
 	t.Run("room that a stream was not told of is not told twice to the next", func(t *testing.T) {
 		e, _ := boxed()
-		e.w.session.open()
-		e.w.session.grant(1)
-		e.w.session.close()
-		e.w.session.grant(1) // nobody to tell
+		e.w.session.Open()
+		e.w.session.AddCredit(1)
+		e.w.session.Close()
+		e.w.session.AddCredit(1) // nobody to tell
 		e.w.executions["r"] = e
-		e.w.session.open()
+		e.w.session.Open()
 		e.w.resume() // counts all that is free
-		ops := e.w.session.take()
-		equal(t, ops[len(ops)-1].msg.GetCredit().GetTasks(), 99)
+		ops := e.w.session.Take()
+		equal(t, ops[len(ops)-1].Msg.GetCredit().GetTasks(), 99)
 	})
 
 	t.Run("results are durable when all up to them are answered", func(t *testing.T) {
 		e, _ := boxed()
-		e.w.session.open()
+		e.w.session.Open()
 		post(e, "a", "b", "c")
 		for i := range 3 {
 			equal(t, e.durable(int64(i+1)), false)
-			e.answered(e.ops[0], &kagziv1.SessionResponse{})
+			e.Answered(e.ops[0], &kagziv1.SessionResponse{})
 			equal(t, fmt.Sprint(i, e.durable(int64(i+1)), e.durable(3)), fmt.Sprint(i, true, i == 2))
 		}
 	})
@@ -250,9 +258,9 @@ func TestWhatARefusalOfAnOperationMeans(t *testing.T) {
 	} {
 		d, got := &kagziv1.ErrorDetail{Code: c.code, NonRetryable: c.final}, never
 		switch {
-		case repeatable(d):
+		case session.Repeatable(d):
 			got = again
-		case leaseGone(d):
+		case session.LeaseGone(d):
 			got = gone
 		}
 		if got != c.want {

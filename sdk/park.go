@@ -7,6 +7,7 @@ import (
 	"time"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/sdk/internal/convert"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
@@ -50,7 +51,7 @@ func (b *branch) sleep(scope context.Context, name string, d time.Duration, requ
 	name, recorded := b.claim(scope, name, kagziv1.StepKind_STEP_KIND_SLEEP)
 	defer b.release(name)
 	timed := recorded.GetStatus() == kagziv1.StepStatus_STEP_STATUS_RUNNING && recorded.WakeUpAt != nil
-	due := when(recorded.GetWakeUpAt())
+	due := convert.When(recorded.GetWakeUpAt())
 	if b.endedByCancellation(name) || recordedAs(recorded, kagziv1.StepKind_STEP_KIND_SLEEP) || !timed && d <= 0 ||
 		e.replay.lapsed(recorded) {
 		return

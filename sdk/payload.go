@@ -7,14 +7,17 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
 	"reflect"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/sdk/internal/xaes"
 )
 
 // MaxPayload is the size limit, in bytes, of an input, an output or a step's result, after the codec and with the metadata. Past 256 KiB of data
@@ -197,4 +200,131 @@ func decodeJSON[T any](data []byte) (*T, error) {
 		return nil, NonRetryable(fmt.Errorf("cannot be read as %s: %w", reflect.TypeFor[T](), err))
 	}
 	return v, nil
+}
+
+// What the metadata of an encrypted payload says, for people who look at a run without its keys.
+const (
+	metaEncoding = "encoding"
+	metaCipher   = "encryption"
+	metaKey      = "encryption-key"     // the id of the key
+	metaInner    = "encrypted-encoding" // the encoding of what is inside, where it has one
+
+	encrypted  = "binary/encrypted"
+	cipherName = "XAES-256-GCM"
+)
+
+// AESOptions say which keys an AES codec has.
+type AESOptions struct {
+	Keys    map[string][]byte // by their ids, which everybody sees; 32 bytes of luck each
+	Current string            // the id of the one that encrypts; all of them decrypt
+	// Context is bound to each payload too, as if it were part of the key: one for each environment or customer keeps their payloads
+	// apart under one key (none).
+	Context string
+	// AllowPlain lets Decode take payloads that are not encrypted: those of before there was a codec, and those of people who start runs and
+	// signal from the command line. Whoever can write to the database can then put in a payload of their own (false: such a payload is an error).
+	AllowPlain bool
+}
+
+// NewAESCodec is a Codec that encrypts payloads with AES-256-GCM, by a fresh key and nonce for each (XAES-256-GCM), so that a key
+// need not be changed because of how much it has encrypted. The server, its database and its backups hold ciphertext alone.
+//
+// A payload is bound to what PayloadInfo says of it. It cannot be read in the place of another: not as the result of another step, nor in
+// another run, nor as the input of another workflow type or external id. Decode gives back what was encrypted there, or an error, which fails
+// the run: for good, unless the key is not there, for another worker may have it, and the run has a Retry. So give a new key to every worker and
+// client before any of them makes it the current one, and keep an old one as long as there are runs that it has encrypted.
+//
+// What cannot be told apart: inputs of runs of one type without external ids, or of one type's schedules; several signals of one name to a run;
+// results that one step of a run had one after the other. An older one of them can be given for a newer one.
+//
+// Not encrypted are the names and ids of everything, tags, labels, notes, reasons, times, sizes, and the texts, types and stacks of errors, which retry
+// policies and people look at: do not put secrets into an error. A failure handler's event holds the failed run's input as it was stored.
+//
+// The output of a run is bound to the run's id. A capsule is imported under new ids, so that outputs that it holds, and results of
+// children that had ended, cannot be read there.
+// The type of a schedule is to be changed by a client that has the codec.
+func NewAESCodec(o AESOptions) (Codec, error) {
+	c := &aesCodec{current: o.Current, context: o.Context, allowPlain: o.AllowPlain, keys: make(map[string]*xaes.Cipher, len(o.Keys))}
+	for id, key := range o.Keys {
+		if err := checkName("key", id); err != nil {
+			return nil, fmt.Errorf("kagzi: AES codec: %w", err)
+		}
+		if len(key) != xaes.KeySize {
+			return nil, fmt.Errorf("kagzi: AES codec: key %s has %d bytes, want %d", id, len(key), xaes.KeySize)
+		}
+		x, err := xaes.New(key)
+		if err != nil {
+			return nil, fmt.Errorf("kagzi: AES codec: %w", err)
+		}
+		c.keys[id] = x
+	}
+	if c.keys[o.Current] == nil {
+		return nil, fmt.Errorf("kagzi: AES codec: Current is %q, want the id of one of the keys", o.Current)
+	}
+	return c, nil
+}
+
+type aesCodec struct {
+	keys       map[string]*xaes.Cipher
+	current    string
+	context    string
+	allowPlain bool
+}
+
+// Encode keeps the metadata readable, and binds it to the ciphertext.
+func (c *aesCodec) Encode(p Payload, info PayloadInfo) (Payload, error) {
+	metadata := maps.Clone(p.Metadata)
+	if metadata == nil {
+		metadata = map[string]string{}
+	}
+	if inner := metadata[metaEncoding]; inner != "" {
+		metadata[metaInner] = inner
+	}
+	metadata[metaEncoding], metadata[metaCipher], metadata[metaKey] = encrypted, cipherName, c.current
+	data, err := c.keys[c.current].Seal(p.Data, c.binding(metadata, info))
+	return Payload{Data: data, Metadata: metadata}, err
+}
+
+var (
+	errPlain = errors.New("the payload is not encrypted: somebody without the codec has stored it (AESOptions.AllowPlain takes such ones)")
+	errAlien = errors.New("the payload cannot be decrypted: it was encrypted for another place, in another context, or by another key of this id, or it has been changed")
+)
+
+// Decode never returns anything but what was encrypted under the same info.
+func (c *aesCodec) Decode(p Payload, info PayloadInfo) (Payload, error) {
+	if p.Metadata[metaEncoding] != encrypted {
+		if c.allowPlain {
+			return p, nil
+		}
+		return Payload{}, NonRetryable(errPlain)
+	}
+	key := c.keys[p.Metadata[metaKey]]
+	if key == nil {
+		return Payload{}, fmt.Errorf("the payload is encrypted by key %q, which the codec does not have", p.Metadata[metaKey])
+	}
+	data, err := key.Open(p.Data, c.binding(p.Metadata, info))
+	if err != nil {
+		return Payload{}, NonRetryable(errAlien)
+	}
+	metadata := maps.Clone(p.Metadata)
+	for _, name := range []string{metaEncoding, metaCipher, metaKey, metaInner} {
+		delete(metadata, name)
+	}
+	if inner := p.Metadata[metaInner]; inner != "" {
+		metadata[metaEncoding] = inner
+	}
+	return Payload{Data: data, Metadata: metadata}, nil
+}
+
+// binding is what a ciphertext is authenticated together with. Each part stands behind its length, so that no two sequences are the same.
+func (c *aesCodec) binding(metadata map[string]string, info PayloadInfo) []byte {
+	parts := []string{"kagzi codec 1", c.context, string(info.Kind), info.WorkflowType, info.ExternalID, info.RunID, info.Start, info.Step}
+	for _, name := range slices.Sorted(maps.Keys(metadata)) {
+		parts = append(parts, name, metadata[name])
+	}
+	var all []byte
+	for _, part := range parts {
+		all = binary.BigEndian.AppendUint32(all, uint32(len(part)))
+		all = append(all, part...)
+	}
+	return all
 }

@@ -57,7 +57,7 @@ func TestAServerThatIsNotThereIsToldInASentence(t *testing.T) {
 		t.Fatal(err)
 	}
 	warned := make(chan struct{})
-	c.log = slog.New(&hearing{slog.NewTextHandler(&log, nil), warned})
+	c.awaits.Log = slog.New(&hearing{slog.NewTextHandler(&log, nil), warned})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	go func() { <-warned; cancel() }()
 	if _, err := Result[int](ctx, c.Run("r")); !errors.Is(err, context.Canceled) {
@@ -137,25 +137,5 @@ func TestAnAttemptAtASessionIsToldWithItsNumber(t *testing.T) {
 	}
 	if text := log.String(); !strings.Contains(text, " attempt=1 next_attempt_in=") || !strings.Contains(text, " attempt=2 next_attempt_in=") {
 		t.Errorf("log: %s", text)
-	}
-}
-
-func TestWorkersOfAServerThatComesBackAreSpreadOverTheWholeDelay(t *testing.T) {
-	for n, want := range []time.Duration{1, 2, 4, 8, 16, 32, 60, 60} {
-		const draws, parts = 10_000, 10
-		longest := want * time.Second
-		var in [parts]int
-		for range draws {
-			delay := backoff(n + 1)
-			if delay <= 0 || delay > longest+time.Millisecond {
-				t.Fatalf("delay before attempt %d = %s, want more than 0 and at most %s", n+2, delay, longest)
-			}
-			in[min(int(delay*parts/longest), parts-1)]++
-		}
-		for i, got := range in {
-			if got > 2*draws/parts {
-				t.Errorf("%d of %d workers come in tenth %d of %s, want about as many in each", got, draws, i+1, longest)
-			}
-		}
 	}
 }

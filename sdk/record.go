@@ -6,6 +6,7 @@ import (
 	"time"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/sdk/internal/convert"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
@@ -74,7 +75,7 @@ func (r *runRecord) latest() time.Time {
 	var latest time.Time
 	for _, s := range r.steps {
 		for _, t := range []*timestamppb.Timestamp{s.GetCreatedAt(), s.GetStartedAt(), s.GetFinishedAt()} {
-			if at := when(t); at.After(latest) {
+			if at := convert.When(t); at.After(latest) {
 				latest = at
 			}
 		}
@@ -99,7 +100,7 @@ func (r *runRecord) stale(s *kagziv1.Step) bool {
 		return true
 	}
 	return slices.ContainsFunc(r.steps, func(set *kagziv1.Step) bool {
-		return set.GetOverriddenBy() != "" && !when(s.GetCreatedAt()).After(when(set.GetCreatedAt()))
+		return set.GetOverriddenBy() != "" && !convert.When(s.GetCreatedAt()).After(convert.When(set.GetCreatedAt()))
 	})
 }
 

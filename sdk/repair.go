@@ -8,6 +8,7 @@ import (
 	"time"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/sdk/internal/convert"
 	"go.opentelemetry.io/otel/attribute"
 	"google.golang.org/protobuf/types/known/durationpb"
 )
@@ -207,6 +208,6 @@ func (r *Run) Explain(ctx context.Context) (*Explanation, error) {
 	return &Explanation{
 		Summary: resp.GetSummary(), Details: resp.GetDetails(),
 		Blocker: Blocker(strings.TrimPrefix(resp.GetBlocker().String(), "BLOCKER_")),
-		Since:   when(resp.GetSince()), NextAt: when(resp.GetNextAt()),
+		Since:   convert.When(resp.GetSince()), NextAt: convert.When(resp.GetNextAt()),
 	}, nil
 }

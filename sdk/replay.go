@@ -7,6 +7,7 @@ import (
 	"time"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/sdk/internal/convert"
 	"go.opentelemetry.io/otel/trace/noop"
 )
 
@@ -72,7 +73,7 @@ func (r *replay) past(due time.Time) bool { return !due.After(r.latest) }
 // lapsed reports such a sleep.
 func (r *replay) lapsed(s *kagziv1.Step) bool {
 	return r != nil && s.GetKind() == kagziv1.StepKind_STEP_KIND_SLEEP && s.GetStatus() == kagziv1.StepStatus_STEP_STATUS_RUNNING &&
-		s.WakeUpAt != nil && r.past(when(s.WakeUpAt))
+		s.WakeUpAt != nil && r.past(convert.When(s.WakeUpAt))
 }
 
 // called takes note of a call that has a name.
@@ -99,7 +100,7 @@ func (b *branch) halt() {
 }
 
 // ended takes what the workflow function has returned, and waits like halt for the branches that it has left behind: what
-// they did before was dropped by luck of time, and is in the record or not.
+// they did before was dropped by chance, and is in the record or not.
 func (r *replay) ended(main *branch, output *kagziv1.Payload, err error) {
 	next := r.e.continuation(err) != nil
 	if next {

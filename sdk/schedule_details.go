@@ -6,6 +6,7 @@ import (
 	"time"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/sdk/internal/convert"
 )
 
 // ScheduleDetails is a schedule as it stood when the server was asked. Zero times mean that it has not come to that.
@@ -48,8 +49,8 @@ func newScheduleDetails(c *Client, s *kagziv1.WorkflowSchedule) *ScheduleDetails
 		Paused: !s.GetEnabled(), Broken: s.GetBroken(), Overlap: overlapOf(s.GetOverlapPolicy()), MaxCatchup: int(s.GetMaxCatchup()),
 		OnFailure: s.GetOnFailureWorkflow(), OnFailureQueue: s.GetOnFailureTaskQueue(), Tags: s.GetTags(),
 		TotalRuns: s.GetTotalRuns(), SuccessfulRuns: s.GetSuccessfulRuns(), FailedRuns: s.GetFailedRuns(), SkippedTicks: s.GetSkippedTicks(),
-		CreatedAt: when(s.GetCreatedAt()), UpdatedAt: when(s.GetUpdatedAt()), NextFireAt: when(s.GetNextFireAt()),
-		LastFiredAt: when(s.GetLastFiredAt()), BufferedTick: when(s.GetBufferedTick()),
+		CreatedAt: convert.When(s.GetCreatedAt()), UpdatedAt: convert.When(s.GetUpdatedAt()), NextFireAt: convert.When(s.GetNextFireAt()),
+		LastFiredAt: convert.When(s.GetLastFiredAt()), BufferedTick: convert.When(s.GetBufferedTick()),
 		input: s.GetInput(), codec: c.options.Codec,
 	}
 }
@@ -127,7 +128,7 @@ type PreviewOptions struct {
 // PreviewSchedule returns the next ticks of a cron expression, in UTC, without storing anything.
 func (c *Client) PreviewSchedule(ctx context.Context, cron string, opts PreviewOptions) ([]time.Time, error) {
 	resp, err := c.schedules.PreviewSchedule(ctx, &kagziv1.PreviewScheduleRequest{
-		CronExpr: cron, TimeZone: opts.TimeZone, Count: narrow(opts.Count), After: timestamp(opts.After),
+		CronExpr: cron, TimeZone: opts.TimeZone, Count: convert.Narrow(opts.Count), After: convert.Timestamp(opts.After),
 	})
 	if err != nil {
 		return nil, callError(ctx, err)

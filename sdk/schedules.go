@@ -7,6 +7,7 @@ import (
 	"time"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/sdk/internal/convert"
 	"go.opentelemetry.io/otel/attribute"
 )
 
@@ -98,7 +99,7 @@ func CreateSchedule[In any](ctx context.Context, c *Client, workflowType, cron s
 	case -1:
 		req.MaxCatchup = new(int32(0))
 	default: // the server refuses what is less
-		req.MaxCatchup = new(narrow(opts.MaxCatchup))
+		req.MaxCatchup = new(convert.Narrow(opts.MaxCatchup))
 	}
 	if opts.Retry != nil {
 		req.RetryPolicy = opts.Retry.policy()
@@ -177,17 +178,17 @@ func (s *Schedule) Update(ctx context.Context, u ScheduleUpdate) (*ScheduleDetai
 		req.OverlapPolicy = u.Overlap.wire().Enum()
 	}
 	if u.MaxCatchup != nil {
-		req.MaxCatchup = new(narrow(*u.MaxCatchup))
+		req.MaxCatchup = new(convert.Narrow(*u.MaxCatchup))
 	}
 	if u.NextFireAt != nil {
-		req.NextFireAt = timestamp(*u.NextFireAt)
+		req.NextFireAt = convert.Timestamp(*u.NextFireAt)
 	}
 	if u.Retry != nil {
 		req.RetryPolicy = u.Retry.policy()
 	}
 	if t := u.Timeouts; t != nil {
 		req.Timeouts = &kagziv1.TimeoutConfig{
-			StartToCloseTimeoutMs: wholeMs(t.Step), HeartbeatTimeoutMs: wholeMs(t.Heartbeat), ExecutionTimeoutMs: wholeMs(t.Execution),
+			StartToCloseTimeoutMs: convert.WholeMs(t.Step), HeartbeatTimeoutMs: convert.WholeMs(t.Heartbeat), ExecutionTimeoutMs: convert.WholeMs(t.Execution),
 		}
 	}
 	if u.Tags != nil {

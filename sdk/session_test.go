@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/sdk/internal/transport"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -390,7 +391,7 @@ func TestSession(t *testing.T) {
 		world(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			square(w)
-			for name, tag := range map[string]string{"broken": "caf\xc3", "huge": strings.Repeat("x", maxRequest)} {
+			for name, tag := range map[string]string{"broken": "caf\xc3", "huge": strings.Repeat("x", transport.MaxRequest)} {
 				Handle(w, name, func(ctx Context, _ struct{}) (int, error) {
 					_, err := StartChild[int](ctx, "c", "square", 0, ChildOptions{Tags: map[string]string{"of": tag}})
 					Sleep(ctx, "s", time.Hour)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/sdk/internal/mux"
 	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
@@ -88,12 +89,12 @@ func TestStarts(t *testing.T) {
 			for i := range 4 {
 				w.start(t.Context(), c, i, StartOptions{})
 			}
-			time.Sleep(heldBackMost - time.Millisecond)
+			time.Sleep(mux.MaxQueued - time.Millisecond)
 			equal(t, d.took(), []string{"one"})
 			time.Sleep(time.Millisecond)
 			equal(t, d.took(), []string{"batch of 3"})
 			w.start(t.Context(), c, 4, StartOptions{})
-			time.Sleep(heldBackMost)
+			time.Sleep(mux.MaxQueued)
 			equal(t, d.took(), []string{"one"})
 			close(d.held)
 			w.all(t, 0, 4)
@@ -132,7 +133,7 @@ func TestStarts(t *testing.T) {
 			}
 			var err error // of a request that Start would have refused by itself
 			w.group.Go(func() {
-				_, err = c.starts.start(t.Context(), "", false, &kagziv1.StartWorkflowRequest{Version: "\xff"})
+				_, err = c.starts.Start(t.Context(), "", false, &kagziv1.StartWorkflowRequest{Version: "\xff"})
 			})
 			synctest.Wait()
 			close(d.held)
@@ -232,7 +233,7 @@ func TestStarts(t *testing.T) {
 			w.start(t.Context(), c, 2, StartOptions{})
 			d.leave(true)
 			d.cut()
-			time.Sleep(heldBackMost)
+			time.Sleep(mux.MaxQueued)
 			synctest.Wait() // both go in a call that waits for the server
 			giveUp()
 			synctest.Wait()
@@ -297,7 +298,7 @@ func TestStarts(t *testing.T) {
 			for range 120 { // 40 KiB each, a third more as JSON
 				w.group.Go(func() { _, _ = Start(t.Context(), c, "w", text, StartOptions{}) })
 			}
-			w.group.Go(func() { _, _ = Start(t.Context(), c, "w", make([]byte, aloneBytes), StartOptions{}) })
+			w.group.Go(func() { _, _ = Start(t.Context(), c, "w", make([]byte, mux.AloneBytes), StartOptions{}) })
 			equal(t, d.took(), []string{"one", "one"})
 			close(d.held)
 			w.group.Wait()

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/sdk/internal/convert"
+	"github.com/kagzi/kagzi/sdk/internal/seam"
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
@@ -82,6 +84,17 @@ func Step[T any](ctx Context, name string, fn func(ctx context.Context) (T, erro
 	return *v.(*T), nil
 }
 
+// replacedStep returns the code that a test has put in the place of the step's own, or the step's own.
+func replacedStep[T any](w *Worker, name string, fn func(context.Context) (T, error)) func(context.Context) (T, error) {
+	if w.replaced == nil {
+		return fn
+	}
+	if other := w.replaced(name); other != nil {
+		return seam.Typed[T](name, other, NonRetryable)
+	}
+	return fn
+}
+
 // runTyped runs the step's code and returns its result both as it will be read back and as it is recorded.
 func runTyped[T any](ctx context.Context, c Codec, info PayloadInfo, fn func(context.Context) (T, error)) (any, *kagziv1.Payload, error) {
 	v, err := fn(ctx)
@@ -139,7 +152,7 @@ type stepCall struct {
 	read func(p *kagziv1.Payload, step string) (any, error)
 }
 
-// step is the whole life of a step within one stay of its run on this worker.
+// step runs a step within one activation of its run on this worker.
 func (b *branch) step(scope context.Context, c *stepCall) (any, error) {
 	name, recorded := b.claim(scope, c.name, kagziv1.StepKind_STEP_KIND_FUNCTION)
 	if v, err, settled := b.recall(c, name, recorded); settled {
@@ -155,7 +168,7 @@ func (b *branch) step(scope context.Context, c *stepCall) (any, error) {
 		return nil, cancelledError(name, last, number-1)
 	}
 	b.begin()
-	if last != nil && !b.parkUntil(scope, when(recorded.RetryAt)) {
+	if last != nil && !b.parkUntil(scope, convert.When(recorded.RetryAt)) {
 		return b.settleStep(name, nil, cancelledError(name, last, number-1))
 	}
 	for {
@@ -368,6 +381,6 @@ func beginStep(e *execution, c *stepCall, name string, timeout time.Duration, st
 	return &kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_BeginStep{BeginStep: &kagziv1.BeginStepRequest{
 		Namespace: e.task.GetNamespace(), RunId: e.info.RunID, LeaseToken: e.task.GetLeaseToken(),
 		StepName: name, Kind: kagziv1.StepKind_STEP_KIND_FUNCTION, RetryPolicy: c.retry,
-		StartToCloseTimeoutMs: wholeMs(min(timeout, maxDelay-timeoutMargin) + timeoutMargin), StartedAt: timestamppb.New(e.at(started)),
+		StartToCloseTimeoutMs: convert.WholeMs(min(timeout, maxDelay-timeoutMargin) + timeoutMargin), StartedAt: timestamppb.New(e.at(started)),
 	}}}
 }

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/sdk/internal/transport"
 )
 
 func TestStep(t *testing.T) {
@@ -409,7 +410,7 @@ func (s saying) Write(line []byte) (int, error) {
 
 // wait lasts d, or until ctx ends.
 func wait(ctx context.Context, d time.Duration) error {
-	if !sleep(ctx, d) {
+	if !transport.Sleep(ctx, d) {
 		return ctx.Err()
 	}
 	return nil

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/kagzi/kagzi/sdk/internal/transport"
 )
 
 func TestSuspension(t *testing.T) {
@@ -80,7 +82,7 @@ func TestSuspension(t *testing.T) {
 					defer left.Done()
 					for {
 						_ = Now(ctx)
-						_ = sleep(ctx, time.Second)
+						_ = transport.Sleep(ctx, time.Second)
 					}
 				}()
 				stuck := Go(ctx, func(ctx Context) (int, error) {

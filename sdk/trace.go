@@ -62,9 +62,9 @@ func endCall(ctx context.Context, span trace.Span, err error) {
 	span.End()
 }
 
-// traceStay begins the span of one stay of a run on a worker, a child of the span in which the run was started. Its context
+// traceActivation begins the span of one activation of a run on a worker, a child of the span in which the run was started. Its context
 // is where all contexts of the run's code come from.
-func (w *Worker) traceStay(t *kagziv1.Task) (context.Context, trace.Span) {
+func (w *Worker) traceActivation(t *kagziv1.Task) (context.Context, trace.Span) {
 	ctx := context.Background()
 	if parent := t.GetTraceparent(); parent != "" {
 		ctx = propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{traceparent: parent})
@@ -78,8 +78,8 @@ func (w *Worker) traceStay(t *kagziv1.Task) (context.Context, trace.Span) {
 	))
 }
 
-// endStay ends the span of the stay with how it ended.
-func (e *execution) endStay(cause error) {
+// endActivation ends the span of the activation with how it ended.
+func (e *execution) endActivation(cause error) {
 	outcome := "released"
 	switch cause {
 	case errSuspended:

@@ -217,7 +217,7 @@ func (f *fake) traced(runID, workflowType, parent string) {
 
 func TestAStepThatNobodyTracesAllocatesNothingForIt(t *testing.T) {
 	w := NewWorker(WorkerOptions{})
-	ctx, span := w.traceStay(&kagziv1.Task{Traceparent: startedIn})
+	ctx, span := w.traceActivation(&kagziv1.Task{Traceparent: startedIn})
 	defer span.End()
 	ctx = context.WithValue(ctx, stepKey{}, &stepInfo{})
 	if n := testing.AllocsPerRun(1000, func() {
@@ -233,7 +233,7 @@ func BenchmarkRunStep(b *testing.B) {
 	for name, provider := range map[string]trace.TracerProvider{"untraced": nil, "traced": sdktrace.NewTracerProvider()} {
 		b.Run(name, func(b *testing.B) {
 			w := NewWorker(WorkerOptions{TracerProvider: provider})
-			ctx, span := w.traceStay(&kagziv1.Task{Traceparent: startedIn})
+			ctx, span := w.traceActivation(&kagziv1.Task{Traceparent: startedIn})
 			defer span.End()
 			ctx = context.WithValue(ctx, stepKey{}, &stepInfo{})
 			c := &stepCall{run: func(context.Context, string) (any, *kagziv1.Payload, error) { return nil, nil, nil }}

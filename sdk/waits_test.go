@@ -9,6 +9,7 @@ import (
 	"time"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/sdk/internal/transport"
 )
 
 // send delivers a signal as a client does.
@@ -38,7 +39,7 @@ func TestSignals(t *testing.T) {
 			f.awaitParked(t, "r")
 			f.start("o", "other", "")
 			f.await(t, "o") // a waiting run holds no slot
-			_ = sleep(t.Context(), time.Hour)
+			_ = transport.Sleep(t.Context(), time.Hour)
 			send(t, f, "r", "approval", approval{"Ada"})
 			equal(t, string(f.await(t, "r").Output.GetData()), `"Ada"`)
 			equal(t, seen, []string{"Ada", "Ada"})
@@ -132,7 +133,7 @@ func TestSignals(t *testing.T) {
 					})
 					running(t, w)
 					f.start("r", "w", "")
-					_ = sleep(t.Context(), 500*time.Millisecond)
+					_ = transport.Sleep(t.Context(), 500*time.Millisecond)
 					f.mu.Lock()
 					f.skew = -c.back
 					f.mu.Unlock()
@@ -180,7 +181,7 @@ func TestSignals(t *testing.T) {
 			})
 			running(t, w)
 			f.start("r", "w", "")
-			_ = sleep(t.Context(), 5*time.Minute+3*time.Second)
+			_ = transport.Sleep(t.Context(), 5*time.Minute+3*time.Second)
 			send(t, f, "r", "s", time.Now())
 			f.await(t, "r")
 			if took > 10*time.Second {
@@ -204,7 +205,7 @@ func TestSignals(t *testing.T) {
 			running(t, w)
 			began := time.Now()
 			f.start("r", "w", "")
-			_ = sleep(t.Context(), 4*time.Second+900*time.Millisecond)
+			_ = transport.Sleep(t.Context(), 4*time.Second+900*time.Millisecond)
 			send(t, f, "r", "s", 7)
 			equal(t, string(f.await(t, "r").Output.GetData()), "7")
 			if took := time.Since(began); took > 6*time.Second {
@@ -244,7 +245,7 @@ func TestSignals(t *testing.T) {
 			began := time.Now()
 			f.start("r", "w", "")
 			f.until(t, func() bool { return count(f.log, "release park=true") == 1 })
-			_ = sleep(t.Context(), time.Hour)
+			_ = transport.Sleep(t.Context(), time.Hour)
 			f.mu.Lock()
 			f.runs["r"].available = time.Now() // woken for nothing
 			f.pump()

@@ -20,7 +20,12 @@ import (
 
 	"github.com/google/uuid"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/sdk/internal/convert"
+	"github.com/kagzi/kagzi/sdk/internal/lease"
 	"github.com/kagzi/kagzi/sdk/internal/seam"
+	"github.com/kagzi/kagzi/sdk/internal/session"
+	"github.com/kagzi/kagzi/sdk/internal/stats"
+	"github.com/kagzi/kagzi/sdk/internal/transport"
 	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc"
 )
@@ -96,9 +101,9 @@ type Worker struct {
 
 	conn     *grpc.ClientConn
 	workers  kagziv1.WorkerServiceClient
-	session  session
-	lease    leaseClock
-	counters counters
+	session  *session.Session
+	lease    lease.Clock
+	counters stats.Counters
 	code     sync.WaitGroup // goroutines that run the author's code
 
 	ready     chan struct{} // closed when first registered
@@ -119,6 +124,13 @@ type Worker struct {
 
 type handler func(ctx Context, e *execution) (*kagziv1.Payload, error)
 
+// init lets package kagzitest reach into workers and clients.
+func init() {
+	seam.ReplaceSteps = func(worker any, replaced func(name string) seam.Step) { worker.(*Worker).replaced = replaced }
+	seam.CodeEnds = func(worker any, limit time.Duration) bool { return worker.(*Worker).codeEnds(limit) }
+	seam.AwaitEnds = func(client any, await func(ctx context.Context, runID string)) { client.(*Client).await = await }
+}
+
 // NewWorker makes a worker; give it its workflows with Handle, then Run it.
 func NewWorker(options WorkerOptions) *Worker {
 	options = options.withDefaults()
@@ -128,6 +140,7 @@ func NewWorker(options WorkerOptions) *Worker {
 		instance:   uuid.NewString(),
 		handlers:   make(map[string]handler),
 		tracer:     tracerOf(options.TracerProvider),
+		session:    session.New(),
 		ready:      make(chan struct{}),
 		drainReq:   make(chan struct{}, 1),
 		unknown:    make(chan struct{}, 1),
@@ -135,7 +148,6 @@ func NewWorker(options WorkerOptions) *Worker {
 		leaving:    make(chan struct{}),
 		emptied:    make(chan struct{}),
 	}
-	w.session.bell = make(chan struct{}, 1)
 	return w
 }
 
@@ -226,7 +238,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	if os.Getenv(checkVariable) == "1" {
 		return w.check(ctx, os.Stdout)
 	}
-	conn, err := dial(w.options.Address, w.options.APIKey, w.options.TLS, w.options.DialOptions)
+	conn, err := transport.Dial(w.options.Address, w.options.APIKey, w.options.TLS, w.options.DialOptions)
 	if err != nil {
 		return err
 	}
@@ -268,11 +280,11 @@ func (w *Worker) Run(ctx context.Context) error {
 // locate fills in which server is meant, and how it lets the worker in.
 func (w *Worker) locate() error {
 	o := &w.options
-	to := endpoint{o.Profile, o.Address, o.Namespace, o.APIKey, o.TLS}
-	if err := to.complete(w.log); err != nil {
+	to := transport.Endpoint{Profile: o.Profile, Address: o.Address, Namespace: o.Namespace, APIKey: o.APIKey, TLS: o.TLS}
+	if err := to.Complete(w.log); err != nil {
 		return err
 	}
-	o.Address, o.Namespace, o.APIKey, o.TLS = to.address, to.namespace, to.apiKey, to.tls
+	o.Address, o.Namespace, o.APIKey, o.TLS = to.Address, to.Namespace, to.APIKey, to.TLS
 	if err := o.checkText(); err != nil {
 		return fmt.Errorf("kagzi: WorkerOptions: %w", err)
 	}
@@ -350,13 +362,13 @@ func (w *Worker) hello() *kagziv1.RegisterRequest {
 		TaskQueue:     o.Queue,
 		TaskQueues:    o.Queues,
 		WorkflowTypes: slices.Sorted(maps.Keys(w.handlers)),
-		Hostname:      cleanText(hostname, maxName),
+		Hostname:      convert.CleanText(hostname, maxName),
 		Pid:           int32(os.Getpid()),
 		Version:       o.Version,
 		Labels:        o.Labels,
 		Capabilities:  o.Capabilities,
 		Platform:      runtime.GOOS + "-" + runtime.GOARCH,
-		MaxConcurrent: narrow(o.MaxConcurrent),
+		MaxConcurrent: convert.Narrow(o.MaxConcurrent),
 		WorkerId:      w.ID(),
 		InstanceId:    w.instance,
 	}
@@ -364,12 +376,12 @@ func (w *Worker) hello() *kagziv1.RegisterRequest {
 		r.WorkerId = o.WorkerID
 	}
 	if o.QueueLimit > 0 {
-		limit := narrow(o.QueueLimit)
+		limit := convert.Narrow(o.QueueLimit)
 		r.QueueConcurrencyLimit = &limit
 	}
 	for _, name := range slices.Sorted(maps.Keys(o.TypeLimits)) {
 		r.WorkflowTypeConcurrency = append(r.WorkflowTypeConcurrency,
-			&kagziv1.WorkflowTypeConcurrency{WorkflowType: name, MaxConcurrent: narrow(o.TypeLimits[name])})
+			&kagziv1.WorkflowTypeConcurrency{WorkflowType: name, MaxConcurrent: convert.Narrow(o.TypeLimits[name])})
 	}
 	return r
 }

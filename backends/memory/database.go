@@ -1,5 +1,5 @@
-// Package memory keeps runs, steps and workers in the memory of a test. It fills engine.Store: the verbs that look before they write are package
-// storelogic's, as in every backend, and the few that backends have statements of their own for are written here as plainly as can be. Nothing in
+// Package memory keeps runs, steps and workers in the memory of the program, for tests and demonstrations. It implements engine.Store:
+// the operations that read before they write are package storelogic's, as in every backend, and the few that backends have statements of their own for are written here as plainly as can be. Nothing in
 // it is fast, durable or hidden: a Database can be looked at whole, taken back by some commits, and served by several Stores at once, each of
 // which may send its calls down a road of its own (Road), on which a simulation has them wait, fail or get lost.
 package memory
@@ -97,9 +97,9 @@ type Call struct {
 	Verb   string
 	Params any // as the method of engine.Store has it; nil when it has none
 	Write  bool
-	Turn   *engine.Turn // nil: it stands behind nothing
-	Takers Takers       // of StartRuns, once it was carried out
-	Answer any          // once it was carried out without an error
+	Turn   *engine.Ticket // nil: it stands behind nothing
+	Takers Handoff        // of StartRuns, once it was carried out
+	Answer any            // once it was carried out without an error
 	Err    error
 
 	do   func(*tx) error
@@ -109,18 +109,18 @@ type Call struct {
 // Commit carries calls out, in their order, in one transaction. One that is refused changes nothing and has its Err; the others happen.
 func (d *Database) Commit(calls ...*Call) {
 	d.mu.Lock()
-	t := &tx{db: d, fresh: map[engine.ID]bool{}, old: map[engine.ID]*Run{}, asides: map[*engine.Aside]*Store{}}
+	t := &tx{db: d, fresh: map[engine.ID]bool{}, old: map[engine.ID]*Run{}, effects: map[*engine.SideEffects]*Store{}}
 	for _, c := range calls {
 		undo, rings := len(t.undo), len(t.rings)
 		t.call = c
-		if c.Err = c.Turn.Stands(); c.Err == nil {
+		if c.Err = c.Turn.Err(); c.Err == nil {
 			c.Err = c.do(t)
 		}
 		if c.Err != nil {
 			t.rollback(undo)
 			t.rings = t.rings[:rings]
 		}
-		c.Turn.Settle(c.Err)
+		c.Turn.Resolve(c.Err)
 		if d.options.Watch != nil {
 			d.options.Watch(c, t.changes())
 		}
@@ -212,6 +212,8 @@ func (r *Run) Latest(name string) *engine.Step {
 
 // Store is one server's way to a Database. Its methods are those of engine.Store.
 type Store struct {
+	storelogic.Operations
+
 	db   *Database
 	road Road
 	bell bell
@@ -229,10 +231,11 @@ type Road func(ctx context.Context, c *Call) error
 // Open makes a Store. Without a road each call is a commit of its own, at once.
 func (d *Database) Open(road Road) *Store {
 	s := &Store{db: d, road: road, closed: make(chan struct{}), fatal: make(chan struct{})}
+	s.Operations = storelogic.NewOperations(s.transact)
 	if road == nil {
 		s.road = func(_ context.Context, c *Call) error {
 			d.Commit(c)
-			c.Turn.Place()
+			c.Turn.Admit()
 			return c.Err
 		}
 	}
@@ -255,7 +258,10 @@ func call[V any](ctx context.Context, s *Store, verb string, write bool, params 
 	if err := ctx.Err(); err != nil {
 		return none, &engine.Error{Kind: engine.KindUnavailable, Message: "the caller stopped waiting: " + err.Error()}
 	}
-	c := &Call{Verb: verb, Params: params, Write: write, Turn: engine.TurnOf(ctx), from: s}
+	c := &Call{Verb: verb, Params: params, Write: write, from: s}
+	if p, ok := params.(interface{ GetTicket() *engine.Ticket }); ok {
+		c.Turn = p.GetTicket()
+	}
 	c.do = func(t *tx) (err error) {
 		if out, err = do(t); err == nil {
 			c.Answer = out
@@ -268,14 +274,9 @@ func call[V any](ctx context.Context, s *Store, verb string, write bool, params 
 	return out, nil
 }
 
-// verb carries out one of package storelogic's.
-func verb[P, V any](ctx context.Context, s *Store, name string, do func(storelogic.Tx, P) (V, error), p P) (V, error) {
-	return call(ctx, s, name, true, p, func(t *tx) (V, error) { return do(t, p) })
-}
-
-// silent makes a verb that answers nothing one that answers nothing of interest.
-func silent[P any](do func(storelogic.Tx, P) error) func(storelogic.Tx, P) (struct{}, error) {
-	return func(t storelogic.Tx, p P) (none struct{}, err error) { return none, do(t, p) }
+// transact carries out an operation of package storelogic.
+func (s *Store) transact(ctx context.Context, c storelogic.Call, do func(storelogic.Tx) (any, error)) (any, error) {
+	return write(ctx, s, c.Name, c.Params, func(t *tx) (any, error) { return do(t) })
 }
 
 func write[V any](ctx context.Context, s *Store, name string, params any, do func(*tx) (V, error)) (V, error) {
@@ -299,7 +300,7 @@ func (s *Store) Health(ctx context.Context) error {
 func (s *Store) Describe(context.Context) (engine.Description, error) {
 	return engine.Description{
 		Backend: "memory", Version: "1", Database: "memory", Bytes: 1, Schema: 1, Notifications: "in-process",
-		Facts: []engine.Fact{{Name: "kept", Value: "until the test ends"}},
+		Facts: []engine.Fact{{Name: "kept", Value: "until the program ends"}},
 	}, nil
 }
 
@@ -327,11 +328,11 @@ type bell struct {
 }
 
 type listener struct {
-	rings []engine.Ring
+	rings []engine.Notification
 	wake  chan struct{} // capacity one
 }
 
-func (s *Store) ring(rings []engine.Ring) {
+func (s *Store) ring(rings []engine.Notification) {
 	s.bell.mu.Lock()
 	defer s.bell.mu.Unlock()
 	for _, l := range s.bell.listeners {
@@ -343,19 +344,19 @@ func (s *Store) ring(rings []engine.Ring) {
 	}
 }
 
-// Gap has listeners miss the rings that they have not been told of, and hear RingAll instead, as after a gap in listening.
+// Gap has listeners miss the rings that they have not been told of, and hear NotifyAll instead, as after a gap in listening.
 func (s *Store) Gap() {
 	s.bell.mu.Lock()
 	for _, l := range s.bell.listeners {
 		l.rings = l.rings[:0]
 	}
 	s.bell.mu.Unlock()
-	s.ring([]engine.Ring{{Kind: engine.RingAll}})
+	s.ring([]engine.Notification{{Kind: engine.NotifyAll}})
 }
 
-// Listen rings RingAll first, because whoever begins to listen has missed what was before.
-func (s *Store) Listen(ctx context.Context, ring func(engine.Ring)) error {
-	l := &listener{rings: []engine.Ring{{Kind: engine.RingAll}}, wake: make(chan struct{}, 1)}
+// Notifier rings NotifyAll first, because whoever begins to listen has missed what was before.
+func (s *Store) Listen(ctx context.Context, ring func(engine.Notification)) error {
+	l := &listener{rings: []engine.Notification{{Kind: engine.NotifyAll}}, wake: make(chan struct{}, 1)}
 	l.wake <- struct{}{}
 	s.bell.mu.Lock()
 	s.bell.listeners = append(s.bell.listeners, l)

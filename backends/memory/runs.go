@@ -3,14 +3,13 @@ package memory
 import (
 	"context"
 
-	"github.com/kagzi/kagzi/backends/internal/storelogic"
 	"github.com/kagzi/kagzi/engine"
 )
 
 // StartRuns makes runs, each of which may be refused alone.
-func (s *Store) StartRuns(ctx context.Context, starts []engine.StartRun) ([]engine.Started, error) {
-	h := hands{takers: engine.TakersOf(ctx)}
-	answers, err := write(ctx, s, "StartRuns", starts, func(t *tx) ([]engine.Started, error) {
+func (s *Store) StartRuns(ctx context.Context, p engine.StartRunsParams) ([]engine.Started, error) {
+	h, starts := handoffs{takers: p.Handoff}, p.Runs
+	answers, err := write(ctx, s, "StartRuns", p, func(t *tx) ([]engine.Started, error) {
 		h.ask(t, starts)
 		answers := make([]engine.Started, len(starts))
 		for i := range starts {
@@ -23,7 +22,7 @@ func (s *Store) StartRuns(ctx context.Context, starts []engine.StartRun) ([]engi
 }
 
 // start makes the run if nothing stands against it.
-func (t *tx) start(p *engine.StartRun, h *hands) engine.Started {
+func (t *tx) start(p *engine.StartRun, h *handoffs) engine.Started {
 	answer, repeated := t.requestedBefore(p)
 	switch {
 	case repeated:
@@ -31,9 +30,9 @@ func (t *tx) start(p *engine.StartRun, h *hands) engine.Started {
 	case t.disabled(p.Namespace):
 		return engine.Started{Err: engine.NamespaceDisabled(p.Namespace)}
 	case t.insertRun(p):
-		t.Ring(engine.Ring{Kind: engine.RingQueue, Namespace: p.Namespace, Name: p.Queue, Taken: h.give(t, p.ID)})
+		t.Ring(engine.Notification{Kind: engine.NotifyQueue, Namespace: p.Namespace, Name: p.Queue, Claimed: h.give(t, p.ID)})
 		if !p.DeadlineAt.IsZero() {
-			t.Ring(engine.Ring{Kind: engine.RingTimer})
+			t.Ring(engine.Notification{Kind: engine.NotifyTimer})
 		}
 		return engine.Started{RunID: p.ID}
 	}
@@ -70,97 +69,6 @@ func (t *tx) requestedBefore(p *engine.StartRun) (answer engine.Started, repeate
 		return engine.Started{Err: engine.StartConflict(answer.RunID)}, true
 	}
 	return answer, true
-}
-
-// CancelRun ends the run, or tells its code.
-func (s *Store) CancelRun(ctx context.Context, p engine.EndRunParams) (engine.RunEnd, error) {
-	return verb(ctx, s, "CancelRun", storelogic.CancelRun, p)
-}
-
-// TerminateRun ends the run.
-func (s *Store) TerminateRun(ctx context.Context, p engine.EndRunParams) (engine.RunEnd, error) {
-	return verb(ctx, s, "TerminateRun", storelogic.TerminateRun, p)
-}
-
-// PauseRun keeps the run from the workers.
-func (s *Store) PauseRun(ctx context.Context, p engine.SteerParams) (engine.Run, error) {
-	return verb(ctx, s, "PauseRun", storelogic.PauseRun, p)
-}
-
-// ResumeRun gives a paused run back.
-func (s *Store) ResumeRun(ctx context.Context, p engine.SteerParams) (engine.Run, error) {
-	return verb(ctx, s, "ResumeRun", storelogic.ResumeRun, p)
-}
-
-// PinRun keeps a run from Prune.
-func (s *Store) PinRun(ctx context.Context, p engine.PinRunParams) (engine.Run, error) {
-	return verb(ctx, s, "PinRun", storelogic.PinRun, p)
-}
-
-// SignalRun keeps a signal for the run.
-func (s *Store) SignalRun(ctx context.Context, p engine.SignalRunParams) (engine.Signalled, error) {
-	return verb(ctx, s, "SignalRun", storelogic.SignalRun, p)
-}
-
-// RetryRun makes a new run out of one that has ended.
-func (s *Store) RetryRun(ctx context.Context, p engine.RetryRunParams) (engine.Started, error) {
-	return verb(ctx, s, "RetryRun", storelogic.RetryRun, p)
-}
-
-// OverrideStep records a result for a step.
-func (s *Store) OverrideStep(ctx context.Context, p engine.OverrideStepParams) (engine.Step, error) {
-	return verb(ctx, s, "OverrideStep", storelogic.OverrideStep, p)
-}
-
-// ImportRuns makes runs as they are given.
-func (s *Store) ImportRuns(ctx context.Context, p engine.ImportRunsParams) (engine.Started, error) {
-	return verb(ctx, s, "ImportRuns", storelogic.ImportRuns, p)
-}
-
-// CreateSchedule makes a schedule.
-func (s *Store) CreateSchedule(ctx context.Context, p engine.ScheduleParams) (engine.Schedule, error) {
-	return verb(ctx, s, "CreateSchedule", storelogic.CreateSchedule, p)
-}
-
-// UpdateSchedule replaces what a person decides about a schedule.
-func (s *Store) UpdateSchedule(ctx context.Context, p engine.ScheduleParams) (engine.Schedule, error) {
-	return verb(ctx, s, "UpdateSchedule", storelogic.UpdateSchedule, p)
-}
-
-// DeleteSchedule deletes a schedule; its runs stay.
-func (s *Store) DeleteSchedule(ctx context.Context, p engine.DeleteScheduleParams) error {
-	_, err := verb(ctx, s, "DeleteSchedule", silent(storelogic.DeleteSchedule), p)
-	return err
-}
-
-// FireSchedule starts the runs of ticks.
-func (s *Store) FireSchedule(ctx context.Context, p engine.FireScheduleParams) (engine.Fired, error) {
-	return verb(ctx, s, "FireSchedule", storelogic.FireSchedule, p)
-}
-
-// TriggerSchedule starts one run beside the ticks.
-func (s *Store) TriggerSchedule(ctx context.Context, p engine.TriggerScheduleParams) (engine.Started, error) {
-	return verb(ctx, s, "TriggerSchedule", storelogic.TriggerSchedule, p)
-}
-
-// CreateNamespace makes a namespace.
-func (s *Store) CreateNamespace(ctx context.Context, p engine.NamespaceParams) (engine.Namespace, error) {
-	return verb(ctx, s, "CreateNamespace", storelogic.CreateNamespace, p)
-}
-
-// UpdateNamespace replaces what a person decides about a namespace.
-func (s *Store) UpdateNamespace(ctx context.Context, p engine.NamespaceParams) (engine.Namespace, error) {
-	return verb(ctx, s, "UpdateNamespace", storelogic.UpdateNamespace, p)
-}
-
-// CreateKey makes a key.
-func (s *Store) CreateKey(ctx context.Context, p engine.CreateKeyParams) (engine.APIKey, error) {
-	return verb(ctx, s, "CreateKey", storelogic.CreateKey, p)
-}
-
-// RevokeKey makes a key worthless.
-func (s *Store) RevokeKey(ctx context.Context, p engine.RevokeKeyParams) (engine.APIKey, error) {
-	return verb(ctx, s, "RevokeKey", storelogic.RevokeKey, p)
 }
 
 // NoteKeyUse moves LastUsedAt forward.

@@ -10,13 +10,13 @@ import (
 
 // tx is one transaction: the only one at work on its database. What it has changed can be undone, last things first.
 type tx struct {
-	db     *Database
-	call   *Call
-	undo   []func()
-	fresh  map[engine.ID]bool // rows of runs that the call has made, which nobody else has seen
-	old    map[engine.ID]*Run // and what they were before the call
-	rings  []engine.Ring
-	asides map[*engine.Aside]*Store // whose calls did them
+	db      *Database
+	call    *Call
+	undo    []func()
+	fresh   map[engine.ID]bool // rows of runs that the call has made, which nobody else has seen
+	old     map[engine.ID]*Run // and what they were before the call
+	rings   []engine.Notification
+	effects map[*engine.SideEffects]*Store // whose calls did them
 }
 
 func (t *tx) rollback(to int) {
@@ -144,9 +144,9 @@ func (t *tx) first(take func(*Run) bool) engine.ID {
 func compareIDs(a, b engine.ID) int { return bytes.Compare(a[:], b[:]) }
 
 // Ring merges rings that follow each other and are the same.
-func (t *tx) Ring(r engine.Ring) {
-	if r.Kind == engine.RingAside {
-		t.asides[r.Aside] = t.call.from
+func (t *tx) Ring(r engine.Notification) {
+	if r.Kind == engine.NotifySideEffects {
+		t.effects[r.SideEffects] = t.call.from
 	}
 	if n := len(t.rings); n == 0 || t.rings[n-1] != r {
 		t.rings = append(t.rings, r)
@@ -154,27 +154,29 @@ func (t *tx) Ring(r engine.Ring) {
 }
 
 // ringsFor is the rings without what another server's calls have done aside.
-func (t *tx) ringsFor(s *Store) []engine.Ring {
-	others := func(r engine.Ring) bool { return r.Kind == engine.RingAside && t.asides[r.Aside] != s }
+func (t *tx) ringsFor(s *Store) []engine.Notification {
+	others := func(r engine.Notification) bool {
+		return r.Kind == engine.NotifySideEffects && t.effects[r.SideEffects] != s
+	}
 	if !slices.ContainsFunc(t.rings, others) {
 		return t.rings
 	}
 	return slices.DeleteFunc(slices.Clone(t.rings), others)
 }
 
-func (t *tx) ringRun(id engine.ID) { t.Ring(engine.Ring{Kind: engine.RingRun, ID: id}) }
+func (t *tx) ringRun(id engine.ID) { t.Ring(engine.Notification{Kind: engine.NotifyRun, ID: id}) }
 
-func (t *tx) ringWorker(id string) { t.Ring(engine.Ring{Kind: engine.RingWorker, Name: id}) }
+func (t *tx) ringWorker(id string) { t.Ring(engine.Notification{Kind: engine.NotifyWorker, Name: id}) }
 
 func (t *tx) ringRegistered(id string) {
-	t.Ring(engine.Ring{Kind: engine.RingWorker, Name: id, Registered: true})
+	t.Ring(engine.Notification{Kind: engine.NotifyWorker, Name: id, Registered: true})
 }
 
 // tellEndings puts what runs have come to with the rings of their ends.
 func (t *tx) tellEndings() {
 	for i := range t.rings {
 		r := t.db.runs[t.rings[i].ID]
-		if t.rings[i].Kind != engine.RingEnd || r == nil || !r.Status.Ended() {
+		if t.rings[i].Kind != engine.NotifyEnd || r == nil || !r.Status.Ended() {
 			continue
 		}
 		ending := &engine.Ending{

@@ -10,7 +10,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// The files tx_*.go are the rows of a transaction as the verbs of package storelogic ask for them; the comments of storelogic.Tx say
+// The files tx_*.go are the rows of a transaction as the operations of package storelogic ask for them; the comments of storelogic.Tx say
 // what each method means.
 
 var _ storelogic.Tx = (*tx)(nil)
@@ -78,15 +78,7 @@ func (t *tx) insertRun(start *engine.StartRun) bool {
 	if start.ExternalID != "" && start.Origin == engine.OriginUser && t.external(start.Namespace, start.ExternalID, start.Reuse == engine.ReuseNever) != nil {
 		return false
 	}
-	run := start.Run
-	run.Status, run.Attempts, run.Bytes = engine.RunPending, 1, max(start.Bytes, int64(start.Input.Size()))
-	run.Failures, run.LeaseLosses, run.Error, run.Output = 0, 0, nil, engine.Payload{}
-	run.StartedAt, run.FinishedAt, run.HeldAt, run.CancelRequestedAt, run.GraceUntil = time.Time{}, time.Time{}, time.Time{}, time.Time{}, time.Time{}
-	run.WorkerID, run.WaitingFor, run.Note, run.CancelReason = "", "", "", ""
-	run.Paused, run.Gated, run.Pinned, run.ContinuedAs = false, false, false, engine.ID{}
-	run.CreatedAt, run.AvailableAt = engine.Micros(run.CreatedAt), engine.Micros(run.AvailableAt)
-	run.DeadlineAt, run.NamedDeadlineAt = engine.Micros(run.DeadlineAt), engine.Micros(run.NamedDeadlineAt)
-	run.ScheduledAt = engine.Micros(run.ScheduledAt)
+	run := start.NewRun()
 	t.putRun(run.ID, &Run{Run: run, TiedTo: run.Tied()})
 	return true
 }
@@ -137,7 +129,7 @@ func (t *tx) OpenRetry(id engine.ID) (engine.ID, error) {
 	return t.first(func(r *Run) bool { return !r.Status.Ended() && t.lifeOf(r, id) }), nil
 }
 
-// lifeOf says that a run was tried again as this one, or as one that this one goes on for.
+// lifeOf says that a run was tried again as this one, or as one that continued as this one.
 func (t *tx) lifeOf(r *Run, id engine.ID) bool {
 	for range len(t.db.runs) { // those of an import may name each other in a circle
 		if r == nil || r.RetriedFrom == id {

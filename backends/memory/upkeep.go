@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/kagzi/kagzi/backends/internal/storelogic"
 	"github.com/kagzi/kagzi/engine"
 )
 
@@ -16,21 +15,6 @@ func (c *Call) Answers() []any {
 		return nil
 	}
 	return []any{c.Answer}
-}
-
-// FreeLost comes for the leases that OfflineWorker left.
-func (s *Store) FreeLost(ctx context.Context, now time.Time) (engine.Freed, error) {
-	return verb(ctx, s, "FreeLost", storelogic.FreeLost, now)
-}
-
-// TimeoutSteps fails attempts that ran too long.
-func (s *Store) TimeoutSteps(ctx context.Context, p engine.TimeoutStepsParams) (engine.TimedOut, error) {
-	return verb(ctx, s, "TimeoutSteps", storelogic.TimeoutSteps, p)
-}
-
-// EndExpired ends runs whose time is over.
-func (s *Store) EndExpired(ctx context.Context, p engine.EndExpiredParams) (engine.Expired, error) {
-	return verb(ctx, s, "EndExpired", storelogic.EndExpired, p)
 }
 
 // LiveWorkers is the workers that are not OFFLINE, by id.

@@ -182,12 +182,12 @@ func (s *Store) GetStep(ctx context.Context, namespace string, id engine.ID) (en
 }
 
 // History reads on where a task's history ended.
-func (s *Store) History(ctx context.Context, p engine.HistoryParams) ([]engine.Step, int64, error) {
+func (s *Store) GetHistory(ctx context.Context, p engine.HistoryParams) ([]engine.Step, int64, error) {
 	type part struct {
 		steps []engine.Step
 		next  int64
 	}
-	out, err := read(ctx, s, "History", func(t *tx) (out part, err error) {
+	out, err := read(ctx, s, "GetHistory", func(t *tx) (out part, err error) {
 		if _, err := t.run(p.Namespace, p.RunID); err != nil {
 			return out, err
 		}
@@ -238,8 +238,8 @@ func (s *Store) ListSignals(ctx context.Context, namespace string, run engine.ID
 }
 
 // Circumstances is what a run may wait for.
-func (s *Store) Circumstances(ctx context.Context, namespace string, id engine.ID, now time.Time) (engine.Circumstances, error) {
-	return read(ctx, s, "Circumstances", func(t *tx) (c engine.Circumstances, err error) {
+func (s *Store) ExplainInputs(ctx context.Context, namespace string, id engine.ID, now time.Time) (engine.Circumstances, error) {
+	return read(ctx, s, "ExplainInputs", func(t *tx) (c engine.Circumstances, err error) {
 		r, err := t.run(namespace, id)
 		if err != nil {
 			return c, err
@@ -323,9 +323,9 @@ func (s *Store) ListNamespaces(ctx context.Context, p engine.Page) ([]engine.Nam
 }
 
 // ListAudit is newest first.
-func (s *Store) ListAudit(ctx context.Context, f engine.AuditFilter, p engine.Page) ([]engine.AuditEvent, engine.PageInfo, error) {
+func (s *Store) ListAuditEvents(ctx context.Context, f engine.AuditFilter, p engine.Page) ([]engine.AuditEvent, engine.PageInfo, error) {
 	place := newestFirst(func(e engine.AuditEvent) engine.ID { return e.ID })
-	return list(ctx, s, "ListAudit", p, place, func(t *tx) (all []engine.AuditEvent, err error) {
+	return list(ctx, s, "ListAuditEvents", p, place, func(t *tx) (all []engine.AuditEvent, err error) {
 		for _, e := range t.db.audit {
 			if e.Namespace == f.Namespace && (f.SubjectID == "" || e.SubjectID == f.SubjectID) {
 				all = append(all, e)
@@ -389,8 +389,8 @@ func (s *Store) ListWorkers(ctx context.Context, f engine.WorkerFilter, p engine
 }
 
 // QueueDepths counts run by run.
-func (s *Store) QueueDepths(ctx context.Context, namespace, queue string, now time.Time) ([]engine.QueueDepth, error) {
-	return read(ctx, s, "QueueDepths", func(t *tx) ([]engine.QueueDepth, error) {
+func (s *Store) GetQueueDepth(ctx context.Context, namespace, queue string, now time.Time) ([]engine.QueueDepth, error) {
+	return read(ctx, s, "GetQueueDepth", func(t *tx) ([]engine.QueueDepth, error) {
 		depths := map[string]*engine.QueueDepth{}
 		of := func(name string) *engine.QueueDepth {
 			if depths[name] == nil {
@@ -446,8 +446,8 @@ func isDue(r *Run, now time.Time) bool {
 }
 
 // Stats counts run by run.
-func (s *Store) Stats(ctx context.Context, namespace string, now time.Time) (engine.Stats, error) {
-	return read(ctx, s, "Stats", func(t *tx) (engine.Stats, error) {
+func (s *Store) GetStats(ctx context.Context, namespace string, now time.Time) (engine.Stats, error) {
+	return read(ctx, s, "GetStats", func(t *tx) (engine.Stats, error) {
 		out := engine.Stats{ByStatus: map[engine.RunStatus]int64{}, ByType: map[string]int64{}}
 		in := func(other string) bool { return namespace == "" || other == namespace }
 		for _, r := range t.find(func(r *Run) bool { return in(r.Namespace) }) {

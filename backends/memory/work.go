@@ -11,62 +11,14 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// BeginStep says what is known about the step, or that its code is to run.
-func (s *Store) BeginStep(ctx context.Context, p engine.BeginStepParams) (engine.Begun, error) {
-	return verb(ctx, s, "BeginStep", storelogic.BeginStep, p)
-}
-
 // CompleteStep records a step's result.
 func (s *Store) CompleteStep(ctx context.Context, p engine.CompleteStepParams) (engine.Step, error) {
-	return verb(ctx, s, "CompleteStep", storelogic.CompleteStep, p)
-}
-
-// FailStep records the failure and what follows from it.
-func (s *Store) FailStep(ctx context.Context, p engine.FailStepParams) (engine.Verdict, error) {
-	return verb(ctx, s, "FailStep", storelogic.FailStep, p)
-}
-
-// Sleep sets the timer and parks the run.
-func (s *Store) Sleep(ctx context.Context, p engine.SleepParams) error {
-	_, err := verb(ctx, s, "Sleep", silent(storelogic.Sleep), p)
-	return err
-}
-
-// AwaitSignal has the step consume a signal, or wait for one.
-func (s *Store) AwaitSignal(ctx context.Context, p engine.AwaitSignalParams) (engine.AwaitedSignal, error) {
-	return verb(ctx, s, "AwaitSignal", storelogic.AwaitSignal, p)
-}
-
-// StartChild records the step and makes the run.
-func (s *Store) StartChild(ctx context.Context, p engine.StartChildParams) (engine.Step, error) {
-	return verb(ctx, s, "StartChild", storelogic.StartChild, p)
-}
-
-// AwaitChildren answers the steps of children that have ended, or parks the run.
-func (s *Store) AwaitChildren(ctx context.Context, p engine.AwaitChildrenParams) ([]engine.Step, error) {
-	return verb(ctx, s, "AwaitChildren", storelogic.AwaitChildren, p)
-}
-
-// SetNote writes the run's own line.
-func (s *Store) SetNote(ctx context.Context, p engine.SetNoteParams) error {
-	_, err := verb(ctx, s, "SetNote", silent(storelogic.SetNote), p)
-	return err
+	return write(ctx, s, "CompleteStep", p, func(t *tx) (engine.Step, error) { return storelogic.CompleteStep(t, p) })
 }
 
 // CompleteRun ends the run with its output.
 func (s *Store) CompleteRun(ctx context.Context, p engine.CompleteRunParams) (engine.Completed, error) {
-	return verb(ctx, s, "CompleteRun", storelogic.CompleteRun, p)
-}
-
-// FailRun ends the run or has it tried again.
-func (s *Store) FailRun(ctx context.Context, p engine.FailRunParams) (engine.RunVerdict, error) {
-	return verb(ctx, s, "FailRun", storelogic.FailRun, p)
-}
-
-// Release hands the run back.
-func (s *Store) Release(ctx context.Context, p engine.ReleaseParams) error {
-	_, err := verb(ctx, s, "Release", silent(storelogic.Release), p)
-	return err
+	return write(ctx, s, "CompleteRun", p, func(t *tx) (engine.Completed, error) { return storelogic.CompleteRun(t, p) })
 }
 
 // Claim hands due runs to grants.
@@ -82,7 +34,7 @@ func (s *Store) Claim(ctx context.Context, p engine.ClaimParams) (engine.Claimed
 type claim struct {
 	*tx
 	p      *engine.ClaimParams
-	grants []engine.Grant // of workers that are ONLINE, as far as they are left
+	grants []engine.ClaimSlot // of workers that are ONLINE, as far as they are left
 	out    engine.Claimed
 }
 
@@ -118,7 +70,7 @@ func (c *claim) run() engine.Claimed {
 
 // online sorts out the grants of workers that may get nothing.
 func (c *claim) online() {
-	for _, g := range c.p.Grants {
+	for _, g := range c.p.Slots {
 		if w := c.db.workers[g.WorkerID]; w != nil && w.Status == engine.WorkerOnline {
 			c.grants = append(c.grants, g)
 		} else if !slices.Contains(c.out.Offline, g.WorkerID) {
@@ -343,12 +295,12 @@ func (s *Store) DrainWorker(ctx context.Context, p engine.DrainWorkerParams) err
 	return err
 }
 
-// OfflineWorker takes the worker off and frees what it held, a portion after the other.
-func (s *Store) OfflineWorker(ctx context.Context, p engine.OfflineWorkerParams) (engine.TakenOff, error) {
+// ForceOfflineWorker takes the worker off and frees what it held, a portion after the other.
+func (s *Store) ForceOfflineWorker(ctx context.Context, p engine.OfflineWorkerParams) (engine.TakenOff, error) {
 	p.Now, p.HeardAt = engine.Micros(p.Now), engine.Micros(p.HeardAt)
-	taken, err := write(ctx, s, "OfflineWorker", p, func(t *tx) (engine.TakenOff, error) { return t.offlineWorker(&p) })
+	taken, err := write(ctx, s, "ForceOfflineWorker", p, func(t *tx) (engine.TakenOff, error) { return t.offlineWorker(&p) })
 	for more := taken; more.Freed == storelogic.FreedAtOnce && err == nil; taken.Freed += more.Freed {
-		more, err = write(ctx, s, "OfflineWorker", p, func(t *tx) (rest engine.TakenOff, err error) {
+		more, err = write(ctx, s, "ForceOfflineWorker", p, func(t *tx) (rest engine.TakenOff, err error) {
 			if w := t.db.workers[p.WorkerID]; storelogic.TakenOffBy(w, &p) {
 				rest.Freed, err = t.freeHeld(w, &p)
 			}

@@ -37,9 +37,9 @@ func during(t *testing.T, p engine.CopyParams, do func()) (engine.CopyReport, er
 func start(t testing.TB, store engine.Store) error {
 	t.Helper()
 	now := store.Now()
-	answers, err := store.StartRuns(t.Context(), []engine.StartRun{{Run: engine.Run{
+	answers, err := store.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{{Run: engine.Run{
 		ID: engine.NewID(now), Namespace: "default", Queue: "q", Type: "t", CreatedAt: now, AvailableAt: now,
-	}}})
+	}}}})
 	if err != nil {
 		return err
 	}

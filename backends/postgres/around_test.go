@@ -152,7 +152,7 @@ func keyed(t *testing.T, s *Store, n, limit int) []engine.ID {
 		starts[i].ConcurrencyKey, starts[i].ConcurrencyLimit = "key", limit
 		ids[i] = starts[i].ID
 	}
-	if _, err := s.StartRuns(t.Context(), starts); err != nil {
+	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: starts}); err != nil {
 		t.Fatal(err)
 	}
 	return ids
@@ -303,7 +303,7 @@ func TestWhoEndsAParentWaitsForItsChildrenWithoutIt(t *testing.T) {
 	s := openAt(t, lentURL(t))
 	parent, child := newStart(s), newStart(s)
 	child.ParentRunID, child.ParentClose = parent.ID, engine.CloseTerminate
-	if _, err := s.StartRuns(t.Context(), []engine.StartRun{parent, child}); err != nil {
+	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{parent, child}}); err != nil {
 		t.Fatal(err)
 	}
 	rival, err := adminConnection(t, s.pool.Config().ConnString()).Begin(t.Context())
@@ -391,7 +391,7 @@ func TestTheEndOfARunWaitsForTheKeysOfAllItsChildren(t *testing.T) {
 		}
 		rivals[key] = rival
 	}
-	if _, err := s.StartRuns(t.Context(), starts); err != nil {
+	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: starts}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.pool.Exec(t.Context(), "update runs set gated = true, held_at = available_at, available_at = null where concurrency_key <> ''"); err != nil {
@@ -453,7 +453,7 @@ func TestANamespaceThatOneServerDisablesIsDisabledForTheOther(t *testing.T) {
 		}
 	}
 	update(false)
-	answers, err := b.StartRuns(t.Context(), []engine.StartRun{newStart(b)})
+	answers, err := b.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{newStart(b)}})
 	if err != nil || !errors.Is(answers[0].Err, engine.ErrPrecondition) {
 		t.Fatalf("a start in a disabled namespace = %+v (%v), want it refused", answers, err)
 	}

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/kagzi/kagzi/backends/internal/storekit"
 	"github.com/kagzi/kagzi/engine"
 )
 
@@ -218,7 +219,7 @@ func (t *tx) noteBeats(beating []*beatCall) error {
 	var workers, stats []string
 	var active, completed, failed, nows []int64
 	for _, c := range beating {
-		workers, stats = append(workers, c.p.WorkerID), append(stats, engine.StatsText(c.p.Stats))
+		workers, stats = append(workers, c.p.WorkerID), append(stats, storekit.StatsText(c.p.Stats))
 		active, completed, failed = append(active, int64(c.p.Active)), append(completed, int64(c.p.Completed)), append(failed, int64(c.p.Failed))
 		nows = append(nows, micros(c.p.Now))
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// Listen rings what this server and, while they can be heard, the others on the same schema commit.
-func (s *Store) Listen(ctx context.Context, ring func(engine.Ring)) error {
+// Notifier rings what this server and, while they can be heard, the others on the same schema commit.
+func (s *Store) Listen(ctx context.Context, ring func(engine.Notification)) error {
 	if err := s.bell.local.Listen(ctx, s.bell.closed, ring); err != nil {
 		return err
 	}
@@ -18,15 +18,15 @@ func (s *Store) Listen(ctx context.Context, ring func(engine.Ring)) error {
 }
 
 const (
-	maxKeys    = 500  // rings in one flush; more are merged into RingAll
+	maxKeys    = 500  // rings in one flush; more are merged into NotifyAll
 	maxPayload = 7900 // bytes of a notification; Postgres allows less than 8,000
 	hello      = "h"  // a server has begun to listen
 )
 
 // encodeRings writes rings as payloads: the sender, then a line each. Names hold neither '/' in a namespace nor line ends anywhere.
-func encodeRings(sender string, rings []engine.Ring) []string {
-	if len(rings) > maxKeys || slices.ContainsFunc(rings, func(r engine.Ring) bool { return r.Kind == engine.RingAll }) {
-		rings = []engine.Ring{{Kind: engine.RingAll}}
+func encodeRings(sender string, rings []engine.Notification) []string {
+	if len(rings) > maxKeys || slices.ContainsFunc(rings, func(r engine.Notification) bool { return r.Kind == engine.NotifyAll }) {
+		rings = []engine.Notification{{Kind: engine.NotifyAll}}
 	}
 	var payloads []string
 	var b strings.Builder
@@ -44,32 +44,32 @@ func encodeRings(sender string, rings []engine.Ring) []string {
 	return append(payloads, b.String())
 }
 
-func encodeRing(r engine.Ring) string {
+func encodeRing(r engine.Notification) string {
 	switch r.Kind {
-	case engine.RingQueue:
+	case engine.NotifyQueue:
 		return "q" + r.Namespace + "/" + r.Name
-	case engine.RingSlot:
+	case engine.NotifySlot:
 		return "s" + r.Namespace + "/" + r.Name
-	case engine.RingRun:
+	case engine.NotifyRun:
 		return "r" + base64.RawURLEncoding.EncodeToString(r.ID[:])
-	case engine.RingEnd:
+	case engine.NotifyEnd:
 		return "e" + base64.RawURLEncoding.EncodeToString(r.ID[:])
-	case engine.RingWorker:
+	case engine.NotifyWorker:
 		return "w" + r.Name
-	case engine.RingSchedule:
+	case engine.NotifySchedule:
 		return "c" + r.Namespace + "/" + r.Name
-	case engine.RingNamespace:
+	case engine.NotifyNamespace:
 		return "n" + r.Name
-	case engine.RingTimer:
+	case engine.NotifyTimer:
 		return "t"
-	case engine.RingKeys:
+	case engine.NotifyKeys:
 		return "k"
 	}
 	return "a"
 }
 
-// decodeRings reads a payload. What a newer server may ring is taken as RingAll.
-func decodeRings(payload string) (sender string, rings []engine.Ring, greeting bool) {
+// decodeRings reads a payload. What a newer server may ring is taken as NotifyAll.
+func decodeRings(payload string) (sender string, rings []engine.Notification, greeting bool) {
 	sender, lines, _ := strings.Cut(payload, "\n")
 	for line := range strings.SplitSeq(lines, "\n") {
 		if line == hello {
@@ -83,32 +83,32 @@ func decodeRings(payload string) (sender string, rings []engine.Ring, greeting b
 	return sender, rings, greeting
 }
 
-func decodeRing(line string) engine.Ring {
+func decodeRing(line string) engine.Notification {
 	kind, rest := line[0], line[1:]
 	namespace, name, _ := strings.Cut(rest, "/")
 	switch kind {
 	case 'q':
-		return engine.Ring{Kind: engine.RingQueue, Namespace: namespace, Name: name}
+		return engine.Notification{Kind: engine.NotifyQueue, Namespace: namespace, Name: name}
 	case 's':
-		return engine.Ring{Kind: engine.RingSlot, Namespace: namespace, Name: name}
+		return engine.Notification{Kind: engine.NotifySlot, Namespace: namespace, Name: name}
 	case 'c':
-		return engine.Ring{Kind: engine.RingSchedule, Namespace: namespace, Name: name}
+		return engine.Notification{Kind: engine.NotifySchedule, Namespace: namespace, Name: name}
 	case 'w':
-		return engine.Ring{Kind: engine.RingWorker, Name: rest}
+		return engine.Notification{Kind: engine.NotifyWorker, Name: rest}
 	case 'n':
-		return engine.Ring{Kind: engine.RingNamespace, Name: rest}
+		return engine.Notification{Kind: engine.NotifyNamespace, Name: rest}
 	case 't':
-		return engine.Ring{Kind: engine.RingTimer}
+		return engine.Notification{Kind: engine.NotifyTimer}
 	case 'k':
-		return engine.Ring{Kind: engine.RingKeys}
+		return engine.Notification{Kind: engine.NotifyKeys}
 	case 'r', 'e':
-		what := engine.RingRun
+		what := engine.NotifyRun
 		if kind == 'e' {
-			what = engine.RingEnd
+			what = engine.NotifyEnd
 		}
 		if id, err := base64.RawURLEncoding.DecodeString(rest); err == nil && len(id) == len(engine.ID{}) {
-			return engine.Ring{Kind: what, ID: engine.ID(id)}
+			return engine.Notification{Kind: what, ID: engine.ID(id)}
 		}
 	}
-	return engine.Ring{Kind: engine.RingAll}
+	return engine.Notification{Kind: engine.NotifyAll}
 }

@@ -65,7 +65,7 @@ var runningDepthsSQL string
 var listWorkingSQL string
 
 // QueueDepths counts lane by lane.
-func (s *Store) QueueDepths(ctx context.Context, namespace, queue string, now time.Time) ([]engine.QueueDepth, error) {
+func (s *Store) GetQueueDepth(ctx context.Context, namespace, queue string, now time.Time) ([]engine.QueueDepth, error) {
 	var depths engine.Depths
 	var workers []engine.Worker
 	batch := &pgx.Batch{}
@@ -112,7 +112,7 @@ var countSchedulesByEnabledSQL string
 var oldestDueSQL string
 
 // Stats counts the rows themselves, which takes a scan.
-func (s *Store) Stats(ctx context.Context, namespace string, now time.Time) (engine.Stats, error) {
+func (s *Store) GetStats(ctx context.Context, namespace string, now time.Time) (engine.Stats, error) {
 	out := engine.Stats{ByStatus: map[engine.RunStatus]int64{}, ByType: map[string]int64{}}
 	batch := &pgx.Batch{}
 	batch.Queue(countByStatusAndTypeSQL, args{"namespace": namespace}).Query(func(rows pgx.Rows) error {

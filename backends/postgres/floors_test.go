@@ -109,7 +109,7 @@ func startDue(t *testing.T, s *Store, at ...int64) {
 		starts[i] = newStart(s)
 		starts[i].CreatedAt, starts[i].AvailableAt = time.UnixMicro(us), time.UnixMicro(us)
 	}
-	if _, err := s.StartRuns(t.Context(), starts); err != nil {
+	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: starts}); err != nil {
 		t.Fatal(err)
 	}
 }

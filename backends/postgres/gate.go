@@ -3,10 +3,12 @@ package postgres
 import (
 	"context"
 	_ "embed"
+	"hash/fnv"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/kagzi/kagzi/backends/internal/storelogic"
 	"github.com/kagzi/kagzi/engine"
 )
 
@@ -53,7 +55,7 @@ var gateRunsSQL string
 //go:embed sql/claim_chosen.sql
 var claimChosenText string
 
-var claimChosenSQL = hot(claimChosenText)
+var claimChosenSQL = hot(runColumns.Expand(claimChosenText))
 
 // pass hands out, or gates, what has a concurrency key, and what comes after it, in one transaction. It says whether it came any further.
 //
@@ -95,7 +97,7 @@ func (c *claim) settle(t *tx, heads []head, free room, found *look) (gated int, 
 	}
 	// One that is due no longer takes no slot: nobody would open the gate behind which it kept the others.
 	heads = slices.DeleteFunc(heads, func(h head) bool { return !due[h.id] })
-	grants := slices.DeleteFunc(slices.Clone(c.grants), func(g engine.Grant) bool { return !slices.Contains(found.online, g.WorkerID) })
+	grants := slices.DeleteFunc(slices.Clone(c.grants), func(g engine.ClaimSlot) bool { return !slices.Contains(found.online, g.WorkerID) })
 	taken, waiting = c.choose(heads, free, len(grants))
 	if len(waiting) > 0 {
 		gone, err := t.ids(gateRunsSQL, args{"run_ids": idArray(waiting), "now": micros(c.p.Now)})
@@ -210,7 +212,7 @@ func considered(heads []head, taken, waiting []engine.ID) int {
 }
 
 // takeChosen adds to the batch the claim of what was chosen, in its order, for the grants in theirs.
-func (c *claim) takeChosen(t *tx, chosen []engine.ID, grants []engine.Grant, found *look) {
+func (c *claim) takeChosen(t *tx, chosen []engine.ID, grants []engine.ClaimSlot, found *look) {
 	workers, tokens := grantArrays(grants)
 	bound := claimChosenSQL.bind(args{"run_ids": idArray(chosen), "workers": workers, "tokens": tokens, "now": micros(c.p.Now)})
 	t.batch.Queue(claimChosenSQL.text, bound...).Query(func(rows pgx.Rows) error {
@@ -220,10 +222,90 @@ func (c *claim) takeChosen(t *tx, chosen []engine.ID, grants []engine.Grant, fou
 			if err := rows.Scan(places...); err != nil {
 				return err
 			}
-			c.hand(&task)
+			c.complete(&task)
 			t.ringRun(task.Run.ID)
 			found.tasks = append(found.tasks, task)
 		}
 		return rows.Err()
 	})
+}
+
+// Concurrency keys are advisory locks: who counts a key's leases, or frees one, has its lock until the end of the transaction. The
+// order is a worker, runs with their leases, keys; but the key of a run that waits at its gate comes before that run.
+
+//go:embed sql/lock_keys.sql
+var lockKeysSQL string
+
+// lockKeys waits for the keys' locks, with what is read next.
+func (t *tx) lockKeys(keys []int64) error {
+	keys = slices.DeleteFunc(slices.Clone(keys), func(key int64) bool { return t.keys[key] })
+	if len(keys) == 0 {
+		return nil
+	}
+	slices.Sort(keys)
+	t.has(keys)
+	return t.queue(lockKeysSQL, args{"keys": slices.Compact(keys)})
+}
+
+func (t *tx) has(keys []int64) {
+	if t.keys == nil {
+		t.keys = map[int64]bool{}
+	}
+	for _, key := range keys {
+		t.keys[key] = true
+	}
+}
+
+//go:embed sql/try_lock_keys.sql
+var tryLockKeysSQL string
+
+// locksFirst asks for the transaction to be tried again, with the locks of these keys, and then of these runs, before anything else.
+type locksFirst struct {
+	keys []int64
+	runs []engine.ID
+}
+
+func (e *locksFirst) Error() string {
+	return "the keys of gated runs are to be locked before the runs, and children before their parents"
+}
+
+// lockGates locks the keys of runs that wait at their gates. Whoever opens a gate has the key's lock and wants the run; so a
+// transaction that has the run must not wait for the key.
+func (t *tx) lockGates(runs []*storelogic.Run) error {
+	var keys []int64
+	for _, run := range runs {
+		if run.Gated && !t.keys[keyOf(run)] {
+			keys = append(keys, keyOf(run))
+		}
+	}
+	if len(keys) == 0 {
+		return nil
+	}
+	all, got := true, false
+	err := t.read(tryLockKeysSQL, args{"keys": keys}, []any{&got}, func() { all = all && got })
+	if err == nil && !all {
+		err = &locksFirst{keys: keys}
+	}
+	t.has(keys)
+	return err
+}
+
+func keyOf(run *storelogic.Run) int64 { return keyNumber(run.Namespace, run.Type, run.ConcurrencyKey) }
+
+// keyNumber stands for a concurrency key in advisory locks. Two keys that share one by chance wait for each other, no more.
+func keyNumber(namespace, workflowType, key string) int64 {
+	h := fnv.New64a()
+	h.Write([]byte("kagzi key\x00" + namespace + "\x00" + workflowType + "\x00" + key))
+	return int64(h.Sum64())
+}
+
+//go:embed sql/first_gated.sql
+var firstGatedSQL string
+
+// FirstGated locks the key, so that no claim gates a run of it between this look and the commit.
+func (t *tx) FirstGated(namespace, workflowType, key string) ([]engine.ID, error) {
+	if err := t.lockKeys([]int64{keyNumber(namespace, workflowType, key)}); err != nil {
+		return nil, err
+	}
+	return t.ids(firstGatedSQL, args{"namespace": namespace, "workflow_type": workflowType, "concurrency_key": key})
 }

@@ -98,7 +98,7 @@ func TestADatabaseOfTheSecondSchemaGoesOnWithoutKeys(t *testing.T) {
 	}
 	makeRootKey(t, s)
 	for namespace, want := range map[string]string{"default": "PauseWorkflow", "": "CreateKey"} {
-		events, _, err := s.ListAudit(t.Context(), engine.AuditFilter{Namespace: namespace}, engine.Page{Limit: 10})
+		events, _, err := s.ListAuditEvents(t.Context(), engine.AuditFilter{Namespace: namespace}, engine.Page{Limit: 10})
 		if err != nil || len(events) != 1 || events[0].Method != want {
 			t.Errorf("audit of %q = %v (%v), want %s", namespace, events, err, want)
 		}

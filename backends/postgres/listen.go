@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/kagzi/kagzi/backends/internal/storekit"
 	"github.com/kagzi/kagzi/engine"
 )
 
@@ -38,7 +39,7 @@ type bell struct {
 	pool   *pgxpool.Pool
 	config *address
 	sender string // tells our own notifications
-	local  engine.Listeners
+	local  storekit.Listeners
 
 	place   int64 // of the schema, in notifications and locks; 0 until it is known
 	channel string
@@ -49,8 +50,8 @@ type bell struct {
 	probe     chan struct{}             // capacity one: our own hello has come back
 
 	mu      sync.Mutex
-	pending map[engine.Ring]struct{} // for other servers
-	wake    chan struct{}            // capacity one
+	pending map[engine.Notification]struct{} // for other servers
+	wake    chan struct{}                    // capacity one
 
 	doubted chan struct{} // capacity one: a commit may count that rang nobody
 
@@ -64,7 +65,7 @@ func newBell(log *slog.Logger, pool *pgxpool.Pool, config *address) *bell {
 	rand.Read(id[:])
 	b := &bell{
 		log: log, pool: pool, config: config, sender: hex.EncodeToString(id[:]), probe: make(chan struct{}, 1),
-		pending: map[engine.Ring]struct{}{}, wake: make(chan struct{}, 1), doubted: make(chan struct{}, 1), closed: make(chan struct{}),
+		pending: map[engine.Notification]struct{}{}, wake: make(chan struct{}, 1), doubted: make(chan struct{}, 1), closed: make(chan struct{}),
 	}
 	b.setListening(false)
 	return b
@@ -130,22 +131,22 @@ func (b *bell) close() {
 }
 
 // ring tells everybody here at once, and has other servers told soon.
-func (b *bell) ring(rings []engine.Ring) {
+func (b *bell) ring(rings []engine.Notification) {
 	if len(rings) == 0 {
 		return
 	}
-	b.local.Ring(rings)
+	b.local.Notify(rings)
 	if !b.others.Load() && !b.stale() {
 		return
 	}
 	b.mu.Lock()
 	for _, r := range rings {
-		if r.Kind == engine.RingAside {
+		if r.Kind == engine.NotifySideEffects {
 			continue // each server counts what it did itself
 		}
 		r.Ending, r.Registered = nil, false
-		if r.Taken {
-			r.Name, r.Taken = "", false // no queue: nobody there need claim, only hear of the namespace
+		if r.Claimed {
+			r.Name, r.Claimed = "", false // no queue: nobody there need claim, only hear of the namespace
 		}
 		if len(b.pending) <= maxKeys {
 			b.pending[r] = struct{}{}
@@ -179,7 +180,7 @@ func (b *bell) settleDoubts(ctx context.Context) {
 			case <-time.After(doubtAfter):
 			}
 		}
-		b.ring([]engine.Ring{{Kind: engine.RingAll}})
+		b.ring([]engine.Notification{{Kind: engine.NotifyAll}})
 	}
 }
 
@@ -254,7 +255,7 @@ func (b *bell) met() {
 	b.mu.Lock()
 	missed := !b.others.Swap(true) && b.counted.Load() != nil
 	if missed {
-		b.pending[engine.Ring{Kind: engine.RingAll}] = struct{}{}
+		b.pending[engine.Notification{Kind: engine.NotifyAll}] = struct{}{}
 	}
 	b.mu.Unlock()
 	if missed {
@@ -339,9 +340,9 @@ func (b *bell) heard(payload string) (own bool) {
 	}
 	b.met()
 	if greeting { // it may have been killed a moment ago, and what it had not sent yet with it
-		rings = append(rings, engine.Ring{Kind: engine.RingAll})
+		rings = append(rings, engine.Notification{Kind: engine.NotifyAll})
 	}
-	b.local.Ring(rings)
+	b.local.Notify(rings)
 	return false
 }
 
@@ -364,7 +365,7 @@ func (b *bell) keepListening(ctx context.Context, conn *pgx.Conn) {
 		conn = b.listen(ctx)
 		if conn != nil {
 			b.log.Info("listening again")
-			b.local.Ring([]engine.Ring{{Kind: engine.RingAll}})
+			b.local.Notify([]engine.Notification{{Kind: engine.NotifyAll}})
 		}
 	}
 }
@@ -395,7 +396,7 @@ func (b *bell) hear(ctx context.Context, conn *pgx.Conn) error {
 	}
 }
 
-// pollFor waits, and rings RingAll every second meanwhile and in the end, for nobody else will.
+// pollFor waits, and rings NotifyAll every second meanwhile and in the end, for nobody else will.
 func (b *bell) pollFor(ctx context.Context, wait time.Duration) {
 	for wait > 0 {
 		step := min(wait, pollEvery)
@@ -405,6 +406,6 @@ func (b *bell) pollFor(ctx context.Context, wait time.Duration) {
 		case <-time.After(step):
 		}
 		wait -= step
-		b.local.Ring([]engine.Ring{{Kind: engine.RingAll}})
+		b.local.Notify([]engine.Notification{{Kind: engine.NotifyAll}})
 	}
 }

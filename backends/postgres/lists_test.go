@@ -18,7 +18,7 @@ func TestWhatIsFarDownTheListIsFoundBeyondWhatIsLookedAtFirst(t *testing.T) {
 		rare[i] = newStart(s)
 		rare[i].Type = "rare"
 	}
-	if _, err := s.StartRuns(t.Context(), rare); err != nil {
+	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: rare}); err != nil {
 		t.Fatal(err)
 	}
 	list := func(kind string, p engine.Page) ([]engine.Run, engine.PageInfo) {
@@ -111,7 +111,7 @@ func TestRunsAreLookedUpByTheirIDsWhateverTheStatisticsSay(t *testing.T) {
 		for i := range starts {
 			starts[i] = newStart(s)
 		}
-		if _, err := s.StartRuns(t.Context(), starts); err != nil {
+		if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: starts}); err != nil {
 			t.Fatal(err)
 		}
 	}

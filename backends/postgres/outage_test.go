@@ -115,7 +115,7 @@ func TestALostListenerComesBackAndRingsEverybody(t *testing.T) {
 	if killed := killBackends(t, admin, name, "%pg_advisory_lock_shared%"); killed != 1 {
 		t.Fatalf("killed %d listening connections, want 1", killed)
 	}
-	awaitRing(t, rings, engine.Ring{Kind: engine.RingAll}) // for nobody is heard
+	awaitRing(t, rings, engine.Notification{Kind: engine.NotifyAll}) // for nobody is heard
 	for deadline := time.Now().Add(20 * time.Second); s.bell.mode() != "listen"; {
 		if time.Now().After(deadline) {
 			t.Fatalf("notifications = %q, want listen", s.bell.mode())
@@ -124,10 +124,10 @@ func TestALostListenerComesBackAndRingsEverybody(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	awaitRing(t, rings, engine.Ring{Kind: engine.RingAll}) // for what nobody heard since then
+	awaitRing(t, rings, engine.Notification{Kind: engine.NotifyAll}) // for what nobody heard since then
 	other := openAt(t, url)
 	start(t, other, 1)
-	awaitRing(t, rings, engine.Ring{Kind: engine.RingQueue, Namespace: "default", Name: "orders"})
+	awaitRing(t, rings, engine.Notification{Kind: engine.NotifyQueue, Namespace: "default", Name: "orders"})
 }
 
 func TestRingsThatCannotBeSentToOtherServersRingEverybodyThereAfterwards(t *testing.T) {
@@ -135,8 +135,8 @@ func TestRingsThatCannotBeSentToOtherServersRingEverybodyThereAfterwards(t *test
 	s, other := openAt(t, url), openAt(t, url)
 	rings := listenTo(t, other)
 	acquaint(t, s, rings)
-	s.bell.ring([]engine.Ring{{Kind: engine.RingQueue, Namespace: "default", Name: strings.Repeat("x", 10_000)}}) // more than Postgres lets a notification have
-	awaitRing(t, rings, engine.Ring{Kind: engine.RingAll})
+	s.bell.ring([]engine.Notification{{Kind: engine.NotifyQueue, Namespace: "default", Name: strings.Repeat("x", 10_000)}}) // more than Postgres lets a notification have
+	awaitRing(t, rings, engine.Notification{Kind: engine.NotifyAll})
 }
 
 func TestACommitWhoseAnswerIsLostRingsEverybodyAfterwards(t *testing.T) {
@@ -180,14 +180,14 @@ func TestACommitWhoseAnswerIsLostRingsEverybodyAfterwards(t *testing.T) {
 		if err := lock.Rollback(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		awaitRing(t, rings, engine.Ring{Kind: engine.RingAll})
+		awaitRing(t, rings, engine.Notification{Kind: engine.NotifyAll})
 	}
 }
 
 func TestADatabaseThatIsNotThereIsUnavailableAndNamesNoSecret(t *testing.T) {
 	s := openAt(t, lentURL(t))
 	s.pool.Close()
-	_, err := s.StartRuns(t.Context(), []engine.StartRun{newStart(s)})
+	_, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{newStart(s)}})
 	if !errors.Is(err, engine.ErrUnavailable) {
 		t.Fatalf("StartRuns: %v, want ErrUnavailable", err)
 	}

@@ -82,7 +82,7 @@ func TestAStartLooksForItsIDsInTheirOwnIndexesHoweverYoungTheTable(t *testing.T)
 			starts[i] = newStart(s)
 			starts[i].RequestID, starts[i].ExternalID = starts[i].ID.String(), "order "+starts[i].ID.String()
 		}
-		if _, err := s.StartRuns(t.Context(), starts); err != nil {
+		if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: starts}); err != nil {
 			t.Fatal(err)
 		}
 		made += len(starts)
@@ -310,7 +310,7 @@ func hotStatements(t *testing.T) map[string]planned {
 		if err != nil {
 			t.Fatal(err)
 		}
-		hots[name] = planned{hot(string(text)), a}
+		hots[name] = planned{hot(runColumns.Expand(string(text))), a}
 	}
 	return hots
 }

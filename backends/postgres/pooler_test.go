@@ -89,8 +89,8 @@ func TestServersBehindAPoolerLookForEachOthersWrites(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	looks := 0
-	there.Listen(ctx, func(r engine.Ring) {
-		if r.Kind != engine.RingAll {
+	there.Listen(ctx, func(r engine.Notification) {
+		if r.Kind != engine.NotifyAll {
 			return
 		}
 		if looks++; looks == 1 { // the ring that greets who listens

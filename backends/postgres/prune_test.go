@@ -12,7 +12,7 @@ func TestAStartThatMeetsARunWhileItIsDeletedMakesAnother(t *testing.T) {
 	s := open(t).(*Store)
 	old := newStart(s)
 	old.ExternalID = "order-1"
-	if _, err := s.StartRuns(t.Context(), []engine.StartRun{old}); err != nil {
+	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{old}}); err != nil {
 		t.Fatal(err)
 	}
 	end := engine.EndRunParams{Namespace: "default", RunID: old.ID, AuditID: engine.NewID(s.Now()), Now: s.Now()}
@@ -33,7 +33,7 @@ func TestAStartThatMeetsARunWhileItIsDeletedMakesAnother(t *testing.T) {
 	next.ExternalID, next.RequestID, next.Reuse = old.ExternalID, "request-2", engine.ReuseNever
 	answer := make(chan engine.Started, 1)
 	go func() {
-		started, err := s.StartRuns(t.Context(), []engine.StartRun{next})
+		started, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{next}})
 		if err != nil {
 			t.Errorf("StartRuns: %v", err)
 			started = make([]engine.Started, 1)
@@ -97,7 +97,7 @@ func TestRunsWithVeryManyRowsAreDeletedAFewAtATime(t *testing.T) {
 func TestARunThatIsPinnedMeanwhileIsKept(t *testing.T) {
 	a, b := rivals(t)
 	run := newStart(a)
-	if _, err := a.StartRuns(t.Context(), []engine.StartRun{run}); err != nil {
+	if _, err := a.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{run}}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := a.TerminateRun(t.Context(), engine.EndRunParams{Namespace: "default", RunID: run.ID, AuditID: engine.NewID(a.Now()), Now: a.Now()}); err != nil {

@@ -12,7 +12,7 @@ func heldExternal(t *testing.T, a, b *Store) (holder, asked, again engine.StartR
 	holder, asked, again = newStart(a), newStart(a), newStart(b)
 	holder.ExternalID, asked.ExternalID, again.ExternalID = "external", "external", "external"
 	asked.RequestID, again.RequestID = "request", "request"
-	if _, err := a.StartRuns(t.Context(), []engine.StartRun{holder}); err != nil {
+	if _, err := a.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{holder}}); err != nil {
 		t.Fatal(err)
 	}
 	return holder, asked, again
@@ -40,7 +40,7 @@ func TestARequestHasOneAnswerAlthoughTheRunThatItWasAnsweredWithEndsMeanwhile(t 
 		begun = true
 		go func() {
 			terminate(t, b, holder.ID)
-			started, err := b.StartRuns(t.Context(), []engine.StartRun{again})
+			started, err := b.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{again}})
 			if err != nil {
 				t.Errorf("StartRuns: %v", err)
 				started = make([]engine.Started, 1)
@@ -74,7 +74,7 @@ func TestARequestThatIsAnsweredWhileItIsLookedForHasThatAnswer(t *testing.T) {
 		}
 		if !answered {
 			answered = true
-			if _, err := a.StartRuns(t.Context(), []engine.StartRun{asked}); err != nil {
+			if _, err := a.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{asked}}); err != nil {
 				return answer, err
 			}
 			terminate(t, a, holder.ID)
@@ -129,7 +129,7 @@ func TestAStartThatARunOvertakesFindsItThoughItHasEnded(t *testing.T) {
 	} {
 		for way, started := range map[string]func(s *Store, r engine.StartRun) (engine.Started, error){
 			"in a group": func(s *Store, r engine.StartRun) (engine.Started, error) {
-				answers, err := s.StartRuns(t.Context(), []engine.StartRun{r})
+				answers, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{r}})
 				return append(answers, engine.Started{})[0], err
 			},
 			"alone": func(s *Store, r engine.StartRun) (engine.Started, error) {

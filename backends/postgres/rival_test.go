@@ -65,7 +65,7 @@ func start(t *testing.T, s *Store, n int) {
 	for i := range starts {
 		starts[i] = newStart(s)
 	}
-	if _, err := s.StartRuns(t.Context(), starts); err != nil {
+	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: starts}); err != nil {
 		t.Fatalf("StartRuns: %v", err)
 	}
 }
@@ -73,7 +73,7 @@ func start(t *testing.T, s *Store, n int) {
 func claimParams(s *Store, worker string, n int) engine.ClaimParams {
 	p := engine.ClaimParams{Namespace: "default", Queue: "orders", Types: []string{"order"}, HistoryBytes: engine.HistoryBytes, Now: s.Now()}
 	for range n {
-		p.Grants = append(p.Grants, engine.Grant{WorkerID: worker, Token: engine.NewToken()})
+		p.Slots = append(p.Slots, engine.ClaimSlot{WorkerID: worker, Token: engine.NewToken()})
 	}
 	return p
 }
@@ -132,7 +132,7 @@ func TestALimitHoldsAcrossServers(t *testing.T) {
 			starts[i] = newStart(a)
 			starts[i].Queue, starts[i].Type = queue, []string{"a", "b"}[i%2]
 		}
-		if _, err := a.StartRuns(t.Context(), starts); err != nil {
+		if _, err := a.StartRuns(t.Context(), engine.StartRunsParams{Runs: starts}); err != nil {
 			t.Fatal(err)
 		}
 		var group sync.WaitGroup
@@ -151,7 +151,7 @@ func TestALimitHoldsAcrossServers(t *testing.T) {
 			})
 		}
 		group.Wait()
-		depths, err := a.QueueDepths(t.Context(), "default", queue, a.Now())
+		depths, err := a.GetQueueDepth(t.Context(), "default", queue, a.Now())
 		if err != nil || len(depths) != 1 {
 			t.Fatalf("QueueDepths: %v, %v", depths, err)
 		}
@@ -174,7 +174,7 @@ func TestAWorkerTakenOffByOneServerGetsNoLeaseFromAnother(t *testing.T) {
 			}
 		})
 		group.Go(func() {
-			_, err := a.OfflineWorker(t.Context(), engine.OfflineWorkerParams{WorkerID: worker, Reason: engine.OfflineForced, Now: a.Now()})
+			_, err := a.ForceOfflineWorker(t.Context(), engine.OfflineWorkerParams{WorkerID: worker, Reason: engine.OfflineForced, Now: a.Now()})
 			if err != nil {
 				t.Errorf("OfflineWorker: %v", err)
 			}
@@ -197,7 +197,7 @@ func TestRacingStartsOfOneExternalIDAcrossServersMakeOneRun(t *testing.T) {
 			group.Go(func() {
 				run := newStart(s)
 				run.ExternalID, run.RequestID = fmt.Sprintf("ext-%d", i), fmt.Sprintf("request-%d-%d", i, j)
-				got, err := s.StartRuns(t.Context(), []engine.StartRun{run})
+				got, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{run}})
 				if err != nil {
 					t.Errorf("StartRuns: %v", err)
 					return
@@ -254,23 +254,23 @@ func meanwhile[A any](t *testing.T, s *Store, change func(*tx) error, late func(
 }
 
 // listenTo collects rings until the test ends.
-func listenTo(t *testing.T, s *Store) <-chan engine.Ring {
+func listenTo(t *testing.T, s *Store) <-chan engine.Notification {
 	t.Helper()
-	rings := make(chan engine.Ring, 10_000)
+	rings := make(chan engine.Notification, 10_000)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if err := s.Listen(ctx, func(r engine.Ring) { rings <- r }); !errors.Is(err, context.Canceled) {
+		if err := s.Listen(ctx, func(r engine.Notification) { rings <- r }); !errors.Is(err, context.Canceled) {
 			t.Errorf("Listen: %v", err)
 		}
 	}()
 	t.Cleanup(func() { cancel(); <-done })
-	awaitRing(t, rings, engine.Ring{Kind: engine.RingAll})
+	awaitRing(t, rings, engine.Notification{Kind: engine.NotifyAll})
 	return rings
 }
 
-func awaitRing(t *testing.T, rings <-chan engine.Ring, want engine.Ring) {
+func awaitRing(t *testing.T, rings <-chan engine.Notification, want engine.Notification) {
 	t.Helper()
 	deadline := time.After(20 * time.Second)
 	for {
@@ -290,8 +290,8 @@ func TestAnotherServerIsNotToldThatAWorkerOnlyRegistered(t *testing.T) {
 	here, elsewhere := listenTo(t, a), listenTo(t, b)
 	acquaint(t, a, elsewhere)
 	register(t, a, "w1")
-	awaitRing(t, here, engine.Ring{Kind: engine.RingWorker, Name: "w1", Registered: true})
-	awaitRing(t, elsewhere, engine.Ring{Kind: engine.RingWorker, Name: "w1"})
+	awaitRing(t, here, engine.Notification{Kind: engine.NotifyWorker, Name: "w1", Registered: true})
+	awaitRing(t, elsewhere, engine.Notification{Kind: engine.NotifyWorker, Name: "w1"})
 }
 
 func TestRingsReachTheOtherServerAndNotTheirOwnTwice(t *testing.T) {
@@ -304,12 +304,12 @@ func TestRingsReachTheOtherServerAndNotTheirOwnTwice(t *testing.T) {
 	here, there := listenTo(t, a), listenTo(t, b)
 	acquaint(t, a, there)
 	start(t, a, 1)
-	queue := engine.Ring{Kind: engine.RingQueue, Namespace: "default", Name: "orders"}
+	queue := engine.Notification{Kind: engine.NotifyQueue, Namespace: "default", Name: "orders"}
 	awaitRing(t, there, queue)
 	awaitRing(t, here, queue)
 	// What b rings next comes to a after whatever a sent itself: had a's own ring come back, it would be before.
-	marker := engine.Ring{Kind: engine.RingRun, ID: engine.NewID(time.Now())}
-	b.bell.ring([]engine.Ring{marker})
+	marker := engine.Notification{Kind: engine.NotifyRun, ID: engine.NewID(time.Now())}
+	b.bell.ring([]engine.Notification{marker})
 	for got := range here {
 		if got == queue {
 			t.Fatalf("a heard its own ring again")
@@ -326,23 +326,23 @@ func TestWhatAServerDoesAsideIsCountedByItAlone(t *testing.T) {
 	acquaint(t, a, there)
 	late := newStart(a)
 	late.DeadlineAt, late.OnFailureWorkflow = a.Now(), "mourn"
-	if _, err := a.StartRuns(t.Context(), []engine.StartRun{late}); err != nil {
+	if _, err := a.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{late}}); err != nil {
 		t.Fatal(err)
 	}
 	if expired, err := a.EndExpired(t.Context(), engine.EndExpiredParams{Now: a.Now(), Limit: 1}); err != nil || len(expired.TimedOut) != 1 {
 		t.Fatalf("EndExpired = %+v, %v, want one that timed out", expired, err)
 	}
-	marker := engine.Ring{Kind: engine.RingRun, ID: engine.NewID(time.Now())}
-	a.bell.ring([]engine.Ring{marker})
-	asides := func(rings <-chan engine.Ring) (handlers, hints int) {
+	marker := engine.Notification{Kind: engine.NotifyRun, ID: engine.NewID(time.Now())}
+	a.bell.ring([]engine.Notification{marker})
+	asides := func(rings <-chan engine.Notification) (handlers, hints int) {
 		for got := range rings {
 			switch {
 			case got == marker:
 				return handlers, hints
-			case got.Kind == engine.RingAll:
+			case got.Kind == engine.NotifyAll:
 				hints++
-			case got.Aside != nil:
-				handlers += got.Aside.Handlers
+			case got.SideEffects != nil:
+				handlers += got.SideEffects.Handlers
 			}
 		}
 		return handlers, hints
@@ -360,16 +360,16 @@ func TestAServerThatBeginsToListenHasOthersLook(t *testing.T) {
 	a := openAt(t, url)
 	rings := listenTo(t, a)
 	openAt(t, url) // where another was killed before it had sent its last rings
-	awaitRing(t, rings, engine.Ring{Kind: engine.RingAll})
+	awaitRing(t, rings, engine.Notification{Kind: engine.NotifyAll})
 }
 
 // acquaint returns when the server has rung one whose rings these are, and what it rang when it heard of that one is heard.
-func acquaint(t *testing.T, s *Store, rings <-chan engine.Ring) {
+func acquaint(t *testing.T, s *Store, rings <-chan engine.Notification) {
 	t.Helper()
-	mark := engine.Ring{Kind: engine.RingQueue, Namespace: "default", Name: "mark"}
+	mark := engine.Notification{Kind: engine.NotifyQueue, Namespace: "default", Name: "mark"}
 	deadline := time.After(20 * time.Second)
 	for heard := false; !heard; {
-		s.bell.ring([]engine.Ring{mark})
+		s.bell.ring([]engine.Notification{mark})
 		select {
 		case r := <-rings:
 			heard = r == mark
@@ -394,13 +394,13 @@ func TestAServerThatLearnsLateOfAnotherHasItLook(t *testing.T) {
 		a.bell.flush()
 		a.bell.counted.Store(&now)
 		a.bell.others.Store(false)
-		a.bell.ring([]engine.Ring{{Kind: engine.RingQueue, Namespace: "default", Name: "orders"}})
+		a.bell.ring([]engine.Notification{{Kind: engine.NotifyQueue, Namespace: "default", Name: "orders"}})
 		a.bell.flush()
 		if a.bell.pends() || a.bell.others.Load() {
 			t.Fatalf("%s: a server that knows of no other has rings for it", what)
 		}
 		learns()
-		awaitRing(t, rings, engine.Ring{Kind: engine.RingAll})
+		awaitRing(t, rings, engine.Notification{Kind: engine.NotifyAll})
 	}
 }
 
@@ -420,13 +420,13 @@ func TestAServerAloneSendsNoNotifications(t *testing.T) {
 
 func TestRingsAreReadAsTheyWereWritten(t *testing.T) {
 	id := engine.NewID(time.Now())
-	rings := []engine.Ring{
-		{Kind: engine.RingQueue, Namespace: "default", Name: "a/b:c.d"}, {Kind: engine.RingSlot, Namespace: "x", Name: "y"},
-		{Kind: engine.RingRun, ID: id}, {Kind: engine.RingWorker, Name: "w_1"}, {Kind: engine.RingTimer},
-		{Kind: engine.RingEnd, ID: id}, {Kind: engine.RingSchedule, Namespace: "default", Name: id.String()}, {Kind: engine.RingNamespace, Name: "team"},
-		{Kind: engine.RingKeys},
+	rings := []engine.Notification{
+		{Kind: engine.NotifyQueue, Namespace: "default", Name: "a/b:c.d"}, {Kind: engine.NotifySlot, Namespace: "x", Name: "y"},
+		{Kind: engine.NotifyRun, ID: id}, {Kind: engine.NotifyWorker, Name: "w_1"}, {Kind: engine.NotifyTimer},
+		{Kind: engine.NotifyEnd, ID: id}, {Kind: engine.NotifySchedule, Namespace: "default", Name: id.String()}, {Kind: engine.NotifyNamespace, Name: "team"},
+		{Kind: engine.NotifyKeys},
 	}
-	var got []engine.Ring
+	var got []engine.Notification
 	for _, payload := range encodeRings("me", rings) {
 		sender, part, _ := decodeRings(payload)
 		if sender != "me" {
@@ -437,16 +437,16 @@ func TestRingsAreReadAsTheyWereWritten(t *testing.T) {
 	if fmt.Sprint(got) != fmt.Sprint(rings) {
 		t.Fatalf("rings = %v, want %v", got, rings)
 	}
-	many := make([]engine.Ring, maxKeys+1)
-	if _, got, _ := decodeRings(encodeRings("me", many)[0]); len(got) != 1 || got[0].Kind != engine.RingAll {
-		t.Fatalf("too many rings became %v, want RingAll", got)
+	many := make([]engine.Notification, maxKeys+1)
+	if _, got, _ := decodeRings(encodeRings("me", many)[0]); len(got) != 1 || got[0].Kind != engine.NotifyAll {
+		t.Fatalf("too many rings became %v, want NotifyAll", got)
 	}
-	if _, got, _ := decodeRings("me\nz what a newer server rings"); len(got) != 1 || got[0].Kind != engine.RingAll {
-		t.Fatalf("an unknown ring became %v, want RingAll", got)
+	if _, got, _ := decodeRings("me\nz what a newer server rings"); len(got) != 1 || got[0].Kind != engine.NotifyAll {
+		t.Fatalf("an unknown ring became %v, want NotifyAll", got)
 	}
-	long := make([]engine.Ring, 400)
+	long := make([]engine.Notification, 400)
 	for i := range long {
-		long[i] = engine.Ring{Kind: engine.RingQueue, Namespace: "default", Name: strings.Repeat("q", 200) + fmt.Sprint(i)}
+		long[i] = engine.Notification{Kind: engine.NotifyQueue, Namespace: "default", Name: strings.Repeat("q", 200) + fmt.Sprint(i)}
 	}
 	for _, payload := range encodeRings("me", long) {
 		if len(payload) > maxPayload {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgtype"
 
+	"github.com/kagzi/kagzi/backends/internal/storekit"
 	"github.com/kagzi/kagzi/engine"
 )
 
@@ -61,7 +62,7 @@ func (c jsonColumn[T]) ScanText(v pgtype.Text) error {
 	}
 	if m, ok := any(c.to).(*map[string]string); ok {
 		var err error
-		*m, err = engine.ReadMapText(v.String)
+		*m, err = storekit.ReadMapText(v.String)
 		return err
 	}
 	return json.Unmarshal([]byte(v.String), c.to)
@@ -94,23 +95,6 @@ func timeOf(t *time.Time) *timeColumn         { return (*timeColumn)(t) }
 func spanOf(d *time.Duration) *spanColumn     { return (*spanColumn)(d) }
 func numberOf[T ~uint8](n *T) numberColumn[T] { return numberColumn[T]{n} }
 func jsonOf[T any](to *T) jsonColumn[T]       { return jsonColumn[T]{to} }
-
-// runPlaces is where the columns of the statements that read runs go, in their order.
-func runPlaces(r *engine.Run) []any {
-	return []any{
-		idOf(&r.ID), &r.Namespace, &r.ExternalID, &r.RequestID, &r.Queue, &r.Type, &r.Version,
-		numberOf(&r.Status), &r.Priority, &r.Attempts, &r.Failures, &r.LeaseLosses, &r.Steps, &r.Bytes, jsonOf(&r.Error),
-		timeOf(&r.CreatedAt), timeOf(&r.AvailableAt), timeOf(&r.StartedAt), timeOf(&r.FinishedAt), timeOf(&r.DeadlineAt),
-		&r.WorkerID, &r.WaitingFor, jsonOf(&r.RetryPolicy),
-		spanOf(&r.Timeouts.StartToClose), spanOf(&r.Timeouts.Heartbeat), spanOf(&r.Timeouts.Execution),
-		jsonOf(&r.Tags), jsonOf(&r.Requirements), &r.OnFailureWorkflow, &r.OnFailureQueue,
-		&r.ConcurrencyKey, &r.ConcurrencyLimit, idOf(&r.ParentRunID), idOf(&r.ParentStepID), &r.Traceparent,
-		timeOf(&r.ScheduledAt), &r.Note, &r.Paused, &r.Gated, timeOf(&r.HeldAt), &r.Pinned,
-		timeOf(&r.CancelRequestedAt), &r.CancelReason, timeOf(&r.GraceUntil), numberOf(&r.ParentClose),
-		numberOf(&r.Origin), &r.ScheduleID, idOf(&r.FailedRunID), idOf(&r.RetriedFrom), idOf(&r.ContinuedFrom), idOf(&r.ContinuedAs),
-		timeOf(&r.NamedDeadlineAt),
-	}
-}
 
 func payloadPlaces(p *engine.Payload) []any {
 	return []any{&p.Data, jsonOf(&p.Metadata)}
@@ -167,4 +151,86 @@ func workerPlaces(w *engine.Worker) []any {
 		&w.QueueLimit, jsonOf(&w.TypeLimits), &w.Active, &w.Completed, &w.Failed, jsonOf(&w.Stats),
 		timeOf(&w.RegisteredAt), timeOf(&w.LastHeartbeatAt), timeOf(&w.DeregisteredAt),
 	}
+}
+
+// What statements are given, as the columns hold it.
+
+// micros is a time as it is stored.
+func micros(t time.Time) int64 { return t.UnixMicro() }
+
+// microsOrNull is the same for a column that may be null.
+func microsOrNull(t time.Time) any {
+	if t.IsZero() {
+		return nil
+	}
+	return t.UnixMicro()
+}
+
+// microsOrZero is the same for arrays, whose statements make null of it.
+func microsOrZero(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMicro()
+}
+
+func idOrNull(id engine.ID) any {
+	if id.IsZero() {
+		return nil
+	}
+	return [16]byte(id)
+}
+
+// idArray is ids as a parameter.
+func idArray(ids []engine.ID) [][16]byte {
+	array := make([][16]byte, len(ids))
+	for i, id := range ids {
+		array[i] = id
+	}
+	return array
+}
+
+// dataOrNull keeps no bytes as null: nil and empty are the same.
+func dataOrNull(data []byte) []byte {
+	if len(data) == 0 {
+		return nil
+	}
+	return data
+}
+
+// keepText is how long runs are kept by outcome, in microseconds.
+func keepText(keep map[engine.RunStatus]time.Duration) string {
+	spans := make(map[engine.RunStatus]int64, len(keep))
+	for status, d := range keep {
+		spans[status] = d.Microseconds()
+	}
+	return mapText(spans)
+}
+
+// mapText is a map as compact JSON with sorted keys, nothing for none.
+func mapText[K comparable, V any](m map[K]V) string {
+	if texts, ok := any(m).(map[string]string); ok {
+		return storekit.MapText(texts)
+	}
+	if len(m) == 0 {
+		return ""
+	}
+	return jsonText(m)
+}
+
+// pointerText is what p points to as compact JSON, nothing for nil.
+func pointerText[T any](p *T) string {
+	if p == nil {
+		return ""
+	}
+	return jsonText(p)
+}
+
+// jsonText writes maps of text, policies and failures, all of which JSON can hold.
+func jsonText(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic("json of a plain value: " + err.Error())
+	}
+	return string(text)
 }

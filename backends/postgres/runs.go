@@ -11,21 +11,21 @@ import (
 )
 
 // StartRuns makes runs, in one commit.
-func (s *Store) StartRuns(ctx context.Context, starts []engine.StartRun) ([]engine.Started, error) {
+func (s *Store) StartRuns(_ context.Context, p engine.StartRunsParams) ([]engine.Started, error) {
 	if err := s.enter(); err != nil {
 		return nil, err
 	}
 	defer s.leave()
-	if len(starts) == 0 {
+	if len(p.Runs) == 0 {
 		return nil, nil
 	}
-	c := &startCall{starts: slices.Clone(starts), lanes: make([]int64, len(starts)), takers: engine.TakersOf(ctx)}
+	c := &startCall{starts: slices.Clone(p.Runs), lanes: make([]int64, len(p.Runs)), takers: p.Handoff}
 	if err := s.prepareStarts(c); err != nil {
 		return nil, err
 	}
 	size := 0
 	for i := range c.starts {
-		n := starts[i].Input.Size()
+		n := p.Runs[i].Input.Size()
 		c.starts[i].Bytes = int64(n)
 		size += n
 	}
@@ -36,7 +36,7 @@ func (s *Store) StartRuns(ctx context.Context, starts []engine.StartRun) ([]engi
 type startCall struct {
 	starts  []engine.StartRun
 	lanes   []int64
-	takers  engine.Takers // nil: nobody is to have them at once
+	takers  engine.Handoff // nil: nobody is to have them at once
 	answers []engine.Started
 }
 
@@ -81,8 +81,8 @@ func queueStarts(batch *pgx.Batch, answers *groupAnswers, group []*call) {
 	if len(calls) == 0 {
 		return
 	}
-	answers.hands = handsFor(calls)
-	columns := startColumns{hands: answers.hands}
+	answers.handoffs = handoffsFor(calls)
+	columns := startColumns{handoffs: answers.handoffs}
 	for i, c := range calls {
 		columns.add(i, c.start)
 	}
@@ -90,7 +90,7 @@ func queueStarts(batch *pgx.Batch, answers *groupAnswers, group []*call) {
 		var id engine.ID
 		var taken bool
 		_, err := pgx.ForEachRow(rows, []any{idOf(&id), &taken}, func() error {
-			answers.hands.took(id, taken)
+			answers.handoffs.took(id, taken)
 			if c := byRun[id]; c != nil {
 				c.start.allMade()
 				answers.settle(c)
@@ -133,22 +133,22 @@ func (c *startCall) allMade() {
 }
 
 // rings is what the starts are to ring, when these have what they were given of the runs.
-func (c *startCall) rings(h *hands) []engine.Ring {
-	var rings, runs []engine.Ring
+func (c *startCall) rings(h *handoffs) []engine.Notification {
+	var rings, runs []engine.Notification
 	timer := false
 	for i := range c.starts {
 		taken := h.has(c.starts[i].ID)
 		if taken {
-			runs = append(runs, engine.Ring{Kind: engine.RingRun, ID: c.starts[i].ID})
+			runs = append(runs, engine.Notification{Kind: engine.NotifyRun, ID: c.starts[i].ID})
 		}
-		ring := engine.Ring{Kind: engine.RingQueue, Namespace: c.starts[i].Namespace, Name: c.starts[i].Queue, Taken: taken}
+		ring := engine.Notification{Kind: engine.NotifyQueue, Namespace: c.starts[i].Namespace, Name: c.starts[i].Queue, Claimed: taken}
 		if len(rings) == 0 || rings[len(rings)-1] != ring {
 			rings = append(rings, ring)
 		}
 		timer = timer || !c.starts[i].DeadlineAt.IsZero()
 	}
 	if timer {
-		rings = append(rings, engine.Ring{Kind: engine.RingTimer})
+		rings = append(rings, engine.Notification{Kind: engine.NotifyTimer})
 	}
 	return append(rings, runs...)
 }
@@ -204,7 +204,7 @@ func (t *tx) startOne(r *engine.StartRun, enabled map[string]bool) (engine.Start
 	}
 	t.ringQueue(r.Namespace, r.Queue)
 	if !r.DeadlineAt.IsZero() {
-		t.Ring(engine.Ring{Kind: engine.RingTimer})
+		t.Ring(engine.Notification{Kind: engine.NotifyTimer})
 	}
 	return engine.Started{RunID: r.ID}, nil
 }
@@ -284,4 +284,27 @@ func (t *tx) repeated(r *engine.StartRun) (answer engine.Started, found bool, er
 	}
 	answer.Repeated = true
 	return answer, true, nil
+}
+
+// madeColumns is the arrays of check_started.sql, one element a start that somebody might have overtaken.
+type madeColumns struct {
+	runIDs                              [][16]byte
+	namespaces, externalIDs, requestIDs []string
+	never                               []bool
+}
+
+func (c *madeColumns) add(starts []engine.StartRun) {
+	for i := range starts {
+		r, never := &starts[i], starts[i].Reuse == engine.ReuseNever
+		if r.ExternalID == "" || r.Origin != engine.OriginUser || r.RequestID == "" && !never {
+			continue
+		}
+		c.runIDs, c.namespaces = append(c.runIDs, r.ID), append(c.namespaces, r.Namespace)
+		c.externalIDs, c.requestIDs = append(c.externalIDs, r.ExternalID), append(c.requestIDs, r.RequestID)
+		c.never = append(c.never, never)
+	}
+}
+
+func (c *madeColumns) args() args {
+	return args{"run_ids": c.runIDs, "namespaces": c.namespaces, "external_ids": c.externalIDs, "request_ids": c.requestIDs, "never": c.never}
 }

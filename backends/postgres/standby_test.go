@@ -44,7 +44,7 @@ func (s *onStandby) takeAway(t *testing.T) {
 }
 
 func startOne(s *Store, p engine.StartRun) error {
-	_, err := s.StartRuns(context.Background(), []engine.StartRun{p})
+	_, err := s.StartRuns(context.Background(), engine.StartRunsParams{Runs: []engine.StartRun{p}})
 	return err
 }
 

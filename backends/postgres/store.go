@@ -7,15 +7,16 @@
 //
 // Files that both backends have say the same of their databases, and are to be read side by side. By subject:
 //
-//   - The verbs: those of package storelogic (verbs.go), over the rows of a transaction (tx_*.go); and with statements of their own, because
-//     they are called most, starts (runs.go, start_columns.go), claims (work.go, gate.go, floors.go, hands.go), results of steps
-//     (steps.go), ends of runs (finish.go) and the register of workers (workers.go).
+//   - Operations: those of package storelogic (operations.go), over the rows of a transaction (tx*.go); and with statements of their own,
+//     because they are called most, results of steps and ends of runs (operations.go), starts (runs.go, handoff.go), claims (claim.go, gate.go)
+//     and the register of workers (workers.go).
+//   - The columns of runs, which nothing else knows one by one: run_row.go.
 //   - What the store remembers of rows that hardly ever change: known.go.
-//   - Reading: views*.go, counts.go, circumstances.go, loads.go, all through rows.go.
-//   - The life of a database: migrate.go, prune.go, check.go, restore.go, copy.go, standing.go.
+//   - Reading: views*.go and counts.go, all through rows.go.
+//   - The life of a database: migrate.go, upkeep.go, check.go, copy.go, standing.go.
 //
-// Only here: the address, its connections and what a pooler before the database takes away (connect.go, pooler.go, statement.go), and the
-// database's clock (clock.go).
+// Only here: the address, its connections and what a pooler before the database takes away (connect.go), and the database's clock and whether
+// it takes writes (health.go).
 package postgres
 
 import (
@@ -28,11 +29,14 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/kagzi/kagzi/backends/internal/storekit"
+	"github.com/kagzi/kagzi/backends/internal/storelogic"
 	"github.com/kagzi/kagzi/engine"
 )
 
 // Store is engine.Store on PostgreSQL. Make it with Open.
 type Store struct {
+	storelogic.Operations
 	sessions
 	log        *slog.Logger
 	clock      clock
@@ -42,7 +46,7 @@ type Store struct {
 	background sync.WaitGroup // what the writer, heartbeats and loads have begun
 	loads      loads
 
-	commits engine.CommitTally
+	commits storekit.CommitTally
 
 	pooled bool // sessions of the database are shared, see pooler.go
 
@@ -100,6 +104,7 @@ func openOn(ctx context.Context, url string, o engine.OpenOptions, connected fun
 		return nil, err
 	}
 	s := &Store{log: o.Log, database: describeDatabase(config), pooled: config.pooled(), fatal: make(chan struct{})}
+	s.Operations = storelogic.NewOperations(s.transact)
 	if s.sessions, err = connected(ctx, config); err == nil {
 		if err = s.start(ctx, config, conn); err == nil {
 			return s, nil

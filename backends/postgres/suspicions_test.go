@@ -41,7 +41,7 @@ func TestADatabaseThatAnswersAndTakesNoWritesIsUnwellUntilItDoes(t *testing.T) {
 	if err := asked(t, s); err != nil {
 		t.Errorf("health before a write = %v", err)
 	}
-	if _, err := s.StartRuns(t.Context(), []engine.StartRun{newStart(s)}); !errors.Is(err, engine.ErrExhausted) {
+	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{newStart(s)}}); !errors.Is(err, engine.ErrExhausted) {
 		t.Fatalf("start = %v, want exhausted", err)
 	}
 	for range 2 {
@@ -68,7 +68,7 @@ func TestADatabaseWhoseCommitsDoNotComeBackIsUnwellUntilTheyDo(t *testing.T) {
 	undo := afterEachRow(t, url, `perform pg_advisory_xact_lock_shared(hashtext(current_schema()))`)
 	answer := make(chan error, 1)
 	go func() {
-		_, err := s.StartRuns(t.Context(), []engine.StartRun{newStart(s)})
+		_, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{newStart(s)}})
 		answer <- err
 	}()
 	for waits := false; !waits; { // for the lock, in its commit

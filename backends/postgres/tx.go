@@ -2,6 +2,8 @@ package postgres
 
 import (
 	"context"
+	"fmt"
+	"regexp"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -28,7 +30,7 @@ type tx struct {
 	conn   *pgxpool.Conn
 	batch  *pgx.Batch
 	bytes  int // of the payloads in batch, as far as they were counted
-	rings  []engine.Ring
+	rings  []engine.Notification
 	lanes  map[laneKey]int64   // that it made or found
 	spaces map[string]struct{} // namespaces, likewise
 	loaded map[engine.ID]*storelogic.Run
@@ -41,18 +43,18 @@ type tx struct {
 var _ storelogic.Tx = (*tx)(nil)
 
 // Ring is heard after the commit.
-func (t *tx) Ring(r engine.Ring) { t.rings = append(t.rings, r) }
+func (t *tx) Ring(r engine.Notification) { t.rings = append(t.rings, r) }
 
-func (t *tx) ringRun(id engine.ID) { t.Ring(engine.Ring{Kind: engine.RingRun, ID: id}) }
+func (t *tx) ringRun(id engine.ID) { t.Ring(engine.Notification{Kind: engine.NotifyRun, ID: id}) }
 
 func (t *tx) ringQueue(namespace, queue string) {
-	t.Ring(engine.Ring{Kind: engine.RingQueue, Namespace: namespace, Name: queue})
+	t.Ring(engine.Notification{Kind: engine.NotifyQueue, Namespace: namespace, Name: queue})
 }
 
-func (t *tx) ringWorker(id string) { t.Ring(engine.Ring{Kind: engine.RingWorker, Name: id}) }
+func (t *tx) ringWorker(id string) { t.Ring(engine.Notification{Kind: engine.NotifyWorker, Name: id}) }
 
 func (t *tx) ringRegistered(id string) {
-	t.Ring(engine.Ring{Kind: engine.RingWorker, Name: id, Registered: true})
+	t.Ring(engine.Notification{Kind: engine.NotifyWorker, Name: id, Registered: true})
 }
 
 // queue has a statement carried out some time before whatever is read next.
@@ -159,3 +161,46 @@ func collect[V any](t *tx, sql string, a args, scan pgx.RowToFunc[V]) (all []V, 
 	err = t.send()
 	return all, err
 }
+
+// statement is a hot one, whose named parameters are turned into positions once and not at every call.
+type statement struct {
+	text  string
+	names []string // in the order of their positions
+}
+
+var parameterName = regexp.MustCompile(`@[a-z_]+`)
+
+// hot prepares a statement. Its text is part of the program, so an error in it is a defect.
+func hot(named string) statement {
+	names := args{}
+	for _, name := range parameterName.FindAllString(named, -1) {
+		names[name[1:]] = name[1:]
+	}
+	text, positions, err := names.RewriteQuery(context.Background(), nil, named, nil)
+	if err != nil {
+		panic(fmt.Sprintf("statement with named parameters: %v", err))
+	}
+	s := statement{text: text}
+	for _, name := range positions {
+		s.names = append(s.names, name.(string))
+	}
+	return s
+}
+
+// bind puts the arguments into the order of their positions. A missing or foreign name is a defect, which any call shows.
+func (s statement) bind(a args) []any {
+	bound := make([]any, len(s.names))
+	for i, name := range s.names {
+		value, ok := a[name]
+		if !ok {
+			panic("statement without argument " + name)
+		}
+		bound[i] = value
+	}
+	if len(a) != len(s.names) {
+		panic("statement with an argument that it does not name")
+	}
+	return bound
+}
+
+var _ pgx.QueryRewriter = args{}

@@ -13,7 +13,9 @@ import (
 )
 
 //go:embed sql/get_run_state.sql
-var getRunStateSQL string
+var getRunStateText string
+
+var getRunStateSQL = runColumns.Expand(getRunStateText)
 
 //go:embed sql/get_lease.sql
 var getLeaseSQL string
@@ -77,7 +79,7 @@ func (t *tx) runs(ids []engine.ID) ([]*storelogic.Run, error) {
 	return runs, t.lockGates(runs)
 }
 
-// prepare locks runs that a verb will ask for one by one, and the concurrency keys that they hold, so that two transactions
+// prepare locks runs that an operation will ask for one by one, and the concurrency keys that they hold, so that two transactions
 // about many runs meet in the same order.
 func (t *tx) prepare(ids []engine.ID) error {
 	if len(ids) == 0 {
@@ -168,7 +170,7 @@ func (t *tx) still(ids []engine.ID, holds func(r *storelogic.Run) bool) ([]engin
 //go:embed sql/get_payloads.sql
 var getPayloadsSQL string
 
-// Payloads is read apart from the run, for few verbs need it.
+// Payloads is read apart from the run, because few operations need it.
 func (t *tx) Payloads(run engine.ID) (input, output engine.Payload, err error) {
 	_, err = t.found(getPayloadsSQL, args{"run_id": [16]byte(run)}, slices.Concat(payloadPlaces(&input), payloadPlaces(&output))...)
 	return input, output, err
@@ -177,7 +179,7 @@ func (t *tx) Payloads(run engine.ID) (input, output engine.Payload, err error) {
 //go:embed sql/open_external.sql
 var openExternalSQL string
 
-// OpenExternal looks only; a rival who takes the id meanwhile makes the insert fail, and the verb is tried again.
+// OpenExternal looks only; a rival who takes the id meanwhile makes the insert fail, and the operation is tried again.
 func (t *tx) OpenExternal(namespace, externalID string) (id engine.ID, err error) {
 	_, err = t.found(openExternalSQL, args{"namespace": namespace, "external_id": externalID}, idOf(&id))
 	return id, err
@@ -195,7 +197,7 @@ func (t *tx) Requested(namespace, requestID string) (id engine.ID, err error) {
 //go:embed sql/insert_request.sql
 var insertRequestSQL string
 
-// LeaveRequest has a rival who made the request meanwhile fail the transaction, so that the verb is tried again.
+// LeaveRequest has a rival who made the request meanwhile fail the transaction, so that the operation is tried again.
 func (t *tx) LeaveRequest(start *engine.StartRun, answer engine.ID) error {
 	return t.queue(insertRequestSQL, args{"namespace": start.Namespace, "request_id": start.RequestID, "run_id": [16]byte(answer),
 		"task_queue": start.Queue, "workflow_type": start.Type, "external_id": start.ExternalID,

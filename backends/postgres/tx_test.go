@@ -10,7 +10,7 @@ import (
 func TestLargePayloadsAreSentAFewAtATime(t *testing.T) {
 	s := open(t).(*Store)
 	first := newStart(s)
-	if _, err := s.StartRuns(t.Context(), []engine.StartRun{first}); err != nil {
+	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{first}}); err != nil {
 		t.Fatal(err)
 	}
 	run := first.ID

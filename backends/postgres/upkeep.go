@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	_ "embed"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -51,4 +52,112 @@ func (s *Store) DueSchedules(ctx context.Context, now time.Time, limit int) (due
 		}
 	}
 	return due, time.Time{}, nil
+}
+
+//go:embed sql/list_prunable.sql
+var listPrunableSQL string
+
+//go:embed sql/list_retried.sql
+var listRetriedSQL string
+
+//go:embed sql/prune_steps.sql
+var pruneStepsSQL string
+
+//go:embed sql/prune_signals.sql
+var pruneSignalsSQL string
+
+//go:embed sql/prune_payload.sql
+var prunePayloadSQL string
+
+//go:embed sql/prune_tags.sql
+var pruneTagsSQL string
+
+//go:embed sql/prune_requests.sql
+var pruneRequestsSQL string
+
+//go:embed sql/prune_receipts.sql
+var pruneReceiptsSQL string
+
+//go:embed sql/prune_run.sql
+var pruneRunSQL string
+
+// prunedRows is how many rows the runs may have that are deleted in one go, about: a statement has to end in its time.
+const prunedRows = 50_000
+
+// Prune deletes runs after all that refers to them.
+func (s *Store) Prune(_ context.Context, p engine.PruneParams) (int, error) {
+	return write(s, "delete old runs", func(t *tx) (int, error) {
+		var old []engine.ID
+		var id engine.ID
+		var rows int64
+		rowsOf := map[engine.ID]int64{}
+		err := t.read(listPrunableSQL, args{"namespace": p.Namespace, "status": int16(p.Status), "before": micros(engine.Micros(p.Before)),
+			"imported_before": [16]byte(engine.FirstID(p.Before)), "limit": p.Limit}, []any{idOf(&id), &rows}, func() {
+			old, rowsOf[id] = append(old, id), rows
+		})
+		if err != nil || len(old) == 0 {
+			return 0, err
+		}
+		// Nothing new can refer to a run that has ended, and is locked, but one that a person had tried again just before.
+		retried, err := t.ids(listRetriedSQL, args{"run_ids": idArray(old)})
+		if err != nil {
+			return 0, err
+		}
+		old = slices.DeleteFunc(old, func(id engine.ID) bool { return slices.Contains(retried, id) })
+		rows, few := int64(0), 0
+		for few < len(old) && (few == 0 || rows+rowsOf[old[few]] <= prunedRows) {
+			rows += rowsOf[old[few]]
+			few++
+		}
+		if few == 0 {
+			return 0, nil
+		}
+		return few, t.pruneRuns(old[:few])
+	})
+}
+
+// pruneRuns deletes these runs, which are locked.
+func (t *tx) pruneRuns(ids []engine.ID) error {
+	for _, statement := range []string{
+		pruneStepsSQL, pruneSignalsSQL, prunePayloadSQL, pruneTagsSQL, pruneRequestsSQL, pruneReceiptsSQL, pruneRunSQL,
+	} {
+		if err := t.queue(statement, args{"run_ids": idArray(ids)}); err != nil {
+			return err
+		}
+	}
+	return t.send()
+}
+
+//go:embed sql/prune_workers.sql
+var pruneWorkersSQL string
+
+//go:embed sql/prune_fires.sql
+var pruneFiresSQL string
+
+//go:embed sql/prune_audit.sql
+var pruneAuditSQL string
+
+// PruneRecords deletes what is left of workers, ticks and changes.
+func (s *Store) PruneRecords(_ context.Context, p engine.PruneRecordsParams) (bool, error) {
+	return write(s, "delete old records", func(t *tx) (more bool, err error) {
+		for _, kind := range []struct {
+			statement string
+			before    time.Time
+			bound     any
+		}{
+			{pruneWorkersSQL, p.Workers, micros(engine.Micros(p.Workers))},
+			{pruneFiresSQL, p.Fires, micros(engine.Micros(p.Fires))},
+			{pruneAuditSQL, p.Audit, [16]byte(engine.FirstID(p.Audit))},
+		} {
+			if kind.before.IsZero() {
+				continue
+			}
+			n := 0
+			if _, err := t.found(kind.statement, args{"before": kind.bound, "limit": p.Limit}, &n); err != nil {
+				return false, err
+			}
+			more = more || n == p.Limit
+		}
+		return more, nil
+	})
 }

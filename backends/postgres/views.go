@@ -14,7 +14,9 @@ import (
 )
 
 //go:embed sql/get_runs.sql
-var getRunsSQL string
+var getRunsText string
+
+var getRunsSQL = runColumns.Expand(getRunsText)
 
 // GetRuns has each run once, however often its id is given.
 func (s *Store) GetRuns(ctx context.Context, namespace string, ids []engine.ID) ([]engine.Run, error) {
@@ -25,7 +27,9 @@ func (s *Store) GetRuns(ctx context.Context, namespace string, ids []engine.ID) 
 }
 
 //go:embed sql/get_run_by_external_id.sql
-var getRunByExternalIDSQL string
+var getRunByExternalIDText string
+
+var getRunByExternalIDSQL = runColumns.Expand(getRunByExternalIDText)
 
 // GetRunByExternalID is the newest run with that id, with its payloads.
 func (s *Store) GetRunByExternalID(ctx context.Context, namespace, externalID string) (engine.Run, error) {
@@ -89,7 +93,9 @@ func merge(a, more args) args {
 }
 
 //go:embed sql/list_runs.sql
-var listRunsSQL string
+var listRunsText string
+
+var listRunsSQL = runColumns.Expand(listRunsText)
 
 //go:embed sql/count_runs.sql
 var countRunsSQL string
@@ -263,7 +269,9 @@ func statusArray(list []engine.RunStatus) []int16 {
 }
 
 //go:embed sql/list_handlers.sql
-var listHandlersSQL string
+var listHandlersText string
+
+var listHandlersSQL = runColumns.Expand(listHandlersText)
 
 // ListHandlers is the runs that handle the failure of this one, by id.
 func (s *Store) ListHandlers(ctx context.Context, namespace string, run engine.ID) ([]engine.Run, error) {
@@ -271,7 +279,9 @@ func (s *Store) ListHandlers(ctx context.Context, namespace string, run engine.I
 }
 
 //go:embed sql/list_retries.sql
-var listRetriesSQL string
+var listRetriesText string
+
+var listRetriesSQL = runColumns.Expand(listRetriesText)
 
 // ListRetries is the runs that this one was retried as, by id.
 func (s *Store) ListRetries(ctx context.Context, namespace string, run engine.ID) ([]engine.Run, error) {

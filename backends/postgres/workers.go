@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"time"
 
+	"github.com/kagzi/kagzi/backends/internal/storekit"
 	"github.com/kagzi/kagzi/backends/internal/storelogic"
 	"github.com/kagzi/kagzi/engine"
 )
@@ -138,7 +139,7 @@ func (t *tx) heartbeat(p *engine.HeartbeatParams) (beat engine.Beat, unnamed []e
 	known := false
 	t.later(heartbeatSQL, args{
 		"worker_id": p.WorkerID, "active": p.Active, "completed": p.Completed, "failed": p.Failed,
-		"stats": engine.StatsText(p.Stats), "now": micros(p.Now),
+		"stats": storekit.StatsText(p.Stats), "now": micros(p.Now),
 	}, []any{numberOf(&beat.Status)}, func() { known = true })
 	leases, err := t.leasesOf([]string{p.WorkerID})
 	if err == nil && !known {
@@ -221,7 +222,7 @@ func (s *Store) DrainWorker(_ context.Context, p engine.DrainWorkerParams) error
 var offlineWorkerSQL string
 
 // OfflineWorker takes the worker off and frees what it held, a portion after the other.
-func (s *Store) OfflineWorker(_ context.Context, p engine.OfflineWorkerParams) (engine.TakenOff, error) {
+func (s *Store) ForceOfflineWorker(_ context.Context, p engine.OfflineWorkerParams) (engine.TakenOff, error) {
 	p.Now, p.HeardAt = engine.Micros(p.Now), engine.Micros(p.HeardAt)
 	part, err := write(s, "take a worker off", func(t *tx) (portion, error) { return t.offlineWorker(&p) })
 	taken := engine.TakenOff{Off: part.off, Freed: part.freed}
@@ -234,7 +235,7 @@ func (s *Store) OfflineWorker(_ context.Context, p engine.OfflineWorkerParams) (
 			return t.freeHeld(w, &p)
 		})
 		if err != nil {
-			s.bell.ring([]engine.Ring{{Kind: engine.RingAll}}) // for FreeLost
+			s.bell.ring([]engine.Notification{{Kind: engine.NotifyAll}}) // for FreeLost
 		}
 		taken.Freed += part.freed
 	}

@@ -62,7 +62,7 @@ func TestAStartGivesNothingToAWorkerThatIsTakenOffMeanwhile(t *testing.T) {
 	}
 	w := &waiting{worker: "w1", now: engine.Micros(s.Now())}
 	known, err := meanwhile(t, b, takeOff(b, "w1"), func() (engine.Worker, error) {
-		if _, err := s.StartRuns(engine.WithTakers(t.Context(), w), []engine.StartRun{newStart(s)}); err != nil {
+		if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{newStart(s)}, Handoff: w}); err != nil {
 			return engine.Worker{}, err
 		}
 		return s.GetWorker(t.Context(), "w1")
@@ -78,7 +78,7 @@ func TestRunsOfAWorkerWhoseTakingOffWasCutShortAreFreed(t *testing.T) {
 	register(t, s, "w1")
 	long := newStart(s)
 	long.Timeouts.Heartbeat = time.Hour // which is for lost workers
-	if _, err := s.StartRuns(t.Context(), []engine.StartRun{long}); err != nil {
+	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{long}}); err != nil {
 		t.Fatal(err)
 	}
 	claimed, err := s.Claim(t.Context(), claimParams(s, "w1", 1))
@@ -105,7 +105,7 @@ func TestTheRunsOfAWorkerThatComesBackMeanwhileAreNotFreed(t *testing.T) {
 	register(t, a, "w1")
 	long := newStart(a)
 	long.Timeouts.Heartbeat = time.Hour
-	if _, err := a.StartRuns(t.Context(), []engine.StartRun{long}); err != nil {
+	if _, err := a.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{long}}); err != nil {
 		t.Fatal(err)
 	}
 	if claimed, err := a.Claim(t.Context(), claimParams(a, "w1", 1)); err != nil || len(claimed.Tasks) != 1 {
@@ -116,7 +116,7 @@ func TestTheRunsOfAWorkerThatComesBackMeanwhileAreNotFreed(t *testing.T) {
 		t.Fatal(err)
 	}
 	off := engine.OfflineWorkerParams{WorkerID: "w1", Reason: engine.OfflineLost, HeardAt: known.LastHeartbeatAt, Now: a.Now()}
-	if taken, err := a.OfflineWorker(t.Context(), off); err != nil || taken.Freed != 0 {
+	if taken, err := a.ForceOfflineWorker(t.Context(), off); err != nil || taken.Freed != 0 {
 		t.Fatalf("freed %d runs, %v, want none yet", taken.Freed, err)
 	}
 	over := known.LastHeartbeatAt.Add(time.Hour)

@@ -124,7 +124,7 @@ func pause(ctx context.Context, attempt int) bool {
 // call is one write of the common cases, or another one about a run that is leased.
 type call struct {
 	run    engine.ID // which it is about; zero: a start, which keeps no order with others and has no turn
-	turn   *engine.Turn
+	turn   *engine.Ticket
 	start  *startCall
 	step   *stepCall
 	finish *finishCall
@@ -179,17 +179,17 @@ func together[A any](s *Store, c *call, doing string, answer func() A, do func(t
 	return alone, err
 }
 
-// errPanicked is what those hear that stand behind a call whose verb did not return.
+// errPanicked is what those hear that stand behind a call whose operation did not return.
 var errPanicked = errors.New("the verb panicked")
 
 // inLine carries out what has no common case, in a transaction of its own, when what was handed over before it for its run is done.
-func inLine[A any](ctx context.Context, s *Store, run engine.ID, doing string, do func(t *tx) (A, error)) (A, error) {
+func inLine[A any](s *Store, run engine.ID, ticket *engine.Ticket, doing string, do func(t *tx) (A, error)) (A, error) {
 	var none A
 	if err := s.enter(); err != nil {
 		return none, err
 	}
 	defer s.leave()
-	c := &call{run: run, turn: engine.TurnOf(ctx), alone: true}
+	c := &call{run: run, turn: ticket, alone: true}
 	return together(s, c, doing, nil, do)
 }
 
@@ -205,7 +205,7 @@ func (w *writer) gather(c *call) error {
 		w.advance()
 	}
 	w.mu.Unlock()
-	c.turn.Place()
+	c.turn.Admit()
 	if idle { // who stands right behind joins the group, as a run's end does behind its last step; where nobody does, this costs nothing
 		runtime.Gosched()
 		w.mu.Lock()
@@ -236,7 +236,7 @@ func (c *call) rows() int {
 
 // letGo is the end of a call that went on alone.
 func (w *writer) letGo(c *call, err error) {
-	c.turn.Settle(err)
+	c.turn.Resolve(err)
 	if c.run.IsZero() {
 		return
 	}
@@ -335,10 +335,10 @@ func (w *writer) goAlone(c *call) {
 
 // refuse answers a call that stands behind one that has failed. All that stands before it has come to its end, or is in its group.
 func (w *writer) refuse(c *call) bool {
-	if c.err = c.turn.Stands(); c.err == nil {
+	if c.err = c.turn.Err(); c.err == nil {
 		return false
 	}
-	c.turn.Settle(c.err)
+	c.turn.Resolve(c.err)
 	close(c.done)
 	return true
 }
@@ -400,7 +400,7 @@ func (w *writer) answer(group []*call) {
 			again = append(again, c)
 			continue
 		}
-		c.turn.Settle(c.err)
+		c.turn.Resolve(c.err)
 		close(c.done)
 	}
 	if len(again) > 0 {
@@ -428,22 +428,22 @@ func (s *Store) writeGroup(group []*call) {
 		for _, c := range answers.settled {
 			c.settled = true
 		}
-		answers.hands.settle(true, nil)
+		answers.handoffs.settle(true, nil)
 		for _, c := range answers.started {
-			answers.rings = append(answers.rings, c.rings(answers.hands)...)
+			answers.rings = append(answers.rings, c.rings(answers.handoffs)...)
 		}
 		s.bell.ring(answers.rings)
 		return
 	}
 	if alone(err) {
-		answers.hands.settle(false, nil)
+		answers.handoffs.settle(false, nil)
 		return // nobody is settled
 	}
 	if unsettled(err) {
 		s.bell.doubt()
 	}
 	err = translate("write", err)
-	answers.hands.settle(false, err)
+	answers.handoffs.settle(false, err)
 	for _, c := range group {
 		c.err = err
 	}
@@ -451,10 +451,10 @@ func (s *Store) writeGroup(group []*call) {
 
 // groupAnswers is what a group's statements say, to be believed once the transaction is committed.
 type groupAnswers struct {
-	settled []*call
-	rings   []engine.Ring
-	started []*startCall
-	hands   *hands // to whom runs are given that were started
+	settled  []*call
+	rings    []engine.Notification
+	started  []*startCall
+	handoffs *handoffs // to whom runs are given that were started
 }
 
 func (a *groupAnswers) settle(c *call) {

@@ -27,7 +27,7 @@ func TestWhoCarriesAGroupOutStaysForTheNext(t *testing.T) {
 	var rivals sync.WaitGroup
 	for range 20 * besideWeight {
 		rivals.Go(func() {
-			if _, err := s.StartRuns(t.Context(), []engine.StartRun{newStart(s)}); err != nil {
+			if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{newStart(s)}}); err != nil {
 				t.Error(err)
 			}
 		})
@@ -89,20 +89,20 @@ func TestATransactionThatComesForwardIsNotCutShort(t *testing.T) {
 func TestAVerbThatPanicsLetsGoOfItsRun(t *testing.T) {
 	s := openAt(t, lentURL(t))
 	run := engine.NewID(s.Now())
-	turn := engine.NewTurn(nil)
+	turn := engine.NewTicket(nil)
 	func() {
 		defer func() {
 			if recover() == nil {
 				t.Error("the panic was swallowed")
 			}
 		}()
-		_, _ = inLine(engine.WithTurn(t.Context(), turn), s, run, "break", func(*tx) (int, error) { panic("broken") })
+		_, _ = inLine(s, run, turn, "break", func(*tx) (int, error) { panic("broken") })
 	}()
 	answer := func(*tx) (int, error) { return 1, nil }
-	if n, err := inLine(t.Context(), s, run, "go on", answer); n != 1 || err != nil {
+	if n, err := inLine(s, run, nil, "go on", answer); n != 1 || err != nil {
 		t.Errorf("the next of the run is answered with %d, %v", n, err)
 	}
-	if _, err := inLine(engine.WithTurn(t.Context(), engine.NewTurn(turn)), s, run, "build on it", answer); !errors.Is(err, engine.ErrBehindRefused) {
+	if _, err := inLine(s, run, engine.NewTicket(turn), "build on it", answer); !errors.Is(err, engine.ErrPrevRefused) {
 		t.Errorf("what builds on it is answered with %v, want ErrBehindRefused", err)
 	}
 }

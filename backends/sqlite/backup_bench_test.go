@@ -60,7 +60,7 @@ func fat(b *testing.B, s *Store) {
 			starts[i] = startOf("fat", s)
 			starts[i].Input.Data = make([]byte, 16<<10)
 		}
-		if _, err := s.StartRuns(b.Context(), starts); err != nil {
+		if _, err := s.StartRuns(b.Context(), engine.StartRunsParams{Runs: starts}); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -74,7 +74,7 @@ func waitsOf(b *testing.B, s *Store, callers, n int) []time.Duration {
 		group.Go(func() {
 			for i := c; i < n; i += callers {
 				begun := time.Now()
-				if _, err := s.StartRuns(b.Context(), []engine.StartRun{startOf("t", s)}); err != nil {
+				if _, err := s.StartRuns(b.Context(), engine.StartRunsParams{Runs: []engine.StartRun{startOf("t", s)}}); err != nil {
 					b.Error(err)
 				}
 				waits[i] = time.Since(begun)

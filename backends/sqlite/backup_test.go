@@ -3,6 +3,9 @@ package sqlite
 import (
 	"context"
 	"errors"
+
+	"github.com/kagzi/kagzi/backends/sqlite/internal/backup"
+
 	goflag "flag"
 	"fmt"
 	"io/fs"
@@ -166,7 +169,7 @@ func TestBackupsUnderLoadHoldAllThatWasAcknowledged(t *testing.T) {
 			for ctx.Err() == nil {
 				start := startOf("t", s)
 				start.Input.Data = make([]byte, rand.IntN(4096))
-				if _, err := s.StartRuns(context.Background(), []engine.StartRun{start}); err != nil {
+				if _, err := s.StartRuns(context.Background(), engine.StartRunsParams{Runs: []engine.StartRun{start}}); err != nil {
 					mu.Lock()
 					t.Error(err)
 					mu.Unlock()
@@ -264,7 +267,7 @@ func TestABackupIsMadeBeforeAMigration(t *testing.T) {
 
 func TestTheBackupBeforeAMigrationStaysAlthoughTheClockWasAheadOnce(t *testing.T) {
 	path := oldDatabase(t)
-	for day := range keptBeforeMigrations {
+	for day := range backup.KeptBeforeMigrations {
 		write0600(t, fmt.Sprintf("%s.before-0001-2099010%dT000000Z.db", path, day+1), nil)
 	}
 	openAt(t, path).Close()
@@ -275,8 +278,8 @@ func TestTheBackupBeforeAMigrationStaysAlthoughTheClockWasAheadOnce(t *testing.T
 	if b, _, err := VerifyBackup(t.Context(), made[0]); err != nil || b.Rows.Runs != 1 {
 		t.Errorf("backup = %+v (%v), want the run in it", b, err)
 	}
-	if others, err := filepath.Glob(path + ".before-0001-*.db"); err != nil || len(others) != keptBeforeMigrations-1 {
-		t.Errorf("beside it %v (%v), want %d in all", others, err, keptBeforeMigrations)
+	if others, err := filepath.Glob(path + ".before-0001-*.db"); err != nil || len(others) != backup.KeptBeforeMigrations-1 {
+		t.Errorf("beside it %v (%v), want %d in all", others, err, backup.KeptBeforeMigrations)
 	}
 }
 

@@ -49,16 +49,16 @@ func holding(tb testing.TB, s engine.Store, n int) []engine.Lease {
 	}}); err != nil {
 		tb.Fatal(err)
 	}
-	starts, grants := make([]engine.StartRun, n), make([]engine.Grant, n)
+	starts, slots := make([]engine.StartRun, n), make([]engine.ClaimSlot, n)
 	for i := range starts {
 		starts[i] = startOf("t", s)
-		grants[i] = engine.Grant{WorkerID: "w1", Token: engine.NewToken()}
+		slots[i] = engine.ClaimSlot{WorkerID: "w1", Token: engine.NewToken()}
 	}
-	if _, err := s.StartRuns(tb.Context(), starts); err != nil {
+	if _, err := s.StartRuns(tb.Context(), engine.StartRunsParams{Runs: starts}); err != nil {
 		tb.Fatal(err)
 	}
 	claimed, err := s.Claim(tb.Context(), engine.ClaimParams{
-		Namespace: "default", Queue: "q", Types: []string{"t"}, Grants: grants, HistoryBytes: engine.HistoryBytes, Now: s.Now(),
+		Namespace: "default", Queue: "q", Types: []string{"t"}, Slots: slots, HistoryBytes: engine.HistoryBytes, Now: s.Now(),
 	})
 	if err != nil || len(claimed.Tasks) != n {
 		tb.Fatalf("claimed %d runs (%v), want %d", len(claimed.Tasks), err, n)

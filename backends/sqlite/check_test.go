@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kagzi/kagzi/backends/sqlite/internal/sqlite3"
 	"github.com/kagzi/kagzi/engine"
 )
 
@@ -43,12 +44,12 @@ func busy(t *testing.T) *Store {
 // behindItsBack changes the file over another connection.
 func behindItsBack(t *testing.T, path, script string) {
 	t.Helper()
-	c, err := connect(dsn(path, "busy_timeout(5000)", "foreign_keys(1)"))
+	c, err := sqlite3.Open(sqlite3.DSN(path, "busy_timeout(5000)", "foreign_keys(1)"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.close()
-	if err := c.script(t.Context(), script); err != nil {
+	defer c.Close()
+	if err := c.Script(t.Context(), script); err != nil {
 		t.Fatal(err)
 	}
 }

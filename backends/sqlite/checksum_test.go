@@ -14,11 +14,17 @@ import (
 	"strings"
 	"testing"
 
-	_ "modernc.org/sqlite" // another program that reads and writes the file: it knows nothing of checksums
+	"github.com/kagzi/kagzi/backends/sqlite/internal/backup"
+	"github.com/kagzi/kagzi/backends/sqlite/internal/dbfile"
+	"github.com/kagzi/kagzi/backends/sqlite/internal/sqlite3"
+
+	_ "modernc.org/sqlite"
 
 	"github.com/kagzi/kagzi/engine"
 	"github.com/kagzi/kagzi/engine/lab/long"
 )
+
+// another program that reads and writes the file: it knows nothing of checksums
 
 const pageBytes = 4096
 
@@ -69,22 +75,22 @@ func foreign(t *testing.T, path, script string) {
 
 // isDamage says that what came of a file is that damage was noticed.
 func isDamage(err error) bool {
-	failure := fatal(err, true)
+	failure := dbfile.AsFatal(err, true)
 	return failure != nil && failure.ExitCode() == 71
 }
 
 // answer is the rows of the file as a reader has them, through tables and indexes, or why there are none.
 func answer(t *testing.T, path string) (string, error) {
 	t.Helper()
-	c, err := connectReader(path)
+	c, err := dbfile.OpenReader(path)
 	if err != nil {
 		return "", err
 	}
-	defer c.close()
+	defer c.Close()
 	var tables []string
 	list := "select name from sqlite_schema where type = 'table' order by name"
-	err = c.query(t.Context(), &list, func(r *row) error {
-		tables = append(tables, r.text())
+	err = c.Query(t.Context(), &list, func(r *sqlite3.Row) error {
+		tables = append(tables, r.Text())
 		return nil
 	})
 	var rows strings.Builder
@@ -93,10 +99,10 @@ func answer(t *testing.T, path string) (string, error) {
 			return "", err
 		}
 		all := "select * from " + table
-		err = c.query(t.Context(), &all, func(r *row) error {
+		err = c.Query(t.Context(), &all, func(r *sqlite3.Row) error {
 			rows.WriteString(table)
-			for range r.columns {
-				fmt.Fprintf(&rows, " %v", r.take())
+			for range r.Columns() {
+				fmt.Fprintf(&rows, " %v", r.Value())
 			}
 			rows.WriteString("\n")
 			return nil
@@ -124,40 +130,11 @@ func write0600(t *testing.T, path string, content []byte) {
 func TestEveryPageOfANewDatabaseHoldsItsChecksum(t *testing.T) {
 	path, _ := closedOne(t)
 	for i, page := range pagesOf(t, path) {
-		if !holds(page, uint32(i+1)) {
+		if !sqlite3.PageHolds(page, uint32(i+1)) {
 			t.Errorf("page %d does not hold", i+1)
 		}
-		if holds(page, uint32(i+2)) {
+		if sqlite3.PageHolds(page, uint32(i+2)) {
 			t.Errorf("page %d holds in the place of page %d", i+1, i+2)
-		}
-	}
-}
-
-func TestAPageOfZerosHoldsInNoPlace(t *testing.T) {
-	for size := leastPage; size <= maxPage; size *= 2 {
-		// The sum that a page of zeros is to have is zero, which only the number of this page makes it.
-		inverse := uint64(1)
-		for range 6 {
-			inverse *= 2 - 0x9e3779b97f4a7c15*inverse
-		}
-		if number := checksum(make([]byte, size), 0) * inverse; number>>32 == 0 {
-			t.Errorf("an empty page of %d bytes holds in the place of page %d", size, number)
-		}
-	}
-}
-
-func TestAChecksumLeavesTheSumOfTheLogAsItIs(t *testing.T) {
-	random := rand.New(rand.NewPCG(1, 2))
-	for _, order := range []binary.ByteOrder{binary.LittleEndian, binary.BigEndian} {
-		page := make([]byte, pageBytes)
-		for i := range page {
-			page[i] = byte(random.Uint32())
-		}
-		from := logSums{random.Uint32(), random.Uint32()}
-		before := from.of(order, page)
-		putChecksum(page, 17, order)
-		if after := from.of(order, page); after != before || !holds(page, 17) {
-			t.Errorf("the sum of the log was %v and is %v; the page holds: %t", before, after, holds(page, 17))
 		}
 	}
 }
@@ -181,11 +158,11 @@ func TestDamageInAnyPageIsNoticedOrHarmless(t *testing.T) {
 			return content
 		},
 		"a bit of the header turned": func(content []byte, i int) []byte {
-			page(content, i)[random.IntN(headerBytes)] ^= 1 << random.IntN(8)
+			page(content, i)[random.IntN(100)] ^= 1 << random.IntN(8)
 			return content
 		},
 		"said to have no checksums": func(content []byte, i int) []byte {
-			content[reservedAt] = 0
+			content[20] = 0
 			page(content, i)[random.IntN(pageBytes)] ^= 1
 			return content
 		},
@@ -236,7 +213,7 @@ func TestDamageInAnyPageIsNoticedOrHarmless(t *testing.T) {
 func TestAFileThatSaysToHaveNoChecksumsIsNotBelievedWhereItHas(t *testing.T) {
 	path, _ := closedOne(t)
 	pages := pagesOf(t, path)
-	pages[0][reservedAt] = 0
+	pages[0][20] = 0
 	write0600(t, path, bytes.Join(pages, nil))
 	if _, err := answer(t, path); !isDamage(err) || !strings.Contains(err.Error(), "page 1 is not what was written there") {
 		t.Errorf("rows of a file whose first page is damaged: %v, want that page", err)
@@ -322,7 +299,7 @@ func crashed(t *testing.T) (path, rows string) {
 	t.Helper()
 	s := busy(t)
 	for range 4 {
-		if _, err := s.StartRuns(t.Context(), []engine.StartRun{startOf("t", s)}); err != nil {
+		if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{startOf("t", s)}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -331,7 +308,7 @@ func crashed(t *testing.T) (path, rows string) {
 
 // framesOf is where each frame of a log begins.
 func framesOf(log []byte) (starts []int) {
-	for at := logHeaderBytes; at+frameHeaderBytes+pageBytes <= len(log); at += frameHeaderBytes + pageBytes {
+	for at := sqlite3.LogHeaderBytes; at+sqlite3.FrameHeaderBytes+pageBytes <= len(log); at += sqlite3.FrameHeaderBytes + pageBytes {
 		starts = append(starts, at)
 	}
 	return starts
@@ -349,7 +326,7 @@ func TestDamageInAnyFrameOfTheLogIsNoticed(t *testing.T) {
 	}
 	starts := framesOf(log)
 	last := len(starts) - 1 // frames of the last commit, which cannot be told from one cut short
-	for last > 0 && !frame(log[starts[last-1]:]).commits() {
+	for last > 0 && binary.BigEndian.Uint32(log[starts[last-1]+4:]) == 0 {
 		last--
 	}
 	spoilt := func(change func([]byte)) error {
@@ -363,14 +340,14 @@ func TestDamageInAnyFrameOfTheLogIsNoticed(t *testing.T) {
 		}
 		return err
 	}
-	within := []int{2, 9, 17, frameHeaderBytes + 1000} // the number of the page, the salt, the sum, the page
-	for i, start := range starts[:last-1] {            // one more commit is needed behind the damage
+	within := []int{2, 9, 17, sqlite3.FrameHeaderBytes + 1000} // the number of the page, the salt, the sum, the page
+	for i, start := range starts[:last-1] {                    // one more commit is needed behind the damage
 		at := within[i%len(within)]
 		if err := spoilt(func(log []byte) { log[start+at] ^= 4 }); !isDamage(err) {
 			t.Errorf("frame %d of %d, byte %d: %v, want damage", i+1, len(starts), at, err)
 		}
 	}
-	for at := range logHeaderBytes {
+	for at := range sqlite3.LogHeaderBytes {
 		if err := spoilt(func(log []byte) { log[at] ^= 4 }); !isDamage(err) {
 			t.Errorf("byte %d of the header: %v, want damage", at, err)
 		}
@@ -391,12 +368,12 @@ func TestACommitThatACrashCutShortIsNoDamage(t *testing.T) {
 	for name, cut := range map[string][]byte{
 		"in its last frame":  log[:starts[len(starts)-1]+2000],
 		"in its header":      log[:starts[len(starts)-1]+10],
-		"to the header":      log[:logHeaderBytes],
-		"a hole in the last": append(bytes.Clone(log[:starts[len(starts)-1]]), make([]byte, frameHeaderBytes+pageBytes)...),
+		"to the header":      log[:sqlite3.LogHeaderBytes],
+		"a hole in the last": append(bytes.Clone(log[:starts[len(starts)-1]]), make([]byte, sqlite3.FrameHeaderBytes+pageBytes)...),
 		"what an older log left behind": append(bytes.Clone(log), func() []byte {
-			left := bytes.Clone(log[logHeaderBytes:])
+			left := bytes.Clone(log[sqlite3.LogHeaderBytes:])
 			for _, start := range framesOf(log) {
-				left[start-logHeaderBytes+9] ^= 0xff
+				left[start-sqlite3.LogHeaderBytes+9] ^= 0xff
 			}
 			return left
 		}()...),
@@ -444,7 +421,7 @@ func TestAFrameOfAnotherPageIsNoticed(t *testing.T) {
 	starts := framesOf(content)
 	for i, start := range starts {
 		other := starts[(i+1)%len(starts)] // a page of another number, as a rule
-		if _, err := log.WriteAt(content[other+frameHeaderBytes:][:pageBytes], int64(start+frameHeaderBytes)); err != nil {
+		if _, err := log.WriteAt(content[other+sqlite3.FrameHeaderBytes:][:pageBytes], int64(start+sqlite3.FrameHeaderBytes)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -458,7 +435,7 @@ func unchecked(t *testing.T, path string) string {
 	t.Helper()
 	old := filepath.Join(t.TempDir(), "kagzi.db")
 	foreign(t, old, "pragma journal_mode = wal; "+scriptOf(t, path))
-	if page := pagesOf(t, old)[0]; hasRoom(page) {
+	if pagesOf(t, old)[0][20] != 0 {
 		t.Fatal("the other program made a file with room for checksums")
 	}
 	return old
@@ -468,7 +445,7 @@ func unchecked(t *testing.T, path string) string {
 func scriptOf(t *testing.T, path string) string {
 	t.Helper()
 	script, _ := schemaOf(migrationsOf(t), len(migrationsOf(t)))
-	return fmt.Sprintf("begin; %s %s; pragma application_id = %d; pragma user_version = %d; commit", script, rowsOf(t, path), applicationID, len(migrationsOf(t)))
+	return fmt.Sprintf("begin; %s %s; pragma application_id = %d; pragma user_version = %d; commit", script, rowsOf(t, path), dbfile.ApplicationID, len(migrationsOf(t)))
 }
 
 func TestAFileWithoutChecksumsGetsThemAtTheStart(t *testing.T) {
@@ -479,7 +456,7 @@ func TestAFileWithoutChecksumsGetsThemAtTheStart(t *testing.T) {
 		t.Fatal("the file has no checksums")
 	}
 	for i, page := range pagesOf(t, old) {
-		if !holds(page, uint32(i+1)) {
+		if !sqlite3.PageHolds(page, uint32(i+1)) {
 			t.Errorf("page %d does not hold", i+1)
 		}
 	}
@@ -493,12 +470,12 @@ func TestAFileWithoutChecksumsGetsThemAtTheStart(t *testing.T) {
 
 func TestAFileThatWasMadeWithoutChecksumsIsRefusedInPlainWords(t *testing.T) {
 	path, _ := closedOne(t)
-	c, err := connectReader(path)
+	c, err := dbfile.OpenReader(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.close()
-	err = c.sameAs(t.Context(), unchecked(t, path))
+	defer c.Close()
+	err = backup.SameAs(t.Context(), c.Conn, unchecked(t, path))
 	if err == nil || !strings.HasSuffix(err.Error(), "checksums: false") {
 		t.Errorf("sameAs = %v, want that it has no checksums", err)
 	}
@@ -516,7 +493,7 @@ func TestALargeFileWithoutChecksumsIsServedAsItIsAndSaysSo(t *testing.T) {
 	if err != nil || !strings.Contains(fmt.Sprint(d.Facts), "off: `kagzi db migrate` adds them") {
 		t.Errorf("facts = %v (%v), want that checksums are off", d.Facts, err)
 	}
-	if _, err := s.StartRuns(t.Context(), []engine.StartRun{startOf("t", s)}); err != nil {
+	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{startOf("t", s)}}); err != nil {
 		t.Error(err)
 	}
 	backup := backupOfStore(t, s)
@@ -530,7 +507,7 @@ func TestALargeFileWithoutChecksumsIsServedAsItIsAndSaysSo(t *testing.T) {
 	if err := Migrate(t.Context(), old); err != nil {
 		t.Fatal(err)
 	}
-	if !hasRoom(pagesOf(t, old)[0]) || len(rowsAt(t, old)) <= len(rows) {
+	if pagesOf(t, old)[0][20] != 16 || len(rowsAt(t, old)) <= len(rows) {
 		t.Error("the file has no checksums after `kagzi db migrate`")
 	}
 }
@@ -539,7 +516,7 @@ func TestAFileWithoutChecksumsIsLookedAtAsItIs(t *testing.T) {
 	path, _ := closedOne(t)
 	old := unchecked(t, path)
 	before := contents(t, filepath.Dir(old))
-	expectRuns(t, lookingAt(t, old), 6)
+	expectRuns(t, readOnlyAt(t, old), 6)
 	if after := contents(t, filepath.Dir(old)); after != before {
 		t.Errorf("it was\n%swhich is now\n%s", before, after)
 	}
@@ -548,11 +525,11 @@ func TestAFileWithoutChecksumsIsLookedAtAsItIs(t *testing.T) {
 func TestALookerGoesOnWhileAFileGetsItsChecksums(t *testing.T) {
 	path, _ := closedOne(t)
 	old := unchecked(t, path)
-	looker := lookingAt(t, old)
+	looker := readOnlyAt(t, old)
 	expectRuns(t, looker, 6)
 	s := openAt(t, old)
 	expectRuns(t, looker, 6)
-	if _, err := s.StartRuns(t.Context(), []engine.StartRun{startOf("t", s)}); err != nil {
+	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{startOf("t", s)}}); err != nil {
 		t.Fatal(err)
 	}
 	expectRuns(t, looker, 7)
@@ -563,7 +540,7 @@ func TestALookerGoesOnWhileAFileGetsItsChecksums(t *testing.T) {
 func TestBackupsCarryTheChecksums(t *testing.T) {
 	s := busy(t)
 	for i, page := range pagesOf(t, backupOfStore(t, s).File) {
-		if !holds(page, uint32(i+1)) {
+		if !sqlite3.PageHolds(page, uint32(i+1)) {
 			t.Errorf("page %d does not hold", i+1)
 		}
 	}
@@ -572,7 +549,7 @@ func TestBackupsCarryTheChecksums(t *testing.T) {
 func TestAnotherProgramMayReadAndFoldTheLog(t *testing.T) {
 	path, rows := crashed(t)
 	foreign(t, path, "select count(*) from runs") // which recovers the log, and folds it into the file when it ends
-	if log, err := beside(path + "-wal"); err != nil || log != nil {
+	if log, err := dbfile.StatIfExists(path + "-wal"); err != nil || log != nil {
 		t.Fatalf("the log is %v (%v), want it folded", log, err)
 	}
 	if got, err := answer(t, path); err != nil || got != rows {
@@ -583,7 +560,7 @@ func TestAnotherProgramMayReadAndFoldTheLog(t *testing.T) {
 func TestWhatAnotherProgramWritesBesideAServerIsTakenUp(t *testing.T) {
 	s := busy(t)
 	foreign(t, s.path, "insert into namespaces (namespace, id, created_at, updated_at) values ('hand', x'00', 1, 1)")
-	if _, err := s.StartRuns(t.Context(), []engine.StartRun{startOf("t", s)}); err != nil {
+	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{startOf("t", s)}}); err != nil {
 		t.Fatal(err)
 	}
 	rows := rowsAt(t, s.path)
@@ -594,7 +571,7 @@ func TestWhatAnotherProgramWritesBesideAServerIsTakenUp(t *testing.T) {
 		t.Errorf("after another program wrote: %v", err)
 	}
 	for i, page := range pagesOf(t, s.path) {
-		if !holds(page, uint32(i+1)) {
+		if !sqlite3.PageHolds(page, uint32(i+1)) {
 			t.Errorf("page %d does not hold", i+1)
 		}
 	}
@@ -628,13 +605,13 @@ func TestWhatAnotherProgramWroteIsAcceptedWhenAsked(t *testing.T) {
 func TestNothingIsAcceptedWhileAnotherProgramReads(t *testing.T) {
 	path, _ := closedOne(t)
 	foreign(t, path, "update namespaces set display_name = 'mended'")
-	reader, err := connect(dsn(path) + "&" + uncheckedParam + "=1")
+	reader, err := sqlite3.Open(sqlite3.DSN(path) + "&" + sqlite3.UncheckedParam + "=1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer reader.close()
+	defer reader.Close()
 	for _, statement := range []string{"begin", "select count(*) from namespaces"} {
-		if err := reader.query(t.Context(), &statement, func(*row) error { return nil }); err != nil {
+		if err := reader.Query(t.Context(), &statement, func(*sqlite3.Row) error { return nil }); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -653,13 +630,5 @@ func TestWhatContradictsItselfIsNotAccepted(t *testing.T) {
 	}
 	if !bytes.Equal(bytes.Join(before, nil), bytes.Join(pagesOf(t, path), nil)) || len(names(t, filepath.Dir(path))) != 2 {
 		t.Error("the file has changed, or something was left beside it")
-	}
-}
-
-func BenchmarkChecksumOfAPage(b *testing.B) {
-	page := make([]byte, pageBytes)
-	b.SetBytes(pageBytes)
-	for b.Loop() {
-		putChecksum(page, 17, binary.LittleEndian)
 	}
 }

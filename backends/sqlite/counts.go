@@ -55,8 +55,8 @@ var runningDepthsSQL string
 var listWorkingSQL string
 
 // QueueDepths counts lane by lane.
-func (s *Store) QueueDepths(ctx context.Context, namespace, queue string, now time.Time) ([]engine.QueueDepth, error) {
-	return read(ctx, s, "QueueDepths", func(r session) ([]engine.QueueDepth, error) {
+func (s *Store) GetQueueDepth(ctx context.Context, namespace, queue string, now time.Time) ([]engine.QueueDepth, error) {
+	return read(ctx, s, "GetQueueDepth", func(r session) ([]engine.QueueDepth, error) {
 		var depths engine.Depths
 		err := r.query(&laneDepthsSQL, func(r *row) (err error) {
 			lane := engine.LaneDepth{Queue: r.text(), Type: r.text()}
@@ -105,8 +105,8 @@ var countSchedulesByEnabledSQL string
 var oldestDueSQL string
 
 // Stats counts the rows themselves, which takes a scan.
-func (s *Store) Stats(ctx context.Context, namespace string, now time.Time) (engine.Stats, error) {
-	return read(ctx, s, "Stats", func(r session) (engine.Stats, error) {
+func (s *Store) GetStats(ctx context.Context, namespace string, now time.Time) (engine.Stats, error) {
+	return read(ctx, s, "GetStats", func(r session) (engine.Stats, error) {
 		out := engine.Stats{ByStatus: map[engine.RunStatus]int64{}, ByType: map[string]int64{}}
 		err := r.query(&countByStatusAndTypeSQL, func(r *row) error {
 			status, kind, n := engine.RunStatus(r.num()), r.text(), r.num()

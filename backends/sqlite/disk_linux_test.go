@@ -3,6 +3,9 @@ package sqlite
 import (
 	"context"
 	"errors"
+
+	"github.com/kagzi/kagzi/backends/sqlite/internal/dbfile"
+
 	goflag "flag"
 	"fmt"
 	"io"
@@ -58,7 +61,7 @@ func (zeros) Read(p []byte) (int, error) { return len(p), nil }
 
 // roomy has the store take its disk for a large one, so that it is the disk that refuses.
 func roomy(s *Store) {
-	s.room = room{path: s.room.path, free: func(string) (uint64, error) { return lowWater, nil }}
+	s.space = dbfile.DiskSpace{Dir: s.space.Dir, Free: func(string) (uint64, error) { return dbfile.LowWater, nil }}
 }
 
 // begun starts n runs and returns those that were acknowledged, with the last error.
@@ -67,7 +70,7 @@ func begun(t *testing.T, s *Store, n int) (ids []engine.ID, last error) {
 	for range n {
 		start := startOf("t", s)
 		start.Input.Data = make([]byte, 64<<10)
-		if _, err := s.StartRuns(t.Context(), []engine.StartRun{start}); err != nil {
+		if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{start}}); err != nil {
 			last = err
 		} else {
 			ids = append(ids, start.ID)
@@ -360,7 +363,7 @@ func putToWork(t *testing.T, path string) error {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	for range 20 {
-		s.StartRuns(ctx, []engine.StartRun{startOf("t", s)})
+		s.StartRuns(ctx, engine.StartRunsParams{Runs: []engine.StartRun{startOf("t", s)}})
 		s.ListRuns(ctx, engine.RunFilter{Namespace: "default"}, engine.Page{Limit: 1000})
 		if ctx.Err() != nil {
 			t.Error("it hangs")
@@ -370,7 +373,7 @@ func putToWork(t *testing.T, path string) error {
 			if coder, ok := s.Failure().(interface{ ExitCode() int }); !ok || coder.ExitCode() != 71 {
 				t.Errorf("failure = %v, want exit code 71", s.Failure())
 			}
-			if _, err := s.StartRuns(ctx, []engine.StartRun{startOf("t", s)}); err == nil {
+			if _, err := s.StartRuns(ctx, engine.StartRunsParams{Runs: []engine.StartRun{startOf("t", s)}}); err == nil {
 				t.Error("a write was acknowledged after the damage was found")
 			}
 			return s.Failure()

@@ -16,17 +16,17 @@ func TestAClaimSortsOutMoreGatedRunsThanFitIntoOneTransaction(t *testing.T) {
 		starts[i].ConcurrencyKey, starts[i].ConcurrencyLimit = "customer", 1
 	}
 	last := startOf("t", s)
-	if _, err := s.StartRuns(t.Context(), append(starts, last)); err != nil {
+	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: append(starts, last)}); err != nil {
 		t.Fatal(err)
 	}
 	claim := func(n int) engine.Claimed {
 		t.Helper()
-		grants := make([]engine.Grant, n)
-		for i := range grants {
-			grants[i] = engine.Grant{WorkerID: "w1", Token: engine.NewToken()}
+		slots := make([]engine.ClaimSlot, n)
+		for i := range slots {
+			slots[i] = engine.ClaimSlot{WorkerID: "w1", Token: engine.NewToken()}
 		}
 		claimed, err := s.Claim(t.Context(), engine.ClaimParams{
-			Namespace: "default", Queue: "q", Types: []string{"t"}, Grants: grants, HistoryBytes: engine.HistoryBytes, Now: s.Now(),
+			Namespace: "default", Queue: "q", Types: []string{"t"}, Slots: slots, HistoryBytes: engine.HistoryBytes, Now: s.Now(),
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -64,12 +64,12 @@ func TestWhatAnotherQueueHoldsOfAKeyCounts(t *testing.T) {
 	for i, queue := range []string{"q", "other"} {
 		starts[i].Queue, starts[i].ConcurrencyKey, starts[i].ConcurrencyLimit = queue, "customer", 0 // 0 is 1
 	}
-	if _, err := s.StartRuns(t.Context(), starts); err != nil {
+	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: starts}); err != nil {
 		t.Fatal(err)
 	}
 	for i, want := range []int{1, 0} {
 		claimed, err := s.Claim(t.Context(), engine.ClaimParams{
-			Namespace: "default", Queue: starts[i].Queue, Types: []string{"t"}, Grants: []engine.Grant{{WorkerID: "w1", Token: engine.NewToken()}},
+			Namespace: "default", Queue: starts[i].Queue, Types: []string{"t"}, Slots: []engine.ClaimSlot{{WorkerID: "w1", Token: engine.NewToken()}},
 			HistoryBytes: engine.HistoryBytes, Now: s.Now(),
 		})
 		if err != nil || len(claimed.Tasks) != want {

@@ -7,19 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/kagzi/kagzi/backends/internal/storelogic"
 	"github.com/kagzi/kagzi/engine"
 )
-
-// CreateKey makes a key.
-func (s *Store) CreateKey(ctx context.Context, p engine.CreateKeyParams) (engine.APIKey, error) {
-	return verb(ctx, s, "CreateKey", 0, storelogic.CreateKey, p)
-}
-
-// RevokeKey makes a key worthless.
-func (s *Store) RevokeKey(ctx context.Context, p engine.RevokeKeyParams) (engine.APIKey, error) {
-	return verb(ctx, s, "RevokeKey", 0, storelogic.RevokeKey, p)
-}
 
 //go:embed sql/keyring.sql
 var keyringSQL string

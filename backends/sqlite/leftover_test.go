@@ -2,11 +2,14 @@ package sqlite
 
 import (
 	"errors"
+	"os"
 	"path/filepath"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/kagzi/kagzi/backends/sqlite/internal/backup"
+	"github.com/kagzi/kagzi/backends/sqlite/internal/dbfile"
 	"github.com/kagzi/kagzi/engine"
 )
 
@@ -14,27 +17,25 @@ import (
 func killedHalfway(t *testing.T) (path string, others []string) {
 	t.Helper()
 	s := busy(t)
-	b := backupOfStore(t, s)
 	s.Close()
 	dir := filepath.Dir(s.path)
-	r := restoring{p: engine.RestoreParams{File: b.File, Now: time.Now()}, out: &engine.Restoration{}, target: s.path}
-	if err := errors.Join(r.verify(t.Context()), r.prepare(t.Context(), dir)); err != nil { // and no release
+	if _, err := os.MkdirTemp(dir, filepath.Base(s.path)+dbfile.HalfRestore); err != nil {
 		t.Fatal(err)
 	}
 	half, killed := "", errors.New("killed")
-	_, err := placeBackup(t.Context(), s.path+".before-0009-20260101T000000Z.db", filepath.Base(s.path)+halfBackup, func(part string) (time.Time, error) {
+	_, err := backup.PlaceAs(t.Context(), s.path+".before-0009-20260101T000000Z.db", filepath.Base(s.path)+dbfile.HalfBackup, func(part string) (time.Time, error) {
 		half = part
 		return time.Time{}, killed
 	})
 	if !errors.Is(err, killed) {
 		t.Fatal(err)
 	}
-	for _, suffix := range partSuffixes[2:] {
+	for _, suffix := range []string{"-wal", "-shm", ".lock"} {
 		write0600(t, half+suffix, nil)
 	}
 	write0600(t, half, nil)
-	write0600(t, s.path+renewing, nil)
-	write0600(t, s.path+renewing+"-journal", nil)
+	write0600(t, s.path+dbfile.Renewing, nil)
+	write0600(t, s.path+dbfile.Renewing+"-journal", nil)
 	others = []string{"kagzi.db.before-0002-20260101T000000Z.db", "kagzi.db.before-mine.part", "kagzi.db.restoring-1.tmp.txt", "other.db.before-77.part", "other.db.renewed"}
 	for _, name := range others {
 		write0600(t, filepath.Join(dir, name), nil)

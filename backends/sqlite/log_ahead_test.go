@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/kagzi/kagzi/backends/sqlite/internal/dbfile"
+	"github.com/kagzi/kagzi/backends/sqlite/internal/sqlite3"
 	"github.com/kagzi/kagzi/engine"
 )
 
@@ -16,7 +18,7 @@ func lengthened(t *testing.T) *Store {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
-	if _, err := s.StartRuns(t.Context(), []engine.StartRun{startOf("t", s)}); err != nil { // between
+	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{startOf("t", s)}}); err != nil { // between
 		t.Fatal(err)
 	}
 	for fileSize(t, s.path+"-wal") < logAhead {
@@ -28,17 +30,16 @@ func lengthened(t *testing.T) *Store {
 }
 
 // betweenCalls has the writer do something while no transaction is under way.
-func betweenCalls(t *testing.T, s *Store, do func(*conn) error) {
+func betweenCalls(t *testing.T, s *Store, do func(*sqlite3.Conn) error) {
 	t.Helper()
 	_, err := write(t.Context(), s, "between", 0, func(x *tx) (none struct{}, err error) {
-		if _, err := x.conn.exec(x.ctx, &rollbackSQL); err != nil {
+		if err := x.conn.Rollback(x.ctx); err != nil {
 			return none, err
 		}
 		if err := do(x.conn); err != nil {
 			return none, err
 		}
-		_, err = x.conn.exec(x.ctx, &beginSQL)
-		return none, err
+		return none, x.conn.Begin(x.ctx)
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -51,7 +52,7 @@ func TestCommitsAreFoundInALogThatWasLengthenedAhead(t *testing.T) {
 	if got := rowsAt(t, copyOf(t, s.path, "", "-wal")); got != rows {
 		t.Errorf("after a crash there is %s, want %s", got, rows)
 	}
-	if _, err := s.StartRuns(t.Context(), []engine.StartRun{startOf("t", s)}); err != nil {
+	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{startOf("t", s)}}); err != nil {
 		t.Fatal(err)
 	}
 	if size := fileSize(t, s.path+"-wal"); size >= logAhead+lengthenBy {
@@ -65,16 +66,16 @@ func TestALogIsLengthenedWhereThereIsRoom(t *testing.T) {
 		free uint64
 		by   int64
 	}{
-		{name: "room", free: lowWater, by: lengthenBy},
-		{name: "little room", free: lowWater - 1},
+		{name: "room", free: dbfile.LowWater, by: lengthenBy},
+		{name: "little room", free: dbfile.LowWater - 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := fresh(t) // as for a command: it does not lengthen its log by itself
 			holding(t, s, 1)
 			settle(t, s)
 			before := fileSize(t, s.path+"-wal")
-			betweenCalls(t, s, func(*conn) error {
-				s.room = room{path: s.room.path, free: func(string) (uint64, error) { return c.free, nil }}
+			betweenCalls(t, s, func(*sqlite3.Conn) error {
+				s.space = dbfile.DiskSpace{Dir: s.space.Dir, Free: func(string) (uint64, error) { return c.free, nil }}
 				if more := s.writer.lengthen(); more != (c.by > 0) {
 					t.Errorf("more = %t", more)
 				}
@@ -89,23 +90,23 @@ func TestALogIsLengthenedWhereThereIsRoom(t *testing.T) {
 
 func TestALogIsNotLengthenedWhileAnotherProgramWrites(t *testing.T) {
 	s := fresh(t)
-	other, err := connect(dsn(s.path, "journal_mode(wal)", "wal_autocheckpoint(0)"))
+	other, err := sqlite3.Open(sqlite3.DSN(s.path, "journal_mode(wal)", "wal_autocheckpoint(0)"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer other.close()
-	betweenCalls(t, s, func(c *conn) error {
-		if err := c.script(t.Context(), "pragma busy_timeout = 0"); err != nil {
+	defer other.Close()
+	betweenCalls(t, s, func(c *sqlite3.Conn) error {
+		if err := c.Script(t.Context(), "pragma busy_timeout = 0"); err != nil {
 			return err
 		}
-		if err := other.script(t.Context(), "begin immediate; create table other (n)"); err != nil {
+		if err := other.Script(t.Context(), "begin immediate; create table other (n)"); err != nil {
 			return err
 		}
 		before := fileSize(t, s.path+"-wal")
 		if more := s.writer.lengthen(); more || fileSize(t, s.path+"-wal") != before {
 			t.Errorf("the log had %d bytes and was lengthened to %d in the midst of another's transaction", before, fileSize(t, s.path+"-wal"))
 		}
-		if err := other.script(t.Context(), "commit"); err != nil {
+		if err := other.Script(t.Context(), "commit"); err != nil {
 			return err
 		}
 		if more := s.writer.lengthen(); !more || s.Failure() != nil {
@@ -117,8 +118,8 @@ func TestALogIsNotLengthenedWhileAnotherProgramWrites(t *testing.T) {
 
 func TestALogIsLengthenedNoFurtherOnceNoCallCanCome(t *testing.T) {
 	s := fresh(t)
-	betweenCalls(t, s, func(*conn) error {
-		w := &writer{store: s, calls: make(chan *call), tx: tx{session: s.writer.tx.session}, short: true}
+	betweenCalls(t, s, func(*sqlite3.Conn) error {
+		w := &writer{store: s, calls: make(chan *call), tx: tx{session: s.writer.tx.session}, logTooShort: true}
 		close(w.calls)
 		before := fileSize(t, s.path+"-wal")
 		if _, more := w.firstCall(); more || fileSize(t, s.path+"-wal") != before {

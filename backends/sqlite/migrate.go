@@ -3,68 +3,42 @@ package sqlite
 import (
 	"context"
 	_ "embed"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 
+	"github.com/kagzi/kagzi/backends/sqlite/internal/backup"
+	"github.com/kagzi/kagzi/backends/sqlite/internal/dbfile"
+	"github.com/kagzi/kagzi/backends/sqlite/internal/sqlite3"
 	"github.com/kagzi/kagzi/engine"
 	"github.com/kagzi/kagzi/migrations"
 )
 
-// applicationID marks a file as ours: "Kagz".
-const applicationID = 0x4b61677a
-
-//go:embed sql/schema_state.sql
-var schemaStateSQL string
-
-// schemaNumber is the newest migration that was applied, kept where SQLite has a place for it.
-func schemaNumber(ctx context.Context, c *conn) (int, error) {
-	var application, number, tables int64
-	err := c.query(ctx, &schemaStateSQL, func(r *row) error {
-		application, number, tables = r.num(), r.num(), r.num()
-		return nil
-	})
-	if err != nil {
-		return 0, err
-	}
-	if application != applicationID && tables > 0 {
-		return 0, errors.New("this SQLite database belongs to another program")
-	}
-	return int(number), nil
-}
-
-// newestSchema is the number of the newest migration.
-func newestSchema() (int, error) {
-	list, err := migrations.List("sqlite")
-	return len(list), err
-}
-
 // migrate applies what is missing, in one transaction, and returns the schema's number. A file that holds rows is copied before.
-func migrate(ctx context.Context, c *conn, path string, o engine.OpenOptions) (int, error) {
+func migrate(ctx context.Context, c *sqlite3.Conn, path string, o engine.OpenOptions) (int, error) {
 	list, err := migrations.List("sqlite")
 	if err != nil {
 		return 0, err
 	}
-	number, err := schemaNumber(ctx, c)
+	number, err := dbfile.SchemaNumber(ctx, c)
 	switch {
 	case err != nil:
 		return 0, err
 	case number > len(list):
-		return 0, newerSchema(number, len(list))
+		return 0, dbfile.NewerSchemaError(number, len(list))
 	case number == len(list):
 		return number, nil
 	case o.KeepSchema:
 		return 0, fmt.Errorf("the database has schema %d and this program needs schema %d: run `kagzi db migrate`", number, len(list))
 	}
 	if number > 0 {
-		size, err := c.size(ctx)
+		size, _, err := c.Size(ctx)
 		if err != nil {
 			return 0, err
 		}
 		o.Log.Info("bringing the schema up to date after a copy of the database, which may write all of it anew",
-			"schema", number, "newest", len(list), "size", bytesText(size))
-		if err := backupBefore(ctx, c, path, list[number:]); err != nil {
+			"schema", number, "newest", len(list), "size", dbfile.BytesText(size))
+		if err := backup.BeforeMigration(ctx, c, path, list[number:]); err != nil {
 			return 0, err
 		}
 	}
@@ -72,27 +46,22 @@ func migrate(ctx context.Context, c *conn, path string, o engine.OpenOptions) (i
 }
 
 // apply carries out all of these migrations or none.
-func apply(ctx context.Context, c *conn, list []migrations.Migration) error {
-	if err := c.script(ctx, "begin immediate"); err != nil {
+func apply(ctx context.Context, c *sqlite3.Conn, list []migrations.Migration) error {
+	if err := c.Script(ctx, "begin immediate"); err != nil {
 		return err
 	}
 	for _, m := range list {
-		script := fmt.Sprintf("%s\n;pragma application_id = %d;\npragma user_version = %d", m.SQL, applicationID, m.Number)
-		if err := c.script(ctx, script); err != nil {
-			c.script(ctx, "rollback") // fails when SQLite did it by itself
+		script := fmt.Sprintf("%s\n;pragma application_id = %d;\npragma user_version = %d", m.SQL, dbfile.ApplicationID, m.Number)
+		if err := c.Script(ctx, script); err != nil {
+			c.Script(ctx, "rollback") // fails when SQLite did it by itself
 			return fmt.Errorf("migration %s: %w; the database is as it was", m.Name, err)
 		}
 	}
-	if err := c.script(ctx, "commit"); err != nil {
-		c.script(ctx, "rollback")
+	if err := c.Script(ctx, "commit"); err != nil {
+		c.Script(ctx, "rollback")
 		return err
 	}
 	return nil
-}
-
-func newerSchema(number, newest int) error {
-	return &engine.Error{Kind: engine.KindPrecondition,
-		Message: fmt.Sprintf("the database has schema %d and this program knows schemas up to %d: a newer kagzi has used it; run that one", number, newest)}
 }
 
 // Migrate brings the database up to date, with checksums on its pages. No server may be at work on it.
@@ -118,7 +87,7 @@ func Status(ctx context.Context, path string) (engine.SchemaStatus, error) {
 	case err != nil:
 		return engine.SchemaStatus{}, err
 	case !info.Mode().IsRegular():
-		return engine.SchemaStatus{}, fmt.Errorf("open the database %s: %w", path, errNoFile)
+		return engine.SchemaStatus{}, fmt.Errorf("open the database %s: %w", path, dbfile.ErrNoFile)
 	default:
 		if err := readStatus(ctx, path, &status); err != nil {
 			return engine.SchemaStatus{}, err
@@ -132,17 +101,65 @@ func Status(ctx context.Context, path string) (engine.SchemaStatus, error) {
 
 // readStatus is what the file says of itself.
 func readStatus(ctx context.Context, path string, status *engine.SchemaStatus) error {
-	path, err := resolve(path)
+	path, err := dbfile.Resolve(path)
 	if err != nil {
 		return err
 	}
-	c, err := connectReader(path)
+	c, err := dbfile.OpenReader(path)
 	if err != nil {
 		return fmt.Errorf("open the database %s: %w", path, err)
 	}
-	defer c.close()
-	if status.Applied, err = schemaNumber(ctx, c); err != nil {
+	defer c.Close()
+	if status.Applied, err = dbfile.SchemaNumber(ctx, c.Conn); err != nil {
 		return err
 	}
-	return refusing(ctx, c, status.Refuse)
+	return dbfile.Refusing(ctx, c.Conn, status.Refuse)
+}
+
+const (
+	// maxRenewedAtStart is up to which size a server adds checksums to a database when it starts, which takes some seconds.
+	maxRenewedAtStart = 256 << 20
+	anySize           = 1 << 62
+)
+
+// withChecksums is c, or a new connection to the file that has taken the place of one without checksums. Where that cannot be had the file
+// stays as it is, which is an error only when it is to be of any size.
+func (s *Store) withChecksums(ctx context.Context, c *sqlite3.Conn, largest int64) (*sqlite3.Conn, error) {
+	checked, err := c.HasChecksums()
+	if s.checked = checked; checked || err != nil {
+		return c, err
+	}
+	size, _, err := c.Size(ctx)
+	if err != nil {
+		return c, err
+	}
+	if size > largest {
+		s.log.Warn("the database has no checksums, so damage to it may go unnoticed; `kagzi db migrate` adds them while no server is at work", "size", dbfile.BytesText(size))
+		return c, nil
+	}
+	s.log.Info("adding checksums to the database, which writes it anew", "size", dbfile.BytesText(size))
+	next, err := backup.Renew(ctx, c, s.path, size)
+	if failure := dbfile.AsFatal(err, true); err != nil && largest != anySize && failure == nil && ctx.Err() == nil {
+		s.log.Warn("the database keeps being without checksums, so damage to it may go unnoticed", "error", err)
+		return c, nil
+	}
+	if err != nil {
+		return c, fmt.Errorf("add checksums to the database: %w", err)
+	}
+	if err := c.Close(); err != nil {
+		return c, err
+	}
+	err = backup.TakePlace(next, s.path)
+	if dbfile.InUse(err) && largest != anySize {
+		s.log.Warn("the database keeps being without checksums, so damage to it may go unnoticed; another program has it open", "error", err)
+		err = os.Remove(next)
+	}
+	if err != nil {
+		return c, err
+	}
+	if c, err = connectWriter(s.path, s.log); err != nil {
+		return c, err
+	}
+	s.checked, err = c.HasChecksums()
+	return c, err
 }

@@ -41,7 +41,7 @@ func TestADatabaseOfTheFirstSchemaGoesOnWithItsRunsInFlight(t *testing.T) {
 	claim := func() []engine.Task {
 		t.Helper()
 		claimed, err := s.Claim(t.Context(), engine.ClaimParams{
-			Namespace: "default", Queue: "q", Types: []string{"t"}, Grants: []engine.Grant{{WorkerID: "w1", Token: engine.NewToken()}}, Now: s.Now(),
+			Namespace: "default", Queue: "q", Types: []string{"t"}, Slots: []engine.ClaimSlot{{WorkerID: "w1", Token: engine.NewToken()}}, Now: s.Now(),
 		})
 		if err != nil {
 			t.Fatal(err)

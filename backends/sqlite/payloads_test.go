@@ -4,7 +4,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	lib "modernc.org/sqlite/lib"
+	"github.com/kagzi/kagzi/backends/sqlite/internal/dbfile"
+	"github.com/kagzi/kagzi/backends/sqlite/internal/sqlite3"
 )
 
 func TestAKeyIsFoundWithoutReadingThePayloadsOfOthers(t *testing.T) {
@@ -32,16 +33,16 @@ func TestAKeyIsFoundWithoutReadingThePayloadsOfOthers(t *testing.T) {
 		"schedules": "select input_meta from schedules where schedule_id = cast(50 as blob)",
 	} {
 		t.Run(table, func(t *testing.T) {
-			c, err := connectReader(path)
+			c, err := dbfile.OpenReader(path)
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer c.close()
+			defer c.Close()
 			found := 0
-			if err := c.query(t.Context(), &query, func(*row) error { found++; return nil }); err != nil || found != 1 {
+			if err := c.Query(t.Context(), &query, func(*sqlite3.Row) error { found++; return nil }); err != nil || found != 1 {
 				t.Fatalf("found %d rows (%v), want one", found, err)
 			}
-			read, err := c.status(lib.SQLITE_DBSTATUS_CACHE_MISS, false)
+			read, err := c.PagesRead()
 			if err != nil {
 				t.Fatal(err)
 			}

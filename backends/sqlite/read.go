@@ -3,23 +3,30 @@ package sqlite
 import (
 	"context"
 	_ "embed"
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/kagzi/kagzi/backends/sqlite/internal/dbfile"
+	"github.com/kagzi/kagzi/backends/sqlite/internal/sqlite3"
+	"github.com/kagzi/kagzi/engine"
 )
 
 // session is a connection within a transaction.
 type session struct {
-	conn *conn
+	conn *sqlite3.Conn
 	ctx  context.Context
 }
 
 func (s session) query(text *string, each func(*row) error, args ...arg) error {
-	return s.conn.query(s.ctx, text, each, args...)
+	return s.conn.Query(s.ctx, text, eachRow(each), args...)
 }
 
 // found is query for a statement that has one row at most.
 func (s session) found(text *string, one func(*row) error, args ...arg) (found bool, err error) {
-	err = s.conn.query(s.ctx, text, func(r *row) error {
+	err = s.conn.Query(s.ctx, text, func(r *sqlite3.Row) error {
 		found = true
-		return one(r)
+		return one((*row)(r))
 	}, args...)
 	return found, err
 }
@@ -31,7 +38,7 @@ func read[V any](ctx context.Context, s *Store, verb string, do func(session) (V
 	defer cancel()
 	var none V
 	var doubt error
-	for range maxLooks {
+	for range maxAttempts {
 		out, moved, err := readOnce(ctx, s, verb, do)
 		if !moved {
 			return out, err
@@ -41,42 +48,42 @@ func read[V any](ctx context.Context, s *Store, verb string, do func(session) (V
 	if doubt != nil {
 		return none, doubt
 	}
-	return none, errMoving
+	return none, dbfile.ErrMoving
 }
 
 // readOnce is read with one connection. moved says that the file was, or for an error may have been, changed in a way that leaves the answer
-// in doubt: a server that comes or goes makes and deletes files that a looker is about to open.
+// in doubt: a server that comes or goes makes and deletes files that a read-only store is about to open.
 func readOnce[V any](ctx context.Context, s *Store, verb string, do func(session) (V, error)) (out V, moved bool, err error) {
-	var c *conn
+	var c *dbfile.Reader
 	select {
 	case <-s.closed:
-		return out, false, errClosed
+		return out, false, dbfile.ErrClosed
 	default:
 	}
 	select {
 	case c = <-s.readers:
 	case <-s.closed:
-		return out, false, errClosed
+		return out, false, dbfile.ErrClosed
 	case <-ctx.Done():
-		return out, false, translate(verb, ctx.Err())
+		return out, false, dbfile.Translate(verb, ctx.Err())
 	}
 	sound := false // a connection that failed is not used again
 	defer func() {
 		if !sound && c != nil {
-			c.close()
+			c.Close()
 			c = nil
 		}
 		s.readers <- c
 	}()
 	if c, err = s.connected(ctx, c); err != nil {
-		return out, s.looking() && ctx.Err() == nil, s.failedRead(verb, err)
+		return out, s.readOnly() && ctx.Err() == nil, s.failedRead(verb, err)
 	}
-	value, err := snapshot(ctx, c, do)
-	if s.looking() && !c.sight.still(s.path) {
+	value, err := snapshot(ctx, c.Conn, do)
+	if s.readOnly() && !c.Current(s.path) {
 		return out, true, nil
 	}
-	moved = s.looking() && err != nil && !isRefusal(err) && ctx.Err() == nil
-	if sound = err == nil || isRefusal(err); sound {
+	moved = s.readOnly() && err != nil && !dbfile.IsRefusal(err) && ctx.Err() == nil
+	if sound = err == nil || dbfile.IsRefusal(err); sound {
 		if unsynced := s.seenIsDurable(ctx, verb); unsynced != nil {
 			return out, false, unsynced
 		}
@@ -88,37 +95,191 @@ func readOnce[V any](ctx context.Context, s *Store, verb string, do func(session
 }
 
 // connected is c, or a new connection where there is none or it is not good any more.
-func (s *Store) connected(ctx context.Context, c *conn) (*conn, error) {
+func (s *Store) connected(ctx context.Context, c *dbfile.Reader) (*dbfile.Reader, error) {
 	switch {
-	case s.looking():
-		return s.look(ctx, c)
+	case s.readOnly():
+		return s.currentReader(ctx, c)
 	case c == nil:
-		return connectReader(s.path)
+		return dbfile.OpenReader(s.path)
 	}
 	return c, nil
 }
 
-//go:embed sql/begin_read.sql
-var beginReadSQL string
-
 // snapshot calls do in a transaction of its own. An error of the engine has left the connection sound.
-func snapshot[V any](ctx context.Context, c *conn, do func(session) (V, error)) (value V, err error) {
-	if _, err := c.exec(ctx, &beginReadSQL); err != nil {
+func snapshot[V any](ctx context.Context, c *sqlite3.Conn, do func(session) (V, error)) (value V, err error) {
+	if err := c.BeginRead(ctx); err != nil {
 		return value, err
 	}
 	value, err = do(session{conn: c, ctx: ctx})
-	if _, ending := c.exec(context.WithoutCancel(ctx), &commitSQL); ending != nil && (err == nil || isRefusal(err)) {
+	if ending := c.Commit(context.WithoutCancel(ctx)); ending != nil && (err == nil || dbfile.IsRefusal(err)) {
 		err = ending
 	}
 	return value, err
 }
 
 func (s *Store) failedRead(verb string, err error) error {
-	if s.looking() {
-		return translateLook(verb, err)
+	if s.readOnly() {
+		return dbfile.TranslateReadOnly(verb, err)
 	}
-	if failure := fatal(err, true); failure != nil {
+	if failure := dbfile.AsFatal(err, true); failure != nil {
 		s.die(failure)
 	}
-	return translate(verb, err)
+	return dbfile.Translate(verb, err)
+}
+
+// listing is how one list is read, page by page.
+type listing[V any] struct {
+	forth, back, count *string // the page onwards, the page backwards, and the length of the whole list
+	read               func(*row) (V, error)
+	check              func(session) error // nil: nothing to check first
+	filter             []arg               // of all three statements
+	place              []arg               // of the pages
+}
+
+// spanArgs is what bounds a page of a list that goes by id.
+func spanArgs(above, below engine.ID) []arg {
+	return []arg{blob("above", above[:]), blob("below", below[:])}
+}
+
+// list reads a page.
+func list[V any](ctx context.Context, s *Store, verb string, p engine.Page, l listing[V]) ([]V, engine.PageInfo, error) {
+	type page struct {
+		items []V
+		info  engine.PageInfo
+	}
+	out, err := read(ctx, s, verb, func(r session) (out page, err error) {
+		if l.check != nil {
+			if err := l.check(r); err != nil {
+				return out, err
+			}
+		}
+		statement := l.forth
+		if p.Before != nil {
+			statement = l.back
+		}
+		err = r.query(statement, func(r *row) error {
+			item, err := l.read(r)
+			out.items = append(out.items, item)
+			return err
+		}, slices.Concat(l.filter, l.place, []arg{num("limit", p.Limit+1)})...)
+		if err == nil && p.Count {
+			err = r.query(l.count, func(r *row) error {
+				out.info.Total = r.num()
+				return nil
+			}, l.filter...)
+		}
+		out.items = engine.Cut(out.items, &p, &out.info)
+		return out, err
+	})
+	return out.items, out.info, err
+}
+
+// maxLoads bounds what is read at once: runs may have payloads of megabytes.
+const maxLoads = 64
+
+// loads is who wants whole runs. When many runs end in one commit, those who wait for them all ask at once; one statement for all costs little
+// more than one for a single run. Nobody waits for company: whoever finds nobody reading reads at once.
+type loads struct {
+	mu      sync.Mutex
+	waiting []*load
+	reading bool
+}
+
+// load is one call of GetRun.
+type load struct {
+	namespace string
+	id        engine.ID
+	run       engine.Run
+	err       error
+	done      chan struct{} // closed when it was read
+}
+
+// lead puts a call in the line, and says whether the caller is to read for all who stand in it; otherwise somebody reads already, and will go on.
+func (w *loads) lead(l *load) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	lead := !w.reading
+	w.reading, w.waiting = true, append(w.waiting, l)
+	return lead
+}
+
+// pass ends the reading, unless others wait by now.
+func (w *loads) pass() (on bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.reading = len(w.waiting) > 0
+	return w.reading
+}
+
+// take is those who are to be read for next.
+func (w *loads) take() []*load {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := min(len(w.waiting), maxLoads)
+	group := w.waiting[:n:n]
+	if w.waiting = w.waiting[n:]; len(w.waiting) == 0 {
+		w.waiting = nil
+	}
+	return group
+}
+
+// lead reads for those who stand in line. Whoever came meanwhile is not the caller's to read for, so that it gets its own answer soon.
+func (s *Store) lead() {
+	defer func() {
+		if s.loads.pass() {
+			go s.lead()
+		}
+	}()
+	s.loadGroup(s.loads.take())
+}
+
+// errBrokenOff is what those get for whom a read has not come to its end, because of a defect.
+var errBrokenOff = errors.New("the read broke off")
+
+func (s *Store) loadGroup(group []*load) {
+	for _, l := range group {
+		l.err = errBrokenOff
+		defer close(l.done)
+	}
+	if len(group) == 1 {
+		l := group[0]
+		l.run, l.err = s.getRun(context.Background(), l.namespace, l.id)
+		return
+	}
+	s.loadAll(group)
+}
+
+//go:embed sql/get_whole_runs.sql
+var getWholeRunsText string
+
+var getWholeRunsSQL = runColumns.Expand(getWholeRunsText)
+
+// loadAll reads a group. Should that fail, each is read by itself, so that what is wrong with one run is nobody else's affair.
+func (s *Store) loadAll(group []*load) {
+	ids := make([]engine.ID, len(group))
+	for i, l := range group {
+		ids[i] = l.id
+	}
+	runs, err := read(context.Background(), s, "GetRun", func(r session) (map[engine.ID]engine.Run, error) {
+		runs := make(map[engine.ID]engine.Run, len(ids))
+		err := r.query(&getWholeRunsSQL, func(r *row) error {
+			run, err := readWholeRun(r)
+			runs[run.ID] = run
+			return err
+		}, text("run_ids", encodeIDs(ids)))
+		return runs, err
+	})
+	given := make(map[engine.ID]bool, len(ids))
+	for _, l := range group {
+		run, found := runs[l.id]
+		switch {
+		case err != nil || given[l.id]: // what is returned is nobody's but the caller's
+			l.run, l.err = s.getRun(context.Background(), l.namespace, l.id)
+		case !found || run.Namespace != l.namespace:
+			l.err = engine.RunNotFound(l.id)
+		default:
+			l.err = nil
+			l.run, given[l.id] = run, true
+		}
+	}
 }

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kagzi/kagzi/backends/sqlite/internal/backup"
+	"github.com/kagzi/kagzi/backends/sqlite/internal/sqlite3"
 	"github.com/kagzi/kagzi/engine"
 	"github.com/kagzi/kagzi/migrations"
 )
@@ -221,7 +223,7 @@ func TestRestore(t *testing.T) {
 			t.Fatal(err)
 		}
 		later := startOf("t", s)
-		if _, err := s.StartRuns(t.Context(), []engine.StartRun{later}); err != nil {
+		if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{later}}); err != nil {
 			t.Fatal(err)
 		}
 		s.Close()
@@ -257,7 +259,7 @@ func TestRestore(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		log[logHeaderBytes+frameHeaderBytes] ^= 4
+		log[sqlite3.LogHeaderBytes+sqlite3.FrameHeaderBytes] ^= 4
 		write0600(t, path+"-wal", log)
 		b := backupOfStore(t, busy(t))
 		refused := func(when string) {
@@ -272,7 +274,7 @@ func TestRestore(t *testing.T) {
 		}
 		now := time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
 		for _, name := range []string{"", "-wal"} { // a file, and a directory that no file replaces
-			obstacle := path + ".before-restore-" + stamp(now) + name
+			obstacle := path + ".before-restore-" + backup.Stamp(now) + name
 			if name == "" {
 				write0600(t, obstacle, []byte("mine"))
 			} else if err := os.MkdirAll(filepath.Join(obstacle, "mine"), 0o700); err != nil {
@@ -286,8 +288,7 @@ func TestRestore(t *testing.T) {
 			}
 			refused(fmt.Sprintf("with %q in the way", name))
 		}
-		r := restoring{target: path, next: path + ".gone"} // of which no part comes about
-		if err := r.replace(path + ".kept"); err == nil {
+		if err := backup.Replace(path+".gone", path, path+".kept"); err == nil { // of which no part comes about
 			t.Fatal("a file that is not there took the place")
 		}
 		refused("where the new file did not take the place")
@@ -310,7 +311,7 @@ func TestRestore(t *testing.T) {
 		}
 		s := fresh(t)
 		starts := []engine.StartRun{startOf("t", s), startOf("t", s)}
-		if _, err := s.StartRuns(t.Context(), starts); err != nil {
+		if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: starts}); err != nil {
 			t.Fatal(err)
 		}
 		now := time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
@@ -321,7 +322,7 @@ func TestRestore(t *testing.T) {
 		if findings, err := Check(t.Context(), path); err != nil || len(findings) > 0 {
 			t.Errorf("findings = %v (%v), want none", findings, err)
 		}
-		if kept, err := os.ReadFile(path + ".before-restore-" + stamp(now) + "-wal"); err != nil || !bytes.Equal(kept, log) {
+		if kept, err := os.ReadFile(path + ".before-restore-" + backup.Stamp(now) + "-wal"); err != nil || !bytes.Equal(kept, log) {
 			t.Errorf("the log is kept as %d bytes (%v), want the %d that it had", len(kept), err, len(log))
 		}
 	})
@@ -333,7 +334,7 @@ func TestRestore(t *testing.T) {
 		}
 		s := fresh(t)
 		starts := []engine.StartRun{startOf("t", s), startOf("t", s)}
-		if _, err := s.StartRuns(t.Context(), starts); err != nil {
+		if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: starts}); err != nil {
 			t.Fatal(err)
 		}
 		b := backupOfStore(t, s)

@@ -5,48 +5,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/kagzi/kagzi/backends/internal/storekit"
 	"github.com/kagzi/kagzi/engine"
 )
-
-// readRun reads the columns that every statement about whole runs selects, in their order, payloads apart.
-func readRun(r *row) (engine.Run, error) {
-	run := engine.Run{
-		ID: r.id(), Namespace: r.text(), ExternalID: r.text(), RequestID: r.text(), Queue: r.text(), Type: r.text(), Version: r.text(),
-		Status: engine.RunStatus(r.num()), Priority: int(r.num()), Attempts: int(r.num()), Failures: int(r.num()),
-		LeaseLosses: int(r.num()), Steps: r.num(), Bytes: r.num(),
-	}
-	failure := r.text()
-	run.CreatedAt, run.AvailableAt, run.StartedAt, run.FinishedAt, run.DeadlineAt = r.time(), r.time(), r.time(), r.time(), r.time()
-	run.ScheduledAt, run.WorkerID, run.WaitingFor, run.Note = r.time(), r.text(), r.text(), r.text()
-	run.Paused, run.Gated, run.HeldAt, run.Pinned = r.flag(), r.flag(), r.time(), r.flag()
-	run.CancelRequestedAt, run.CancelReason, run.GraceUntil = r.time(), r.text(), r.time()
-	policy := r.text()
-	run.Timeouts = engine.Timeouts{StartToClose: r.length(), Heartbeat: r.length(), Execution: r.length()}
-	tags, requirements := r.text(), r.text()
-	run.OnFailureWorkflow, run.OnFailureQueue, run.ConcurrencyKey, run.ConcurrencyLimit = r.text(), r.text(), r.text(), int(r.num())
-	run.ParentRunID, run.ParentStepID, run.ParentClose, run.Traceparent = r.id(), r.id(), engine.ParentClose(r.num()), r.text()
-	run.Origin, run.ScheduleID, run.FailedRunID = engine.Origin(r.num()), r.text(), r.id()
-	run.RetriedFrom, run.ContinuedFrom, run.ContinuedAs, run.NamedDeadlineAt = r.id(), r.id(), r.id(), r.time()
-
-	var err error
-	decode(failure, &run.Error, &err)
-	decode(policy, &run.RetryPolicy, &err)
-	decode(tags, &run.Tags, &err)
-	decode(requirements, &run.Requirements, &err)
-	return run, err
-}
-
-// readWholeRun is readRun followed by the run's payloads.
-func readWholeRun(r *row) (engine.Run, error) {
-	run, err := readRun(r)
-	if err == nil {
-		run.Input, err = readPayload(r)
-	}
-	if err == nil {
-		run.Output, err = readPayload(r)
-	}
-	return run, err
-}
 
 // readStep reads the columns that every statement about whole attempts selects, in their order.
 func readStep(r *row) (engine.Step, error) {
@@ -170,7 +131,7 @@ func decode(text string, v any, err *error) {
 	}
 	var bad error
 	if m, ok := v.(*map[string]string); ok {
-		*m, bad = engine.ReadMapText(text)
+		*m, bad = storekit.ReadMapText(text)
 	} else {
 		bad = json.Unmarshal([]byte(text), v)
 	}

@@ -2,6 +2,9 @@ package sqlite
 
 import (
 	"context"
+
+	"github.com/kagzi/kagzi/backends/sqlite/internal/dbfile"
+
 	_ "embed"
 	"fmt"
 
@@ -10,23 +13,23 @@ import (
 
 // StartRuns is one call of the writer however many runs it makes. It is refused while the disk is nearly full, so that
 // what is at work can come to its end.
-func (s *Store) StartRuns(ctx context.Context, starts []engine.StartRun) ([]engine.Started, error) {
+func (s *Store) StartRuns(ctx context.Context, p engine.StartRunsParams) ([]engine.Started, error) {
 	if s.lacksRoom() {
 		return nil, errExhausted
 	}
-	size := 0
+	starts, size := p.Runs, 0
 	for i := range starts {
 		size += starts[i].Input.Size()
 	}
-	h := hands{takers: engine.TakersOf(ctx)}
-	return writeAs(ctx, s, &call{verb: "StartRuns", size: size, then: h.settle}, func(t *tx) ([]engine.Started, error) {
-		if err := h.ask(t, starts); err != nil {
+	h := handoffs{from: p.Handoff}
+	return writeAs(ctx, s, &call{verb: "StartRuns", size: size, ticket: p.Ticket, then: h.finish}, func(t *tx) ([]engine.Started, error) {
+		if err := h.offer(t, starts); err != nil {
 			return nil, err
 		}
 		answers := make([]engine.Started, len(starts))
 		for i := range starts {
 			answer, err := t.start(&starts[i], h.of(starts[i].ID))
-			if err != nil && !isRefusal(err) {
+			if err != nil && !dbfile.IsRefusal(err) {
 				return nil, fmt.Errorf("start %d of %d: %w", i+1, len(starts), err)
 			}
 			answer.Err = err
@@ -39,8 +42,10 @@ func (s *Store) StartRuns(ctx context.Context, starts []engine.StartRun) ([]engi
 //go:embed sql/insert_run.sql
 var insertRunSQL string
 
-//go:embed sql/insert_related_run.sql
-var insertRelatedRunSQL string
+//go:embed sql/insert_whole_run.sql
+var insertWholeRunText string
+
+var insertWholeRunSQL = runColumns.Expand(insertWholeRunText)
 
 //go:embed sql/insert_input.sql
 var insertInputSQL string
@@ -48,37 +53,37 @@ var insertInputSQL string
 //go:embed sql/insert_tag.sql
 var insertTagSQL string
 
-// start makes the run in one insert if nothing stands against it, and looks closer only if something does. taker is who is to be given it; nil:
-// nobody is.
-func (t *tx) start(p *engine.StartRun, taker *hand) (engine.Started, error) {
-	if t.known.disabled(p.Namespace) {
+// start makes the run in one insert if nothing stands against it, and looks closer only if something does. to is the poller that
+// gets it; nil: none does.
+func (t *tx) start(p *engine.StartRun, to *handoff) (engine.Started, error) {
+	if t.queues.disabled(p.Namespace) {
 		answer, repeated, err := t.requestedBefore(p)
 		if err == nil && !repeated {
 			err = engine.NamespaceDisabled(p.Namespace)
 		}
 		return answer, err
 	}
-	made, err := t.insertRun(p, 0, int64(p.Input.Size()), taker)
+	made, err := t.insertRun(p, int64(p.Input.Size()), to)
 	if err != nil {
 		return engine.Started{}, err
 	}
 	if !made {
 		return t.startAgain(p)
 	}
-	if taker != nil {
-		err = t.hand(p, taker)
+	if to != nil {
+		err = t.acceptHandoff(p, to)
 	} else {
-		t.remember(p)
-		t.ringStarted(&p.Run)
+		t.rememberRun(p)
+		t.notifyStarted(&p.Run)
 	}
 	if !p.DeadlineAt.IsZero() {
-		t.Ring(engine.Ring{Kind: engine.RingTimer})
+		t.Ring(engine.Notification{Kind: engine.NotifyTimer})
 	}
 	return engine.Started{RunID: p.ID}, err
 }
 
-// insertRun makes the run, which has so much on record at its start, unless something stands against it. With a taker it is claimed.
-func (t *tx) insertRun(p *engine.StartRun, steps, bytes int64, taker *hand) (made bool, err error) {
+// insertRun makes the run, which has so many bytes on record at its start, unless something stands against it. With a hand-off it is claimed.
+func (t *tx) insertRun(p *engine.StartRun, bytes int64, to *handoff) (made bool, err error) {
 	if err := t.useNamespace(p.Namespace, p.CreatedAt); err != nil {
 		return false, err
 	}
@@ -90,12 +95,14 @@ func (t *tx) insertRun(p *engine.StartRun, steps, bytes int64, taker *hand) (mad
 	if err != nil {
 		return false, err
 	}
-	statement, args := &insertRunSQL, insertRunArgs(p, lane, requirements, bytes)
-	args = append(args, taker.columns(p)...)
-	if steps > 0 || related(&p.Run) {
-		statement, args = &insertRelatedRunSQL, append(args, relatedRunArgs(p, steps)...)
+	run := p.NewRun()
+	run.Bytes = bytes
+	to.claims(&run)
+	statement, args := &insertRunSQL, plainRunArgs
+	if related(&run) {
+		statement, args = &insertWholeRunSQL, wholeRunArgs
 	}
-	n, err := t.direct(statement, args...)
+	n, err := t.direct(statement, args(&run, lane, requirements)...)
 	if err != nil || n == 0 {
 		return false, err
 	}
@@ -105,7 +112,7 @@ func (t *tx) insertRun(p *engine.StartRun, steps, bytes int64, taker *hand) (mad
 // hindered says that what no unique index tells stands against the run: its request was answered with an earlier run, or one that has ended
 // had its external id. A statement that asked this while it inserts would set each row aside first, which costs more than most starts do.
 func (t *tx) hindered(p *engine.StartRun) (hindered bool, err error) {
-	if p.RequestID != "" && t.known.requests {
+	if p.RequestID != "" && t.queues.requests {
 		earlier, err := t.Requested(p.Namespace, p.RequestID)
 		if err != nil || !earlier.IsZero() {
 			return true, err
@@ -127,37 +134,6 @@ func (t *tx) insertInput(r *engine.Run) error {
 		}
 	}
 	return err
-}
-
-func insertRunArgs(p *engine.StartRun, lane int64, requirements string, bytes int64) []arg {
-	return []arg{
-		idArg("run_id", p.ID), text("namespace", p.Namespace), text("external_id", p.ExternalID), text("request_id", p.RequestID),
-		num("lane_id", lane), text("task_queue", p.Queue), text("workflow_type", p.Type), text("version", p.Version),
-		num("priority", p.Priority), num("bytes", bytes), instant("created_at", engine.Micros(p.CreatedAt)),
-		instant("deadline_at", engine.Micros(p.DeadlineAt)),
-		instant("expires_at", engine.Micros(p.DeadlineAt)),
-		text("retry_policy", encodePolicy(p.RetryPolicy)), length("start_to_close_us", p.Timeouts.StartToClose),
-		length("heartbeat_us", p.Timeouts.Heartbeat), length("execution_us", p.Timeouts.Execution), text("tags", encodeMap(p.Tags)),
-		text("requirements", requirements), text("on_failure_workflow", p.OnFailureWorkflow), text("on_failure_queue", p.OnFailureQueue),
-		text("concurrency_key", p.ConcurrencyKey), num("concurrency_limit", p.ConcurrencyLimit),
-		idArg("parent_run_id", p.ParentRunID), idArg("parent_step_id", p.ParentStepID), text("traceparent", p.Traceparent),
-		flag("tied", p.Tied()),
-	}
-}
-
-// related says that the run comes from another or from a schedule, or has two deadlines: what most starts need no columns for.
-func related(r *engine.Run) bool {
-	return r.Origin != engine.OriginUser || r.ParentClose != engine.CloseUnset || r.ScheduleID != "" || !r.ScheduledAt.IsZero() ||
-		!r.FailedRunID.IsZero() || !r.RetriedFrom.IsZero() || !r.ContinuedFrom.IsZero() || !r.NamedDeadlineAt.IsZero()
-}
-
-func relatedRunArgs(p *engine.StartRun, steps int64) []arg {
-	return []arg{
-		num("steps", steps), instant("scheduled_at", engine.Micros(p.ScheduledAt)), num("parent_close", p.ParentClose),
-		num("origin", p.Origin), text("schedule_id", p.ScheduleID), idArg("failed_run_id", p.FailedRunID),
-		idArg("retried_from", p.RetriedFrom), idArg("continued_from", p.ContinuedFrom),
-		instant("named_deadline_at", engine.Micros(p.NamedDeadlineAt)),
-	}
 }
 
 //go:embed sql/get_request.sql

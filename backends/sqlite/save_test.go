@@ -56,7 +56,7 @@ func TestANamespaceStaysDisabledOverARestartAndARolledBackTransaction(t *testing
 	}
 	start := func() error {
 		t.Helper()
-		answers, err := s.StartRuns(t.Context(), []engine.StartRun{startOf("t", s)})
+		answers, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{startOf("t", s)}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,25 +1,28 @@
-// Package sqlite keeps runs, steps and workers in one SQLite file. It fills engine.Store, whose comments are the contract; the
-// statements are in sql/, one a file, beside their twins of the Postgres backend.
+// Package sqlite keeps runs, steps and workers in one SQLite file. It implements engine.Store,
+// whose comments are the contract. The statements are in sql/, one a file, beside their twins of
+// the Postgres backend.
 //
-// One goroutine writes: it carries out all calls that wait in one transaction and commits once (write.go); another makes that durable
-// and answers, while the next transaction is at work (syncer.go). Reads go to a small pool of connections that cannot write, each
-// method on one snapshot. A lock on a file beside the database keeps a second process out, since the bell and the writer know of this
-// one only.
+// One goroutine writes: it carries out all calls that wait in one transaction and commits once
+// (write.go); another makes the commit durable and answers, while the next transaction runs
+// (syncer.go). Reads go to a small pool of connections that cannot write, each method on one
+// snapshot (read.go). A lock on a file beside the database keeps a second process out, since
+// notifications and caches only know of this one.
 //
-// Files that both backends have say the same of their databases, and are to be read side by side. By subject:
+// Files that both backends have say the same of their databases, and are meant to be read side by
+// side. By subject:
 //
-//   - The verbs: those of package storelogic (verbs.go), over the rows of a transaction (tx_*.go); and with statements of their own, because
-//     they are called most, starts (runs.go), claims (work.go, gate.go, hands.go, tasks.go), results of steps (steps.go), ends of runs
-//     (finish.go) and the register of workers (workers.go).
-//   - What the writer remembers of the rows, so that it need not look: known.go, tally.go, fresh.go.
-//   - Reading: views*.go, page.go, counts.go, circumstances.go, loads.go, all through read.go and rows.go.
-//   - The life of a file: migrate.go, prune.go, room.go, footing.go, check.go, backup*.go, restore*.go, leftover.go, owner_*.go,
-//     copy.go, standing.go.
+//   - The verbs: those of package storelogic (verbs.go), over the rows of a transaction (tx_*.go);
+//     and with statements of their own, because they are called most, starts (runs.go), claims
+//     (work.go, claimed.go, handoff.go), results of steps and ends of runs (complete.go) and the
+//     register of workers (workers.go).
+//   - Caches of the writer, so that it need not read: caches.go. Writes that wait for a commit of
+//     others: deferred.go.
+//   - Reads: views*.go, counts.go, keys.go, upkeep.go, all through read.go, rows.go and values.go.
+//   - The file: migrate.go, checkpoint.go, health.go, maintenance.go, read-only access while
+//     another process serves it (read_only.go).
 //
-// Only here, between the store and SQLite's library: connections, their statements, and the values that go in and come out (conn.go,
-// statement.go, values.go, handle.go, page_cache.go); the write-ahead log, lengthened, gathered, synced and folded for speed (log_ahead.go,
-// log_gather.go, sync_*.go, fold.go); checksums of pages and of the log (checksum*.go, underlying.go); and looking at a file that another
-// process serves (looking*.go).
+// Below it: internal/sqlite3, the driver; internal/dbfile, the life of a file (lock, identity,
+// permissions, read-only access); internal/backup, copies of whole files.
 package sqlite
 
 import (
@@ -35,40 +38,45 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/kagzi/kagzi/backends/internal/storekit"
+	"github.com/kagzi/kagzi/backends/internal/storelogic"
+	"github.com/kagzi/kagzi/backends/sqlite/internal/dbfile"
+	"github.com/kagzi/kagzi/backends/sqlite/internal/sqlite3"
 	"github.com/kagzi/kagzi/engine"
 )
 
 const (
 	readerCount  = 4
 	readDeadline = 5 * time.Second
-	maxLooks     = 10 // at a file that others open and close meanwhile, for one answer
+	maxAttempts  = 10 // at a file that others open and close meanwhile, for one answer
 	// minVersion is the first SQLite in which a checkpoint beside a write cannot corrupt the file.
 	minVersion = 3_051_003
-	// unsafeSynchronous names the setting that has commits not synced.
-	unsafeSynchronous = "KAGZI_UNSAFE_SYNCHRONOUS"
 )
 
 // Store is an open database. Its methods are those of engine.Store.
 type Store struct {
+	storelogic.Operations
+
 	path    string // absolute, without symbolic links
 	log     *slog.Logger
-	lock    *lock
+	lock    *dbfile.Lock
 	version string
 	schema  int
-	// durability is what the writer's connection promises about the disk; empty for looking only.
+	// durability is what the writer's connection promises about the disk; empty for a read-only
+	// store.
 	durability string
-	checked    bool // the pages of the file have checksums; not known for looking only
+	checked    bool // the pages of the file have checksums; unknown for a read-only store
 
-	room    room
-	footing footing
-	bell    engine.Listeners
-	writer  *writer // nil: for looking only
-	serving bool    // for a server
+	space     dbfile.DiskSpace
+	identity  dbfile.Identity
+	listeners storekit.Listeners
+	writer    *writer // nil: read-only
+	serving   bool    // for a server
 	// unsynced is the commit that a snapshot may show and that is not durable yet.
 	unsynced atomic.Pointer[commit]
 	atDisk   atomic.Pointer[commit] // that is being written or synced, at most one at a time
 	loads    loads
-	readers  chan *conn // nil: yet to be connected
+	readers  chan *dbfile.Reader // nil: yet to be connected
 
 	closing sync.RWMutex  // held for reading while a call is handed to the writer
 	closed  chan struct{} // closed by Close, once
@@ -78,9 +86,9 @@ type Store struct {
 	trouble atomic.Pointer[string] // why the last group of writes was not made durable
 	proof   proof                  // that it can be now
 
-	cached  atomic.Int64 // bytes of the writer's page cache
-	commits engine.CommitTally
-	folded  atomic.Int64 // when the whole log was last folded into the file, in microseconds; 0: not since the start
+	cached       atomic.Int64 // bytes of the writer's page cache
+	commits      storekit.CommitTally
+	checkpointed atomic.Int64 // when the whole log was last checkpointed, in microseconds; 0: not since the start
 }
 
 var (
@@ -88,25 +96,32 @@ var (
 	_ engine.Commits = (*Store)(nil)
 )
 
-// Open opens the database file at path, which comes into being if it is not there, in a directory that does so too. The path
-// stays locked against other processes until Close. With o.ReadOnly it is opened for looking only, see looking.go.
+// ConfigureProcess makes settings of SQLite that hold for the whole process, also for other
+// packages that use the library. It must be called before SQLite is first used. A store works
+// without them, only slower.
+func ConfigureProcess() error { return sqlite3.OwnPageCaches() }
+
+// Open opens the database file at path, which comes into being if it is not there, in a directory
+// that does so too. The path stays locked against other processes until Close. With o.ReadOnly it
+// is opened read-only, see read_only.go.
 func Open(ctx context.Context, path string, o engine.OpenOptions) (*Store, error) {
 	return openUpTo(ctx, path, o, maxRenewedAtStart)
 }
 
-// openUpTo is Open; a file of that size at most is written anew when it has no checksums.
+// openUpTo is Open; a file of that size at most is rewritten when it has no checksums.
 func openUpTo(ctx context.Context, path string, o engine.OpenOptions, largest int64) (*Store, error) {
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
-	s := &Store{log: o.Log, readers: make(chan *conn, readerCount), closed: make(chan struct{}), fatal: make(chan struct{})}
+	s := &Store{log: o.Log, readers: make(chan *dbfile.Reader, readerCount), closed: make(chan struct{}), fatal: make(chan struct{})}
+	s.Operations = storelogic.NewOperations(s.transact)
 	if o.ReadOnly {
-		if err := s.openLooking(ctx, path); err != nil {
+		if err := s.openReadOnly(ctx, path); err != nil {
 			return nil, err
 		}
 		return s, nil
 	}
 	if err := s.open(ctx, path, o, largest); err != nil {
 		if s.lock != nil {
-			s.lock.release()
+			s.lock.Release()
 		}
 		return nil, err
 	}
@@ -114,34 +129,34 @@ func openUpTo(ctx context.Context, path string, o engine.OpenOptions, largest in
 		s.readers <- nil
 	}
 	s.serving = o.Serving
-	s.writer.short = o.Serving
+	s.writer.logTooShort = o.Serving
 	go s.writer.run()
 	go s.writer.syncer.run()
 	return s, nil
 }
 
 func (s *Store) open(ctx context.Context, path string, o engine.OpenOptions, largest int64) (err error) {
-	if s.path, err = prepareFile(path); err != nil {
+	if s.path, err = dbfile.Prepare(path); err != nil {
 		return err
 	}
-	if s.lock, err = acquire(s.path); err != nil {
+	if s.lock, err = dbfile.Acquire(s.path); err != nil {
 		return err
 	}
-	if err := refuseLoneLog(s.path); err != nil {
+	if err := dbfile.RefuseLoneLog(s.path); err != nil {
 		return err
 	}
-	if err := clearAway(s.path); err != nil { // no reason not to serve what there is
+	if err := dbfile.RemoveLeftovers(s.path); err != nil { // no reason not to serve what there is
 		s.log.Warn("what was left half-made beside the database could not be deleted", "error", err)
 	}
-	if err := createPrivately(s.path); err != nil {
+	if err := dbfile.CreatePrivately(s.path); err != nil {
 		return err
 	}
-	if err := refuseForeign(s.path, s.log); err != nil {
+	if err := dbfile.RefuseWritableByOthers(s.path, s.log); err != nil {
 		return err
 	}
 	c, err := connectWriter(s.path, s.log)
 	if err != nil {
-		return refusedToOpen(s.path, err)
+		return dbfile.OpenError(s.path, err)
 	}
 	s.version, s.schema, err = prepareSchema(ctx, c, s.path, o)
 	if err == nil && !o.KeepSchema {
@@ -151,75 +166,55 @@ func (s *Store) open(ctx context.Context, path string, o engine.OpenOptions, lar
 		s.durability, err = durabilityOf(ctx, c)
 	}
 	if err == nil {
-		s.room.path = filepath.Dir(s.path)
+		s.space.Dir = filepath.Dir(s.path)
 		s.writer = newWriter(s)
 		s.proof.pause = proofPause
 		if strings.HasSuffix(s.durability, "synchronous=full") {
-			s.writer.gathers = 1
+			s.writer.gathers = true
 		}
-		s.writer.tx = tx{session: session{conn: c, ctx: context.Background()}, seen: map[engine.ID]moving{}, unclaimed: map[engine.ID]queueKey{}}
-		err = s.writer.tx.known.load(&s.writer.tx)
+		s.writer.tx = tx{session: session{conn: c, ctx: context.Background()}, currentRows: map[engine.ID]moving{}, unclaimed: map[engine.ID]queueKey{}}
+		err = s.writer.tx.queues.load(&s.writer.tx)
 	}
 	if err == nil {
-		// A server that a sync has failed ends, and nobody knows what of its log is on the disk although it can be read. In the file it is.
-		if err = s.writer.truncate(); isFull(err) {
+		// A server that a sync has failed ends, and nobody knows what of its log is on the disk
+		// although it can be read. In the file it is.
+		if err = s.writer.truncate(); sqlite3.IsFull(err) {
 			err = nil
 		}
 	}
 	if err == nil {
-		s.footing, err = stand(s.path, s.lock)
+		s.identity, err = dbfile.Identify(s.path, s.lock)
 	}
 	if err != nil {
 		if c != nil {
-			c.close()
+			c.Close()
 		}
-		return refusedToOpen(s.path, err)
+		return dbfile.OpenError(s.path, err)
 	}
 	return nil
 }
 
-// refusedToOpen gives damage, and a disk that fails writes, their exit codes and what to do about it.
-func refusedToOpen(path string, err error) error {
-	if failure := fatal(err, !failedWrite(err)); failure != nil {
-		err = failure
-	}
-	return fmt.Errorf("open the database %s: %w", path, err)
-}
-
-// connectWriter opens the one connection that writes. Its settings are part of the DSN, because they must hold from its first statement on.
-func connectWriter(path string, log *slog.Logger) (*conn, error) {
+// connectWriter opens the one connection that writes. Its settings are part of the DSN, because
+// they must hold from its first statement on.
+func connectWriter(path string, log *slog.Logger) (*sqlite3.Conn, error) {
 	synchronous := "full"
-	if level := os.Getenv(unsafeSynchronous); level == "normal" {
+	if level := os.Getenv(sqlite3.UnsafeSynchronous); level == "normal" {
 		log.Warn("KAGZI_UNSAFE_SYNCHRONOUS=normal is set: A POWER CUT WILL LOSE ACKNOWLEDGED WRITES; it is for measurements only")
 		synchronous = level
 	} else if level != "" {
-		return nil, engine.Invalid(unsafeSynchronous, "%q is not known, want normal or nothing", level)
+		return nil, engine.Invalid(sqlite3.UnsafeSynchronous, "%q is not known, want normal or nothing", level)
 	}
-	return connect(dsn(path, "busy_timeout(5000)", "foreign_keys(1)", "mmap_size(0)", "synchronous("+synchronous+")", "journal_mode(wal)",
-		fmt.Sprintf("journal_size_limit(%d)", maxWAL), "wal_autocheckpoint(0)", "cache_size(-65536)"))
+	return sqlite3.Open(sqlite3.DSN(path, "busy_timeout(5000)", "foreign_keys(1)", "mmap_size(0)", "synchronous("+synchronous+")", "journal_mode(wal)",
+		fmt.Sprintf("journal_size_limit(%d)", dbfile.MaxLogBytes), "wal_autocheckpoint(0)", "cache_size(-65536)"))
 }
 
-func connectReader(path string) (*conn, error) {
-	path, err := filepath.Abs(path) // a DSN has no relative paths
-	if err != nil {
-		return nil, err
-	}
-	if err := refuseLoneLog(path); err != nil {
-		return nil, err
-	}
-	const noNew = "&mode=rw" // where the file has been taken away, another of its name would be taken for it
-	return connect(dsn(path, "busy_timeout(5000)", "foreign_keys(1)", "mmap_size(0)", "synchronous(full)", "query_only(1)") + noNew)
-}
-
-//go:embed sql/version.sql
-var versionSQL string
-
-// prepareSchema brings the schema up to date, unless it is to be kept, and returns SQLite's version and the schema's number.
-func prepareSchema(ctx context.Context, c *conn, path string, o engine.OpenOptions) (version string, number int, err error) {
+// prepareSchema brings the schema up to date, unless it is to be kept, and returns SQLite's version
+// and the schema's number.
+func prepareSchema(ctx context.Context, c *sqlite3.Conn, path string, o engine.OpenOptions) (version string, number int, err error) {
 	if version, err = soundVersion(ctx, c); err != nil {
 		return "", 0, err
 	}
-	if err = refuseMoved(ctx, c); err != nil {
+	if err = dbfile.RefuseMoved(ctx, c); err != nil {
 		return "", 0, err
 	}
 	number, err = migrate(ctx, c, path, o)
@@ -227,12 +222,8 @@ func prepareSchema(ctx context.Context, c *conn, path string, o engine.OpenOptio
 }
 
 // soundVersion is SQLite's version, which must not be one that corrupts files.
-func soundVersion(ctx context.Context, c *conn) (version string, err error) {
-	err = c.query(ctx, &versionSQL, func(r *row) error {
-		version = r.text()
-		return nil
-	})
-	if err != nil {
+func soundVersion(ctx context.Context, c *sqlite3.Conn) (version string, err error) {
+	if version, err = c.Version(ctx); err != nil {
 		return "", err
 	}
 	var major, minor, patch int
@@ -242,120 +233,48 @@ func soundVersion(ctx context.Context, c *conn) (version string, err error) {
 	return version, nil
 }
 
-// prepareFile makes the directory and returns where the file really is, so that a link to it is the same database.
-func prepareFile(path string) (string, error) {
-	path, err := filepath.Abs(path)
-	if err != nil {
-		return "", fmt.Errorf("database %s: %w", path, err)
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return "", fmt.Errorf("directory of the database: %w", err)
-	}
-	if err := refusePlanted(path); err != nil {
-		return "", err
-	}
-	if path, err = resolve(path); err != nil {
-		return "", fmt.Errorf("database %s: %w", path, err)
-	}
-	return path, refuseNetwork(path)
-}
-
-// refuseNetwork is an error where a server and others cannot share the file safely.
-func refuseNetwork(path string) error {
-	if kind := networkFilesystem(filepath.Dir(path)); kind != "" && os.Getenv("KAGZI_ALLOW_NETWORK_FS") != "1" {
-		return fmt.Errorf("database %s lies on a network filesystem (%s), whose locks SQLite cannot rely on; "+
-			"put it on a local disk, or set KAGZI_ALLOW_NETWORK_FS=1 at your own risk", path, kind)
+// pulledAway is the failure of a server whose files are not in their places; nil where they are.
+func (s *Store) pulledAway() *FatalError {
+	if err := s.identity.Lost(s.path); err != nil {
+		return dbfile.DiskFailed(err)
 	}
 	return nil
 }
 
-// resolve follows symbolic links, also one to a file that is not there yet. On Windows a file that is there is called by its long name: by its short
-// one, of eight letters and three, it would have another lock and another log.
-func resolve(path string) (string, error) {
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		return onDriveOf(path, real), nil
-	}
-	if target, err := os.Readlink(path); err == nil {
-		if target = onDriveOf(path, target); !filepath.IsAbs(target) {
-			target = filepath.Join(filepath.Dir(path), target)
-		}
-		if _, err := os.Stat(path); err != nil && !os.IsNotExist(err) {
-			return path, err // links in a circle
-		}
-		return resolve(target)
-	}
-	dir, err := filepath.EvalSymlinks(filepath.Dir(path))
-	if err != nil {
-		return path, err
-	}
-	return filepath.Join(onDriveOf(path, dir), filepath.Base(path)), nil
-}
+// lacksRoom reports whether new runs from outside are refused because the disk is nearly full. A
+// read-only store has a better reason to refuse them.
+func (s *Store) lacksRoom() bool { return !s.readOnly() && s.space.Low() }
 
-// onDriveOf is where a link at path leads that leads there. On Windows it may begin at the top of the drive that the link is on.
-func onDriveOf(path, there string) string {
-	if !filepath.IsAbs(there) && there != "" && os.IsPathSeparator(there[0]) {
-		return filepath.VolumeName(path) + there
-	}
-	return there
-}
-
-// createPrivately makes a file that only its owner may read. An existing one is never opened here: closing it would drop
-// SQLite's locks on it.
-func createPrivately(path string) error {
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if os.IsExist(err) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("make the database: %w", err)
-	}
-	return file.Close()
-}
-
-// refuseLoneLog refuses to make a database beside the log of one that is gone, or that is empty by now. SQLite would delete that log, and with it
-// the last commits of a database that may yet be brought back.
-func refuseLoneLog(path string) error {
-	file, err := beside(path)
-	if err != nil || file != nil && file.Size() > 0 {
-		return err
-	}
-	log, err := beside(path + "-wal")
-	if err != nil || log == nil || log.Size() <= logHeaderBytes {
-		return err
-	}
-	return &engine.Error{Kind: engine.KindPrecondition, Message: fmt.Sprintf("there is no database %s, but the log of one, %s-wal, with its last commits: "+
-		"bring the database back beside it, or restore a backup with `kagzi db restore`; to begin with an empty one, move the log away", path, path)}
-}
-
-// SetHolder adds a line about this process, such as its address, to what a second server is told that finds the
-// database locked.
+// SetHolder adds a line about this process, such as its address, to what a second server is told
+// that finds the database locked.
 func (s *Store) SetHolder(text string) error {
-	if s.looking() {
+	if s.readOnly() {
 		return engine.ErrReadOnly
 	}
-	return s.lock.describe(text)
+	return s.lock.Describe(text)
 }
 
 // Now is the wall clock.
 func (s *Store) Now() time.Time { return engine.Micros(time.Now()) }
 
-// stalledAfter is how long the disk may be at one commit before the store is unwell, whose trouble is to show within 5 s.
+// stalledAfter is how long the disk may be at one commit before the store is unwell, whose trouble
+// is to show within 5 s.
 const stalledAfter = 4 * time.Second
 
-// Health asks whether the files are in their places; whether they can be written the last group of writes has told, or tells by not coming to
-// its end. A store for looking only is well until it is closed.
+// Health asks whether the files are in their places; whether they can be written the last group of
+// writes has told, or tells by not coming to its end. A read-only store is well until it is closed.
 func (s *Store) Health(context.Context) error {
 	select {
 	case <-s.closed:
-		return errClosed
+		return dbfile.ErrClosed
 	default:
 	}
-	// First, for a disk that stands still may not even say which files it has.
+	// First, because a disk that hangs may not even say which files it has.
 	if c := s.atDisk.Load(); c != nil && time.Since(c.begun) >= stalledAfter {
 		return &engine.Error{Kind: engine.KindUnavailable,
 			Message: fmt.Sprintf("the disk has not taken a write for %s", time.Since(c.begun).Truncate(time.Second))}
 	}
-	if !s.looking() {
+	if !s.readOnly() {
 		if failure := s.pulledAway(); failure != nil {
 			s.die(failure)
 		}
@@ -376,7 +295,7 @@ func (s *Store) proveAgain() {
 		return
 	default:
 	}
-	if !s.looking() && s.Failure() == nil {
+	if !s.readOnly() && s.Failure() == nil {
 		s.proof.begin(s.prove)
 	}
 }
@@ -410,14 +329,14 @@ func (s *Store) Close() error {
 	select {
 	case <-s.closed:
 		s.closing.Unlock()
-		if !s.looking() {
+		if !s.readOnly() {
 			<-s.writer.done
 		}
 		return nil
 	default:
 	}
 	close(s.closed)
-	if s.looking() {
+	if s.readOnly() {
 		s.closing.Unlock()
 		s.closeReaders()
 		return nil
@@ -428,7 +347,7 @@ func (s *Store) Close() error {
 	s.proof.wait()
 	s.closeReaders()
 	err := s.writer.close()
-	s.lock.release()
+	s.lock.Release()
 	if err != nil {
 		return fmt.Errorf("close the database: %w", err)
 	}
@@ -439,7 +358,24 @@ func (s *Store) Close() error {
 func (s *Store) closeReaders() {
 	for range readerCount {
 		if c := <-s.readers; c != nil {
-			c.close()
+			c.Close()
 		}
 	}
+}
+
+// FatalError is why nothing may be acknowledged any more.
+type FatalError = dbfile.FatalError
+
+var errExhausted = dbfile.ErrExhausted
+
+// Listen tells what this process commits: nobody else can be at work on the file, so nothing needs
+// to leave the process.
+func (s *Store) Listen(ctx context.Context, notify func(engine.Notification)) error {
+	if s.readOnly() {
+		return s.listenReadOnly(ctx, notify)
+	}
+	if err := s.listeners.Listen(ctx, s.closed, notify); err != nil {
+		return err
+	}
+	return dbfile.ErrClosed
 }

@@ -18,6 +18,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/kagzi/kagzi/backends/sqlite/internal/backup"
+
+	"github.com/kagzi/kagzi/backends/sqlite/internal/dbfile"
+	"github.com/kagzi/kagzi/backends/sqlite/internal/sqlite3"
+
 	lib "modernc.org/sqlite/lib"
 
 	"github.com/kagzi/kagzi/engine"
@@ -42,7 +47,7 @@ func TestMain(m *testing.M) {
 		fmt.Println(lookAt(path))
 		return
 	}
-	if err := register(); err != nil { // before a test uses SQLite as another program would
+	if err := sqlite3.OwnPageCaches(); err != nil { // as the server program does, before a test uses SQLite as another program would
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -60,12 +65,12 @@ func holdAt(path string) {
 			return err
 		},
 		"start": func() error {
-			_, err := s.StartRuns(context.Background(), []engine.StartRun{startOf("t", s)})
+			_, err := s.StartRuns(context.Background(), engine.StartRunsParams{Runs: []engine.StartRun{startOf("t", s)}})
 			return err
 		},
 		"checkpoint": func() error {
 			_, err := write(context.Background(), s, "checkpoint", 0, func(*tx) (none struct{}, err error) {
-				s.writer.log = checkpointPages // when this is committed
+				s.writer.logPages = checkpointPages // when this is committed
 				return none, nil
 			})
 			if err == nil {
@@ -220,7 +225,7 @@ func TestAcknowledgedWritesAreThereAfterTheStoreIsOpenedAgain(t *testing.T) {
 	if got, err := s.CurrentLease(t.Context(), "default", lease.RunID); err != nil || got != lease {
 		t.Fatalf("lease = %v (%v), want %v", got, err, lease)
 	}
-	if _, err := s.StartRuns(t.Context(), []engine.StartRun{startOf("t", s)}); err != nil {
+	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{startOf("t", s)}}); err != nil {
 		t.Fatalf("a start in the lane that was there: %v", err)
 	}
 }
@@ -287,8 +292,8 @@ func TestADirectoryIsNoDatabase(t *testing.T) {
 	_, opened := Open(t.Context(), path, engine.OpenOptions{})
 	_, asked := Status(t.Context(), path)
 	for what, err := range map[string]error{"Open": opened, "Status": asked} {
-		if !errors.Is(err, errNoFile) {
-			t.Errorf("%s: %v, want %v", what, err, errNoFile)
+		if !errors.Is(err, dbfile.ErrNoFile) {
+			t.Errorf("%s: %v, want %v", what, err, dbfile.ErrNoFile)
 		}
 	}
 	if beside := names(t, filepath.Dir(path)); len(beside) != 1 {
@@ -340,7 +345,7 @@ func TestADamagedFileIsFatalWithItsOwnExitCode(t *testing.T) {
 		return // it was noticed at once
 	}
 	defer s.Close()
-	if _, err := s.StartRuns(t.Context(), []engine.StartRun{startOf("t", s)}); !errors.Is(err, engine.ErrUnavailable) {
+	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{startOf("t", s)}}); !errors.Is(err, engine.ErrUnavailable) {
 		t.Fatalf("start = %v, want unavailable", err)
 	}
 	<-s.Fatal()
@@ -355,7 +360,7 @@ func TestADamagedFileIsFatalWithItsOwnExitCode(t *testing.T) {
 
 func TestWhatTheLogHoldsIsFoldedIntoTheFileAtTheStart(t *testing.T) {
 	s := fresh(t)
-	if _, err := s.StartRuns(t.Context(), []engine.StartRun{startOf("t", s)}); err != nil {
+	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{startOf("t", s)}}); err != nil {
 		t.Fatal(err)
 	}
 	left := copyOf(t, s.path, "", "-wal") // as by a server that was killed
@@ -406,7 +411,7 @@ func TestNoDatabaseIsMadeBesideTheLogOfOneThatIsGone(t *testing.T) {
 }
 
 func TestWhoLooksAtADatabaseThatWasEmptiedLeavesItsLog(t *testing.T) {
-	backup := backupOfStore(t, busy(t)).File
+	taken := backupOfStore(t, busy(t)).File
 	path, _ := crashed(t)
 	if err := replaceByNothing(path); err != nil {
 		t.Fatal(err)
@@ -437,12 +442,12 @@ func TestWhoLooksAtADatabaseThatWasEmptiedLeavesItsLog(t *testing.T) {
 	}
 	now := time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
 	for _, dry := range []bool{true, false} {
-		if _, err := Restore(t.Context(), path, engine.RestoreParams{File: backup, Now: now, DryRun: dry}); err != nil {
+		if _, err := Restore(t.Context(), path, engine.RestoreParams{File: taken, Now: now, DryRun: dry}); err != nil {
 			t.Fatal(err)
 		}
 		name := path + "-wal"
 		if !dry {
-			name = path + ".before-restore-" + stamp(now) + "-wal"
+			name = path + ".before-restore-" + backup.Stamp(now) + "-wal"
 		}
 		if left, err := os.ReadFile(name); err != nil || !bytes.Equal(left, log) {
 			t.Fatalf("restored (only to look: %t), the log has %d bytes, %v; want those that it had, %d", dry, len(left), err, len(log))
@@ -462,7 +467,7 @@ func TestADiskThatFailsWritesAtTheStartHasTheExitCodeOfOneThatFailsThemLater(t *
 	} {
 		got := 0
 		var coded interface{ ExitCode() int }
-		if errors.As(refusedToOpen("any.db", &libError{code, "of a test"}), &coded) {
+		if errors.As(dbfile.OpenError("any.db", &sqlite3.Error{Code: code, Text: "of a test"}), &coded) {
 			got = coded.ExitCode()
 		}
 		if got != want {

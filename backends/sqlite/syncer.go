@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	lib "modernc.org/sqlite/lib"
-
+	"github.com/kagzi/kagzi/backends/sqlite/internal/dbfile"
+	"github.com/kagzi/kagzi/backends/sqlite/internal/sqlite3"
 	"github.com/kagzi/kagzi/engine"
 )
 
@@ -18,22 +18,22 @@ type syncer struct {
 	store   *Store
 	commits chan *commit
 	done    chan struct{}
-	sync    func(log uintptr) int32
+	sync    func(sqlite3.UnsyncedLog) error
 }
 
 // commit is a group of calls whose transaction has been committed, and that are answered once that is durable.
 type commit struct {
-	calls   []*call
-	rings   []engine.Ring
-	log     uintptr       // the system's file of the log, whose sync is owed; 0: it is durable
-	wrote   bool          // something, which the disk has taken
-	begun   time.Time     // when it was about to be written
-	durable chan struct{} // closed when it is, or when it failed
-	failure *FatalError   // to be read once that is closed
+	calls         []*call
+	notifications []engine.Notification
+	log           sqlite3.UnsyncedLog // the log whose sync is owed; 0: the commit is durable
+	wrote         bool                // something, which the disk has taken
+	begun         time.Time           // when it was about to be written
+	durable       chan struct{}       // closed when it is, or when it failed
+	failure       *FatalError         // to be read once that is closed
 }
 
 func newSyncer(s *Store) *syncer {
-	return &syncer{store: s, commits: make(chan *commit), done: make(chan struct{}), sync: syncData}
+	return &syncer{store: s, commits: make(chan *commit), done: make(chan struct{}), sync: sqlite3.UnsyncedLog.Sync}
 }
 
 func newCommit() *commit { return &commit{begun: time.Now(), durable: make(chan struct{})} }
@@ -46,11 +46,15 @@ func (s *syncer) run() {
 	}
 }
 
-// finish makes the commit durable, answers and rings. A sync that failed is not tried again: what was not written then may count as
+// finish makes the commit durable, answers and notifies. A sync that failed is not tried again: what was not written then may count as
 // written now. So nothing is acknowledged any more.
 func (s *syncer) finish(c *commit) {
-	if c.log != 0 && s.sync(c.log) != lib.SQLITE_OK {
-		c.failure = &FatalError{cause: &libError{lib.SQLITE_IOERR_FSYNC, "sync of the log"}}
+	var err error
+	if c.log != 0 {
+		err = s.sync(c.log)
+	}
+	if err != nil {
+		c.failure = dbfile.DiskFailed(err)
 	} else {
 		engine.Failpoint("sqlite.after_commit")
 		c.failure = s.store.pulledAway()
@@ -60,7 +64,7 @@ func (s *syncer) finish(c *commit) {
 		for _, call := range c.calls {
 			call.fail(c.failure)
 		}
-		c.rings = nil
+		c.notifications = nil
 	} else {
 		if c.wrote {
 			s.store.trouble.Store(nil)
@@ -75,7 +79,7 @@ func (s *syncer) finish(c *commit) {
 	for _, call := range c.calls {
 		close(call.done)
 	}
-	s.store.bell.Ring(c.rings)
+	s.store.listeners.Notify(c.notifications)
 }
 
 // seenIsDurable waits until all is durable that a snapshot taken before may have shown.
@@ -87,10 +91,10 @@ func (s *Store) seenIsDurable(ctx context.Context, verb string) error {
 	select {
 	case <-c.durable:
 	case <-ctx.Done():
-		return translate(verb, ctx.Err())
+		return dbfile.Translate(verb, ctx.Err())
 	}
 	if c.failure != nil {
-		return translate(verb, c.failure)
+		return dbfile.Translate(verb, c.failure)
 	}
 	return nil
 }

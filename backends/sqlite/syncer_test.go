@@ -7,36 +7,39 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kagzi/kagzi/backends/sqlite/internal/dbfile"
+	"github.com/kagzi/kagzi/backends/sqlite/internal/sqlite3"
+
 	lib "modernc.org/sqlite/lib"
 
 	"github.com/kagzi/kagzi/engine"
 )
 
 // syncing is a store whose next sync of the log says that it is at work and ends when it is told to, with the code it is told.
-func syncing(t *testing.T) (s *Store, begun chan struct{}, end chan int32) {
+func syncing(t *testing.T) (s *Store, begun chan struct{}, end chan error) {
 	t.Helper()
-	if !syncsData {
+	if !sqlite3.SyncsData {
 		t.Skip("NOT RUN: syncs are not left to another goroutine on this system")
 	}
 	s = fresh(t)
 	insert(t, s, "first") // whose sync is the library's
-	begun, end = make(chan struct{}), make(chan int32)
+	begun, end = make(chan struct{}), make(chan error)
 	over := make(chan struct{})
 	t.Cleanup(func() { close(over) }) // before the store is closed, which waits for its syncs
-	s.writer.syncer.sync = func(log uintptr) int32 {
+	s.writer.syncer.sync = func(log sqlite3.UnsyncedLog) error {
 		select {
 		case begun <- struct{}{}:
 		case <-over:
-			return syncData(log)
+			return log.Sync()
 		}
 		select {
-		case code := <-end:
-			if code != lib.SQLITE_OK {
-				return code
+		case err := <-end:
+			if err != nil {
+				return err
 			}
 		case <-over:
 		}
-		return syncData(log)
+		return log.Sync()
 	}
 	return s, begun, end
 }
@@ -87,7 +90,7 @@ func TestTheNextTransactionIsAtWorkWhileACommitIsSynced(t *testing.T) {
 		t.Fatalf("answer before any sync: %v", err)
 	default:
 	}
-	end <- lib.SQLITE_OK
+	end <- nil
 	if err := <-first; err != nil {
 		t.Error(err)
 	}
@@ -97,7 +100,7 @@ func TestTheNextTransactionIsAtWorkWhileACommitIsSynced(t *testing.T) {
 		t.Fatalf("answer before its own sync: %v", err)
 	default:
 	}
-	end <- lib.SQLITE_OK
+	end <- nil
 	if err := <-second; err != nil {
 		t.Error(err)
 	}
@@ -118,7 +121,7 @@ func TestAStoreWhoseDiskDoesNotComeBackSaysThatItIsUnwellUntilItDoes(t *testing.
 		t.Errorf("health while a sync does not come back = %v, want unavailable", err)
 	}
 	s.atDisk.Store(held)
-	end <- lib.SQLITE_OK
+	end <- nil
 	if err := <-answer; err != nil {
 		t.Error(err)
 	}
@@ -142,10 +145,10 @@ func TestTheDiskIsKnownToBeAtAClaimThatWasAnsweredBefore(t *testing.T) {
 	if s.atDisk.Load() == nil {
 		t.Error("nobody knows that the disk is at a commit")
 	}
-	end <- lib.SQLITE_OK
+	end <- nil
 	second := inserting(s, "b", nil) // whose commit is not written before the first is on disk
 	synced(t, begun, second)
-	end <- lib.SQLITE_OK
+	end <- nil
 	if err := <-second; err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +173,7 @@ func TestWhoHasReadWhatIsNotDurableWaitsForTheSync(t *testing.T) {
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("read of a commit that is not durable = %d, %v, want it to wait", n, err)
 	}
-	end <- lib.SQLITE_OK
+	end <- nil
 	if err := <-answer; err != nil {
 		t.Fatal(err)
 	}
@@ -196,21 +199,21 @@ func TestASyncThatFailsIsTheEndOfAnswers(t *testing.T) {
 		reading <- err
 	}()
 	<-seen
-	end <- lib.SQLITE_IOERR_FSYNC
+	end <- &sqlite3.Error{Code: lib.SQLITE_IOERR_FSYNC, Text: "sync of the log"}
 	for who, answer := range map[string]<-chan error{"the write": first, "the next write": second, "who has read it": reading} {
-		if err := <-answer; !errors.Is(err, errUnavailable) {
-			t.Errorf("answer to %s = %v, want %v", who, err, errUnavailable)
+		if err := <-answer; !errors.Is(err, dbfile.ErrUnavailable) {
+			t.Errorf("answer to %s = %v, want %v", who, err, dbfile.ErrUnavailable)
 		}
 	}
 	<-s.Fatal()
 	if failure, ok := errors.AsType[*FatalError](s.Failure()); !ok || failure.ExitCode() != 70 {
 		t.Errorf("failure = %v, want a disk that failed", s.Failure())
 	}
-	if err := <-inserting(s, "c", nil); !errors.Is(err, errUnavailable) {
-		t.Errorf("a later write = %v, want %v", err, errUnavailable)
+	if err := <-inserting(s, "c", nil); !errors.Is(err, dbfile.ErrUnavailable) {
+		t.Errorf("a later write = %v, want %v", err, dbfile.ErrUnavailable)
 	}
-	if _, err := read(t.Context(), s, "look", func(session) (none struct{}, err error) { return none, nil }); !errors.Is(err, errUnavailable) {
-		t.Errorf("a later read = %v, want %v", err, errUnavailable)
+	if _, err := read(t.Context(), s, "look", func(session) (none struct{}, err error) { return none, nil }); !errors.Is(err, dbfile.ErrUnavailable) {
+		t.Errorf("a later read = %v, want %v", err, dbfile.ErrUnavailable)
 	}
 	s.Close()
 	again := openAt(t, s.path)
@@ -231,7 +234,7 @@ func TestAStoreIsClosedOnceItsLastCommitIsDurable(t *testing.T) {
 		t.Fatalf("closed before the sync: %v", err)
 	default:
 	}
-	end <- lib.SQLITE_OK
+	end <- nil
 	if err := <-answer; err != nil {
 		t.Error(err)
 	}
@@ -241,22 +244,22 @@ func TestAStoreIsClosedOnceItsLastCommitIsDurable(t *testing.T) {
 }
 
 func TestAClaimAloneDoesNotWaitForTheDisk(t *testing.T) {
-	if !syncsData {
+	if !sqlite3.SyncsData {
 		t.Skip("NOT RUN: syncs are not left to another goroutine on this system")
 	}
 	s := working(t)
-	if _, err := s.StartRuns(t.Context(), []engine.StartRun{startOf("t", s), startOf("t", s)}); err != nil {
+	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{startOf("t", s), startOf("t", s)}}); err != nil {
 		t.Fatal(err)
 	}
 	begun, end := make(chan struct{}, 10), make(chan struct{})
-	s.writer.syncer.sync = func(log uintptr) int32 {
+	s.writer.syncer.sync = func(log sqlite3.UnsyncedLog) error {
 		begun <- struct{}{}
 		<-end
-		return syncData(log)
+		return log.Sync()
 	}
 	claim := func() (engine.Claimed, error) {
 		return s.Claim(context.Background(), engine.ClaimParams{
-			Namespace: "default", Queue: "q", Types: []string{"t"}, Grants: []engine.Grant{{WorkerID: "w", Token: engine.NewToken()}},
+			Namespace: "default", Queue: "q", Types: []string{"t"}, Slots: []engine.ClaimSlot{{WorkerID: "w", Token: engine.NewToken()}},
 			HistoryBytes: engine.HistoryBytes, Now: s.Now(),
 		})
 	}
@@ -295,15 +298,15 @@ func TestAClaimAloneDoesNotWaitForTheDisk(t *testing.T) {
 
 func TestNobodyIsRungForACommitBeforeItsSync(t *testing.T) {
 	s, begun, end := syncing(t)
-	rings := make(chan engine.Ring, 1000)
-	go func() { _ = s.Listen(t.Context(), func(r engine.Ring) { rings <- r }) }()
-	// What is rung is heard in this order, so that behind a mark nothing is to come that was rung before it.
-	heardUntil := func(mark string) (before []engine.Ring) {
+	notifications := make(chan engine.Notification, 1000)
+	go func() { _ = s.Listen(t.Context(), func(r engine.Notification) { notifications <- r }) }()
+	// Notifications arrive in the order in which they were sent, so that behind a mark nothing is to come that was sent before it.
+	heardUntil := func(mark string) (before []engine.Notification) {
 		for {
-			s.bell.Ring([]engine.Ring{{Kind: engine.RingRun, Namespace: mark}})
+			s.listeners.Notify([]engine.Notification{{Kind: engine.NotifyRun, Namespace: mark}})
 			for heard := true; heard; {
 				select {
-				case r := <-rings:
+				case r := <-notifications:
 					if r.Namespace == mark {
 						return before
 					}
@@ -317,27 +320,27 @@ func TestNobodyIsRungForACommitBeforeItsSync(t *testing.T) {
 	heardUntil("it listens")
 	answer := make(chan error, 1)
 	go func() {
-		_, err := s.StartRuns(t.Context(), []engine.StartRun{startOf("t", s)})
+		_, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{startOf("t", s)}})
 		answer <- err
 	}()
 	synced(t, begun, answer)
 	for _, r := range heardUntil("the sync is at work") {
 		if r.Namespace != "it listens" {
-			t.Errorf("ring before the sync: %+v", r)
+			t.Errorf("notification before the sync: %+v", r)
 		}
 	}
-	end <- lib.SQLITE_OK
+	end <- nil
 	if err := <-answer; err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.After(10 * time.Second); ; { // the answer comes before the ring
+	for deadline := time.After(10 * time.Second); ; { // the answer comes before the notification
 		select {
-		case r := <-rings:
-			if r.Kind == engine.RingQueue {
+		case r := <-notifications:
+			if r.Kind == engine.NotifyQueue {
 				return
 			}
 		case <-deadline:
-			t.Fatal("nobody was rung after the sync")
+			t.Fatal("nobody was notified after the sync")
 		}
 	}
 }

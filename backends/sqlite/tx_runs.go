@@ -2,19 +2,22 @@ package sqlite
 
 import (
 	_ "embed"
+	"fmt"
 	"time"
 
 	"github.com/kagzi/kagzi/backends/internal/storelogic"
 	"github.com/kagzi/kagzi/engine"
 )
 
-// The files tx_*.go are the rows of a transaction as the verbs of package storelogic ask for them; the comments of storelogic.Tx say
+// The files tx_*.go are the rows of a transaction as the operations of package storelogic ask for them; the comments of storelogic.Tx say
 // what each method means.
 
 var _ storelogic.Tx = (*tx)(nil)
 
 //go:embed sql/get_run_state.sql
-var getRunStateSQL string
+var getRunStateText string
+
+var getRunStateSQL = runColumns.Expand(getRunStateText)
 
 func (t *tx) Run(namespace string, id engine.ID) (*storelogic.Run, error) {
 	var run storelogic.Run
@@ -25,11 +28,11 @@ func (t *tx) Run(namespace string, id engine.ID) (*storelogic.Run, error) {
 	if err != nil || !found {
 		return nil, err
 	}
-	t.seen[id] = movingOf(&run)
+	t.currentRows[id] = movingOf(&run)
 	return &run, nil
 }
 
-// readRunState is readRun followed by what the verbs that move a run need besides.
+// readRunState is readRun followed by what operations that move a run need besides.
 func readRunState(r *row) (storelogic.Run, error) {
 	run, err := readRun(r)
 	s := storelogic.Run{Run: run, LaneID: r.num(), FinalToken: r.token(), TiedTo: r.flag()}
@@ -108,7 +111,7 @@ func (t *tx) Requested(namespace, requestID string) (engine.ID, error) {
 var insertRequestSQL string
 
 func (t *tx) LeaveRequest(start *engine.StartRun, answer engine.ID) error {
-	t.known.requests = true
+	t.queues.requests = true
 	_, err := t.exec(&insertRequestSQL, text("namespace", start.Namespace), text("request_id", start.RequestID), idArg("run_id", answer),
 		text("task_queue", start.Queue), text("workflow_type", start.Type), text("external_id", start.ExternalID),
 		blob("input", start.Input.Data), text("input_meta", encodeMap(start.Input.Metadata)))
@@ -203,4 +206,77 @@ func (t *tx) heldToFree(w *engine.Worker, p *engine.OfflineWorkerParams) (ids []
 		return nil
 	}, text("worker_id", w.ID), instant("heard_at", heard), instant("now", p.Now), num("limit", storelogic.FreedAtOnce))
 	return ids, err
+}
+
+//go:embed sql/save_run.sql
+var saveRunSQL string
+
+//go:embed sql/save_lease.sql
+var saveLeaseSQL string
+
+//go:embed sql/delete_lease.sql
+var deleteLeaseSQL string
+
+func (t *tx) SaveRun(r *storelogic.Run) error {
+	held := !r.Token.IsZero()
+	t.forget(r.ID)
+	switch {
+	case held:
+		_, err := t.exec(&saveLeaseSQL, idArg("run_id", r.ID), num("steps", r.Steps), num("bytes", r.Bytes),
+			flag("progressed", r.Progressed), flag("tied", r.TiedTo))
+		if err != nil {
+			return err
+		}
+	case r.WasHeld:
+		ended, err := t.exec(&deleteLeaseSQL, idArg("run_id", r.ID))
+		if err != nil {
+			return err
+		}
+		t.queues.leased(queueKey{r.Namespace, r.Queue}, r.Type, -int(ended))
+	}
+	m := movingOf(r)
+	if before, ok := t.currentRows[r.ID]; ok && held && before == m {
+		return nil
+	}
+	t.currentRows[r.ID] = m
+	_, err := t.exec(&saveRunSQL, saveRunArgs(r)...)
+	return err
+}
+
+//go:embed sql/set_output.sql
+var setOutputSQL string
+
+func (t *tx) SaveOutput(run engine.ID, output engine.Payload) error {
+	_, err := t.exec(&setOutputSQL, idArg("run_id", run), blob("output", output.Data), text("output_meta", encodeMap(output.Metadata)))
+	return err
+}
+
+func (t *tx) InsertRun(start *engine.StartRun) error {
+	made, err := t.insertRun(start, max(start.Bytes, int64(start.Input.Size())), nil)
+	if err == nil && !made {
+		err = fmt.Errorf("run %s stands in the way of another", start.ID)
+	}
+	return err
+}
+
+func (t *tx) ImportRun(r *engine.Run) error {
+	if err := t.useNamespace(r.Namespace, r.CreatedAt); err != nil {
+		return err
+	}
+	requirements := encodeMap(r.Requirements)
+	lane, err := t.lane(r, requirements)
+	if err != nil {
+		return err
+	}
+	made, err := t.exec(&insertWholeRunSQL, wholeRunArgs(r, lane, requirements)...)
+	if err == nil && made == 0 {
+		err = fmt.Errorf("run %s stands in the way of another", r.ID)
+	}
+	if err == nil {
+		err = t.insertInput(r)
+	}
+	if err == nil && r.Output.Size() > 0 {
+		err = t.SaveOutput(r.ID, r.Output)
+	}
+	return err
 }

@@ -14,7 +14,7 @@ var getScheduleSQL string
 var getScheduleByNameSQL string
 
 func (t *tx) Schedule(namespace, ref string) (*engine.Schedule, error) {
-	if err := t.settle(); err != nil {
+	if err := t.flushCounts(); err != nil {
 		return nil, err
 	}
 	return t.schedule(namespace, ref)
@@ -47,7 +47,7 @@ func (s session) oneSchedule(statement *string, args ...arg) (*engine.Schedule, 
 var getScheduleByRequestSQL string
 
 func (t *tx) ScheduleByRequest(namespace, requestID string) (*engine.Schedule, error) {
-	if err := t.settle(); err != nil {
+	if err := t.flushCounts(); err != nil {
 		return nil, err
 	}
 	return t.oneSchedule(&getScheduleByRequestSQL, text("namespace", namespace), text("request_id", requestID))
@@ -132,7 +132,7 @@ func (t *tx) InsertFire(schedule engine.ID, tick time.Time, run engine.ID, now t
 var getNamespaceSQL string
 
 func (t *tx) Namespace(name string) (*engine.Namespace, error) {
-	if err := t.settle(); err != nil {
+	if err := t.flushCounts(); err != nil {
 		return nil, err
 	}
 	return t.namespace(name)
@@ -156,7 +156,7 @@ var insertNamespaceSQL string
 func (t *tx) InsertNamespace(n *engine.Namespace) error {
 	_, err := t.exec(&insertNamespaceSQL, append(namespaceArgs(n), idArg("id", n.ID), instant("created_at", n.CreatedAt))...)
 	if err == nil {
-		t.known.namespaces[n.Name] = n.Enabled
+		t.queues.namespaces[n.Name] = n.Enabled
 	}
 	return err
 }
@@ -167,7 +167,7 @@ var updateNamespaceSQL string
 func (t *tx) SaveNamespace(n *engine.Namespace) error {
 	_, err := t.exec(&updateNamespaceSQL, namespaceArgs(n)...)
 	if err == nil {
-		t.known.namespaces[n.Name] = n.Enabled
+		t.queues.namespaces[n.Name] = n.Enabled
 	}
 	return err
 }

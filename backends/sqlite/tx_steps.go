@@ -43,7 +43,7 @@ func (t *tx) oneStep(statement *string, args ...arg) (*engine.Step, error) {
 }
 
 func (t *tx) steps(statement *string, args ...arg) ([]engine.Step, error) {
-	if err := t.settle(); err != nil {
+	if err := t.flushCounts(); err != nil {
 		return nil, err
 	}
 	return t.session.steps(statement, args...)
@@ -92,7 +92,7 @@ var insertStepSQL string
 func (t *tx) InsertSteps(steps []engine.Step) error {
 	for i := range steps {
 		s := &steps[i]
-		t.tally.open(s.RunID)
+		t.leases.markOpen(s.RunID)
 		_, err := t.exec(&insertStepSQL,
 			idArg("step_id", s.ID), idArg("run_id", s.RunID), text("name", s.Name), num("kind", s.Kind), num("status", s.Status),
 			num("attempt", s.Attempt), num("failures", s.Failures), flag("latest", s.Latest), num("sequence", s.Sequence),
@@ -123,7 +123,7 @@ func (t *tx) Supersede(step engine.ID) error {
 var updateStepSQL string
 
 func (t *tx) SaveStep(s *engine.Step) error {
-	t.tally.open(s.RunID)
+	t.leases.markOpen(s.RunID)
 	_, err := t.exec(&updateStepSQL,
 		idArg("step_id", s.ID), num("status", s.Status), num("failures", s.Failures),
 		blob("output", s.Output.Data), text("output_meta", encodeMap(s.Output.Metadata)), text("error", encodeFailure(s.Error)),
@@ -162,7 +162,7 @@ func (t *tx) WakeSteps(run engine.ID, now time.Time) error {
 var retryStepsSQL string
 
 func (t *tx) RetrySteps(run engine.ID, at time.Time) error {
-	t.tally.open(run)
+	t.leases.markOpen(run)
 	_, err := t.exec(&retryStepsSQL, idArg("run_id", run), instant("retry_at", at))
 	return err
 }

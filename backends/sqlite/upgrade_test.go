@@ -14,6 +14,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kagzi/kagzi/backends/sqlite/internal/backup"
+	"github.com/kagzi/kagzi/backends/sqlite/internal/dbfile"
+	"github.com/kagzi/kagzi/backends/sqlite/internal/sqlite3"
 	"github.com/kagzi/kagzi/backends/storetest"
 	"github.com/kagzi/kagzi/engine"
 	"github.com/kagzi/kagzi/engine/lab/long"
@@ -49,20 +52,20 @@ func databaseOf(t *testing.T, n int) string {
 	}
 	path := filepath.Join(t.TempDir(), "kagzi.db")
 	behindItsBack(t, path, fmt.Sprintf("pragma journal_mode = wal; begin; %s %s; pragma application_id = %d; pragma user_version = %d; commit",
-		script, rows, applicationID, n))
+		script, rows, dbfile.ApplicationID, n))
 	return path
 }
 
 // rowsOf is the inserts that make the rows of a database, without the columns that have their default.
 func rowsOf(t *testing.T, path string) string {
 	t.Helper()
-	c, err := connectReader(path)
+	c, err := dbfile.OpenReader(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.close()
+	defer c.Close()
 	list := func(query string, each func(*row)) {
-		if err := c.query(t.Context(), &query, func(r *row) error { each(r); return nil }); err != nil {
+		if err := c.Query(t.Context(), &query, func(r *sqlite3.Row) error { each((*row)(r)); return nil }); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -159,13 +162,13 @@ func TestAnUpgradeLeavesABackupOfTheOldSchemaThatCanBeRestored(t *testing.T) {
 
 func TestAnUpgradeThatWasKilledCanBeginAgainInTheSameSecond(t *testing.T) {
 	path := databaseOf(t, 1)
-	c, err := connectReader(path)
+	c, err := dbfile.OpenReader(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.close()
+	defer c.Close()
 	for range 3 {
-		if err := backupBefore(t.Context(), c, path, migrationsOf(t)[1:]); err != nil {
+		if err := backup.BeforeMigration(t.Context(), c.Conn, path, migrationsOf(t)[1:]); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -174,13 +177,13 @@ func TestAnUpgradeThatWasKilledCanBeginAgainInTheSameSecond(t *testing.T) {
 // countRuns looks without a store, which would migrate.
 func countRuns(t *testing.T, path string) (n int64) {
 	t.Helper()
-	c, err := connectReader(path)
+	c, err := dbfile.OpenReader(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.close()
+	defer c.Close()
 	query := "select count(*) from runs"
-	if err := c.query(t.Context(), &query, func(r *row) error { n = r.num(); return nil }); err != nil {
+	if err := c.Query(t.Context(), &query, func(r *sqlite3.Row) error { n = r.Int(); return nil }); err != nil {
 		t.Fatal(err)
 	}
 	return n
@@ -195,11 +198,11 @@ func TestAMigrationThatIsKilledAfterAnyStatementComesAgain(t *testing.T) {
 	list := migrationsOf(t)
 	path := databaseOf(t, 1)
 	runs := countRuns(t, path)
-	c, err := connect(dsn(path, "foreign_keys(1)", "cache_size(1)")) // so that pages go to the log before the commit
+	c, err := sqlite3.Open(sqlite3.DSN(path, "foreign_keys(1)", "cache_size(1)")) // so that pages go to the log before the commit
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.close()
+	defer c.Close()
 	var images []string
 	ctx := hooked{t.Context(), func() { images = append(images, imageOf(t, path)) }}
 	if err := apply(ctx, c, statementsOf(list[1:])); err != nil {

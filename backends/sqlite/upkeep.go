@@ -8,6 +8,99 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
+//go:embed sql/list_prunable.sql
+var listPrunableSQL string
+
+//go:embed sql/prune_steps.sql
+var pruneStepsSQL string
+
+//go:embed sql/prune_payload.sql
+var prunePayloadSQL string
+
+//go:embed sql/prune_tags.sql
+var pruneTagsSQL string
+
+//go:embed sql/prune_requests.sql
+var pruneRequestsSQL string
+
+//go:embed sql/prune_receipts.sql
+var pruneReceiptsSQL string
+
+//go:embed sql/prune_signals.sql
+var pruneSignalsSQL string
+
+//go:embed sql/prune_run.sql
+var pruneRunSQL string
+
+// pruneSQL deletes a run after all that refers to it.
+var pruneSQL = []*string{
+	&pruneStepsSQL, &prunePayloadSQL, &pruneTagsSQL, &pruneRequestsSQL, &pruneReceiptsSQL, &pruneSignalsSQL, &pruneRunSQL,
+}
+
+// prunedRows is how many rows the runs may have that are deleted in one go, about: all other writes wait for its end.
+const prunedRows = 10_000
+
+// Prune deletes whole runs.
+func (s *Store) Prune(ctx context.Context, p engine.PruneParams) (int, error) {
+	return write(ctx, s, "Prune", 0, func(t *tx) (int, error) {
+		var old []engine.ID
+		rows := int64(0)
+		err := t.query(&listPrunableSQL, func(r *row) error {
+			id := r.id()
+			if rows += r.num(); len(old) == 0 || rows <= prunedRows {
+				old = append(old, id)
+			}
+			return nil
+		}, text("namespace", p.Namespace), num("status", p.Status), instant("before", engine.Micros(p.Before)),
+			idArg("imported_before", engine.FirstID(p.Before)), num("limit", p.Limit))
+		if err != nil {
+			return 0, err
+		}
+		for _, id := range old {
+			for _, statement := range pruneSQL {
+				if _, err := t.exec(statement, idArg("run_id", id)); err != nil {
+					return 0, err
+				}
+			}
+		}
+		return len(old), nil
+	})
+}
+
+//go:embed sql/prune_workers.sql
+var pruneWorkersSQL string
+
+//go:embed sql/prune_fires.sql
+var pruneFiresSQL string
+
+//go:embed sql/prune_audit.sql
+var pruneAuditSQL string
+
+// PruneRecords deletes what no run needs.
+func (s *Store) PruneRecords(ctx context.Context, p engine.PruneRecordsParams) (bool, error) {
+	return write(ctx, s, "PruneRecords", 0, func(t *tx) (more bool, err error) {
+		for _, kind := range []struct {
+			statement *string
+			before    time.Time
+			bound     arg
+		}{
+			{&pruneWorkersSQL, p.Workers, instant("before", engine.Micros(p.Workers))},
+			{&pruneFiresSQL, p.Fires, instant("before", engine.Micros(p.Fires))},
+			{&pruneAuditSQL, p.Audit, idArg("before", engine.FirstID(p.Audit))},
+		} {
+			if kind.before.IsZero() {
+				continue
+			}
+			n, err := t.exec(kind.statement, kind.bound, num("limit", p.Limit))
+			if err != nil {
+				return false, err
+			}
+			more = more || int(n) == p.Limit
+		}
+		return more, nil
+	})
+}
+
 //go:embed sql/list_live_workers.sql
 var listLiveWorkersSQL string
 

@@ -1,163 +1,166 @@
 package sqlite
 
 import (
-	"fmt"
+	"encoding/hex"
+	"encoding/json"
 	"time"
-	"unsafe"
 
-	"modernc.org/libc"
-	lib "modernc.org/sqlite/lib"
-
+	"github.com/kagzi/kagzi/backends/internal/storekit"
+	"github.com/kagzi/kagzi/backends/sqlite/internal/sqlite3"
 	"github.com/kagzi/kagzi/engine"
 )
 
-// row is read column by column, from left to right. NULL reads as zero.
-type row struct {
-	tls     *libc.TLS
-	stmt    uintptr
-	columns int
-	next    int
-}
+// row reads columns as values of the engine, from left to right. NULL reads as zero.
+type row sqlite3.Row
 
-// column is the place of the next one.
-func (r *row) column() int32 {
-	r.next++
-	return int32(r.next - 1)
-}
+func (r *row) num() int64 { return (*sqlite3.Row)(r).Int() }
 
-// view is the bytes of the next column, in SQLite's memory.
-func (r *row) view() []byte {
-	i := r.column()
-	if data := lib.Xsqlite3_column_blob(r.tls, r.stmt, i); data != 0 {
-		return unsafe.Slice((*byte)(memory(data)), lib.Xsqlite3_column_bytes(r.tls, r.stmt, i))
-	}
-	return nil
-}
+func (r *row) flag() bool { return (*sqlite3.Row)(r).Bool() }
 
-// take is the next column as SQLite has it: nil, int64, float64, string or []byte.
-func (r *row) take() any {
-	switch lib.Xsqlite3_column_type(r.tls, r.stmt, int32(r.next)) {
-	case lib.SQLITE_INTEGER:
-		return r.num()
-	case lib.SQLITE_FLOAT:
-		return lib.Xsqlite3_column_double(r.tls, r.stmt, r.column())
-	case lib.SQLITE_TEXT:
-		return r.text()
-	case lib.SQLITE_BLOB:
-		return append([]byte{}, r.view()...)
-	}
-	r.next++
-	return nil
-}
-
-func (r *row) num() int64 { return lib.Xsqlite3_column_int64(r.tls, r.stmt, r.column()) }
-
-func (r *row) flag() bool { return r.num() != 0 }
-
-func (r *row) text() string { return string(r.view()) }
+func (r *row) text() string { return (*sqlite3.Row)(r).Text() }
 
 // bytes is nil for what is empty.
-func (r *row) bytes() []byte { return append([]byte(nil), r.view()...) }
+func (r *row) bytes() []byte { return (*sqlite3.Row)(r).Bytes() }
 
 func (r *row) id() (id engine.ID) {
-	copy(id[:], r.view())
+	copy(id[:], (*sqlite3.Row)(r).View())
 	return id
 }
 
 func (r *row) token() (t engine.Token) {
-	copy(t[:], r.view())
+	copy(t[:], (*sqlite3.Row)(r).View())
 	return t
 }
 
-func (r *row) time() time.Time {
-	if lib.Xsqlite3_column_type(r.tls, r.stmt, int32(r.next)) == lib.SQLITE_NULL {
-		r.next++
-		return time.Time{}
-	}
-	return time.UnixMicro(r.num()).UTC()
-}
+func (r *row) time() time.Time { return (*sqlite3.Row)(r).Time() }
 
 func (r *row) length() time.Duration { return time.Duration(r.num()) * time.Microsecond }
 
-// arg is an argument of a statement, by name. The bytes are only looked at.
-type arg struct {
-	name   string
-	kind   argKind
-	number int64
-	real   float64
-	bytes  []byte
-}
-
-type argKind uint8
-
-const (
-	isNull argKind = iota
-	isNumber
-	isReal
-	isText
-	isBlob
-)
-
-func num[N ~int | ~int64 | ~uint8](name string, n N) arg {
-	return arg{name: name, kind: isNumber, number: int64(n)}
-}
-
-func flag(name string, b bool) arg {
-	if b {
-		return num(name, 1)
+// eachRow makes a callback of the driver's out of one that reads the engine's values.
+func eachRow(each func(*row) error) func(*sqlite3.Row) error {
+	if each == nil {
+		return nil
 	}
-	return num(name, 0)
+	return func(r *sqlite3.Row) error { return each((*row)(r)) }
 }
 
-func text(name, s string) arg {
-	return arg{name: name, kind: isText, bytes: unsafe.Slice(unsafe.StringData(s), len(s))}
-}
+// arg is an argument of a statement, by name.
+type arg = sqlite3.Arg
 
-// blob is NULL when there is nothing.
-func blob(name string, b []byte) arg {
-	if len(b) == 0 {
-		return arg{name: name}
-	}
-	return arg{name: name, kind: isBlob, bytes: b}
-}
+func num[N ~int | ~int64 | ~uint8](name string, n N) arg { return sqlite3.Int(name, int64(n)) }
 
-// anyArg is a value as row.take gives it.
-func anyArg(name string, value any) arg {
-	switch v := value.(type) {
-	case nil:
-		return arg{name: name}
-	case int64:
-		return num(name, v)
-	case float64:
-		return arg{name: name, kind: isReal, real: v}
-	case string:
-		return text(name, v)
-	case []byte:
-		return arg{name: name, kind: isBlob, bytes: v}
-	}
-	panic(fmt.Sprintf("sqlite: no column holds a %T", value))
-}
+func flag(name string, b bool) arg { return sqlite3.Bool(name, b) }
+
+func text(name, s string) arg { return sqlite3.Text(name, s) }
+
+// blob is NULL when b is empty.
+func blob(name string, b []byte) arg { return sqlite3.Blob(name, b) }
 
 func idArg(name string, id engine.ID) arg {
 	if id.IsZero() {
-		return arg{name: name}
+		return sqlite3.Null(name)
 	}
 	return blob(name, id[:])
 }
 
 func tokenArg(name string, t engine.Token) arg {
 	if t.IsZero() {
-		return arg{name: name}
+		return sqlite3.Null(name)
 	}
 	return blob(name, t[:])
 }
 
 // instant is microseconds since 1970, NULL for an unset time.
-func instant(name string, t time.Time) arg {
-	if t.IsZero() {
-		return arg{name: name}
-	}
-	return num(name, t.UnixMicro())
-}
+func instant(name string, t time.Time) arg { return sqlite3.Time(name, t) }
 
 func length(name string, d time.Duration) arg { return num(name, d.Microseconds()) }
+
+// The values below are made of strings, numbers and booleans, which JSON always can hold; NaN and infinities, which it
+// cannot, are refused or absent before.
+
+func encode(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic("sqlite: " + err.Error())
+	}
+	return string(text)
+}
+
+// encodeMap is canonical: the keys are sorted.
+func encodeMap[V any](m map[string]V) string {
+	if texts, ok := any(m).(map[string]string); ok {
+		return storekit.MapText(texts)
+	}
+	if len(m) == 0 {
+		return ""
+	}
+	return encode(m)
+}
+
+func encodeFailure(f *engine.Failure) string {
+	if f == nil {
+		return ""
+	}
+	return encode(f)
+}
+
+// encodeKeep is decodeKeep's counterpart.
+func encodeKeep(keep map[engine.RunStatus]time.Duration) string {
+	if len(keep) == 0 {
+		return ""
+	}
+	micros := make(map[engine.RunStatus]int64, len(keep))
+	for status, d := range keep {
+		micros[status] = d.Microseconds()
+	}
+	return encode(micros)
+}
+
+func encodePolicy(p *engine.RetryPolicy) string {
+	if p == nil {
+		return ""
+	}
+	return encode(p)
+}
+
+// encodeIDs is encodeHex of ids, for statements about several rows.
+func encodeIDs(ids []engine.ID) string {
+	list := make([][]byte, len(ids))
+	for i := range ids {
+		list[i] = ids[i][:]
+	}
+	return encodeHex(list)
+}
+
+// encodeHex is a JSON list of hexadecimal digits.
+func encodeHex(blobs [][]byte) string {
+	list := make([]byte, 0, 2+len(blobs)*67)
+	list = append(list, '[')
+	for i, b := range blobs {
+		if i > 0 {
+			list = append(list, ',')
+		}
+		list = append(list, '"')
+		list = hex.AppendEncode(list, b)
+		list = append(list, '"')
+	}
+	return string(append(list, ']'))
+}
+
+func encodeList(list []string) string {
+	if len(list) == 0 {
+		return ""
+	}
+	return encode(list)
+}
+
+func encodeStatuses(list []engine.RunStatus) string {
+	if len(list) == 0 {
+		return ""
+	}
+	numbers := make([]int, len(list)) // a list of bytes would become base64
+	for i, status := range list {
+		numbers[i] = int(status)
+	}
+	return encode(numbers)
+}

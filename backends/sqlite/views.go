@@ -6,16 +6,20 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/kagzi/kagzi/backends/sqlite/internal/dbfile"
 	"github.com/kagzi/kagzi/engine"
 )
 
 //go:embed sql/get_run.sql
-var getRunSQL string
+var getRunText string
+
+var getRunSQL = runColumns.Expand(getRunText)
 
 // GetRun is the run with its payloads. Who asks while another reads is answered together with all who do (loads).
 func (s *Store) GetRun(ctx context.Context, namespace string, id engine.ID) (engine.Run, error) {
-	if s.looking() {
+	if s.readOnly() {
 		return s.getRun(ctx, namespace, id)
 	}
 	l := &load{namespace: namespace, id: id, done: make(chan struct{})}
@@ -27,7 +31,7 @@ func (s *Store) GetRun(ctx context.Context, namespace string, id engine.ID) (eng
 	case <-l.done:
 		return l.run, l.err
 	case <-ctx.Done():
-		return engine.Run{}, translate("GetRun", ctx.Err())
+		return engine.Run{}, dbfile.Translate("GetRun", ctx.Err())
 	}
 }
 
@@ -39,7 +43,9 @@ func (s *Store) getRun(ctx context.Context, namespace string, id engine.ID) (eng
 }
 
 //go:embed sql/get_runs.sql
-var getRunsSQL string
+var getRunsText string
+
+var getRunsSQL = runColumns.Expand(getRunsText)
 
 // GetRuns has each run once, however often its id is given.
 func (s *Store) GetRuns(ctx context.Context, namespace string, ids []engine.ID) ([]engine.Run, error) {
@@ -50,7 +56,9 @@ func (s *Store) GetRuns(ctx context.Context, namespace string, ids []engine.ID) 
 }
 
 //go:embed sql/get_run_by_external_id.sql
-var getRunByExternalIDSQL string
+var getRunByExternalIDText string
+
+var getRunByExternalIDSQL = runColumns.Expand(getRunByExternalIDText)
 
 // GetRunByExternalID is the newest run with that id, with its payloads.
 func (s *Store) GetRunByExternalID(ctx context.Context, namespace, externalID string) (engine.Run, error) {
@@ -71,7 +79,9 @@ func (s session) oneRun(missing error, statement *string, args ...arg) (run engi
 }
 
 //go:embed sql/list_runs.sql
-var listRunsSQL string
+var listRunsText string
+
+var listRunsSQL = runColumns.Expand(listRunsText)
 
 //go:embed sql/count_runs.sql
 var countRunsSQL string
@@ -157,7 +167,7 @@ func (s *Store) ListRuns(ctx context.Context, f engine.RunFilter, p engine.Page)
 	}
 	l := listing[engine.Run]{forth: &w.forth, back: &w.back, count: &w.count, read: readRun, filter: filter, place: place}
 	if f.Everything() { // an index alone has its length
-		rest := slices.DeleteFunc(filter, func(a arg) bool { return a.name == "namespace" })
+		rest := slices.DeleteFunc(filter, func(a arg) bool { return a.Name == "namespace" })
 		l.count, l.filter, l.place = &countAllRunsSQL, []arg{text("namespace", f.Namespace)}, append(rest, place...)
 	}
 	return list(ctx, s, "ListRuns", p, l)
@@ -210,7 +220,9 @@ func searchArgs(search string) (first, last arg) {
 }
 
 //go:embed sql/list_handlers.sql
-var listHandlersSQL string
+var listHandlersText string
+
+var listHandlersSQL = runColumns.Expand(listHandlersText)
 
 // ListHandlers is the runs that handle the failure of this one, by id.
 func (s *Store) ListHandlers(ctx context.Context, namespace string, run engine.ID) ([]engine.Run, error) {
@@ -218,7 +230,9 @@ func (s *Store) ListHandlers(ctx context.Context, namespace string, run engine.I
 }
 
 //go:embed sql/list_retries.sql
-var listRetriesSQL string
+var listRetriesText string
+
+var listRetriesSQL = runColumns.Expand(listRetriesText)
 
 // ListRetries is the runs that this one was retried as, by id.
 func (s *Store) ListRetries(ctx context.Context, namespace string, run engine.ID) ([]engine.Run, error) {
@@ -233,5 +247,32 @@ func (s *Store) someRuns(ctx context.Context, verb string, statement *string, ar
 			return err
 		}, args...)
 		return runs, err
+	})
+}
+
+//go:embed sql/get_circumstances.sql
+var getCircumstancesSQL string
+
+// ExplainInputs is one snapshot.
+func (s *Store) ExplainInputs(ctx context.Context, namespace string, run engine.ID, now time.Time) (engine.Circumstances, error) {
+	return read(ctx, s, "ExplainInputs", func(r session) (c engine.Circumstances, err error) {
+		c.Run, err = r.oneRun(engine.RunNotFound(run), &getRunSQL, text("namespace", namespace), idArg("run_id", run))
+		if err != nil {
+			return c, err
+		}
+		c.Run.Input, c.Run.Output = engine.Payload{}, engine.Payload{}
+		if c.Steps, err = r.steps(&listWaitingSQL, idArg("run_id", run)); err != nil {
+			return c, err
+		}
+		if c.Workers, err = r.working(namespace); err != nil {
+			return c, err
+		}
+		c.Workers = slices.DeleteFunc(c.Workers, func(w engine.Worker) bool { return !slices.Contains(w.Queues, c.Run.Queue) })
+		err = r.query(&getCircumstancesSQL, func(r *row) error {
+			c.NamespaceEnabled, c.RunningInQueue, c.RunningOfType = r.flag(), int(r.num()), int(r.num())
+			c.RunningOfKey, c.AheadInLine = int(r.num()), int(r.num())
+			return nil
+		}, idArg("run_id", run), instant("starved_since", engine.Micros(now.Add(-engine.StarvationAfter))))
+		return c, err
 	})
 }

@@ -16,7 +16,7 @@ func (s *Store) Claim(ctx context.Context, p engine.ClaimParams) (engine.Claimed
 	c, err := s.claim(ctx, p)
 	out := c.out
 	for err == nil && c.unfinished {
-		p.Grants = c.grants[len(c.taken):]
+		p.Slots = c.slots[len(c.taken):]
 		if c, err = s.claim(ctx, p); err != nil && len(out.Tasks) > 0 {
 			out.Limited = true // what was handed out is not taken back; the rest comes again
 			return out, nil
@@ -45,9 +45,9 @@ func (s *Store) claim(ctx context.Context, p engine.ClaimParams) (claim, error) 
 type claim struct {
 	*tx
 	p          *engine.ClaimParams
-	grants     []engine.Grant         // of workers that are ONLINE
+	slots      []engine.ClaimSlot     // of workers that are ONLINE, for one run each
 	lanes      []lane                 // whose runs they could take
-	taken      []taken                // by the grants, in their order
+	taken      []taken                // by the slots, in their order
 	leased     int                    // of these: they have their leases
 	keys       map[concurrencyKey]int // slots of concurrency keys in use
 	gated      int                    // runs that were found to wait for a slot
@@ -55,7 +55,7 @@ type claim struct {
 	out        engine.Claimed
 }
 
-// taken is a run that a grant has got.
+// taken is a run that a claim slot has got.
 type taken struct {
 	id    engine.ID
 	fresh *engine.Run // nil: it is to be read
@@ -70,7 +70,7 @@ type candidate struct {
 }
 
 func (c *claim) run() error {
-	if err := c.online(); err != nil || len(c.grants) == 0 || c.known.disabled(c.p.Namespace) {
+	if err := c.online(); err != nil || len(c.slots) == 0 || c.queues.disabled(c.p.Namespace) {
 		return err
 	}
 	c.meet()
@@ -89,7 +89,7 @@ func (c *claim) run() error {
 	if err := c.tasks(); err != nil {
 		return err
 	}
-	if len(c.taken) == len(c.grants) {
+	if len(c.taken) == len(c.slots) {
 		c.out.Limited = false
 		return nil
 	}
@@ -101,10 +101,10 @@ func (c *claim) run() error {
 //go:embed sql/get_worker_status.sql
 var getWorkerStatusSQL string
 
-// online sorts out the grants of workers that may get nothing.
+// online sorts out the claim slots of workers that may get nothing.
 func (c *claim) online() error {
 	seen := make(map[string]bool, 1)
-	for _, g := range c.p.Grants {
+	for _, g := range c.p.Slots {
 		online, known := seen[g.WorkerID]
 		if !known {
 			status, err := c.workerStatus(g.WorkerID)
@@ -118,7 +118,7 @@ func (c *claim) online() error {
 			}
 		}
 		if online {
-			c.grants = append(c.grants, g)
+			c.slots = append(c.slots, g)
 		}
 	}
 	return nil
@@ -135,7 +135,7 @@ func (t *tx) workerStatus(id string) (status engine.WorkerStatus, err error) {
 
 // meet finds the lanes whose type is asked for and whose requirements the offers meet.
 func (c *claim) meet() {
-	for _, l := range c.known.queues[queueKey{c.p.Namespace, c.p.Queue}] {
+	for _, l := range c.queues.lanesOf[queueKey{c.p.Namespace, c.p.Queue}] {
 		if slices.Contains(c.p.Types, l.kind) && engine.Meets(c.p.Offers, l.requirements) {
 			c.lanes = append(c.lanes, l)
 		}
@@ -146,9 +146,9 @@ func (c *claim) meet() {
 var claimSQL string
 
 // heads is the due runs that could be among the first, in the order in which they are to be taken: of each lane as many as
-// there are grants left, and one more to tell whether any is left over; more of them once some were found to be gated.
+// there are claim slots left, and one more to tell whether any is left over; more of them once some were found to be gated.
 func (c *claim) heads() ([]candidate, error) {
-	limit := len(c.grants) - len(c.taken) + 1 + min(c.gated, maxGated)
+	limit := len(c.slots) - len(c.taken) + 1 + min(c.gated, maxGated)
 	var due []candidate
 	for i := range c.lanes {
 		l := &c.lanes[i]
@@ -217,10 +217,10 @@ func (c *claim) choose(due []candidate) (again bool, err error) {
 	return false, nil
 }
 
-// free is how many more runs the grants and the queue's limit allow. What runs is counted before anything is taken: a run that was taken just now
+// free is how many more runs the claim slots and the queue's limit allow. What runs is counted before anything is taken: a run that was taken just now
 // may have no lease yet.
 func (c *claim) free(due int) (int, error) {
-	free := len(c.grants) - len(c.taken)
+	free := len(c.slots) - len(c.taken)
 	if due == 0 || c.p.QueueLimit == 0 && len(c.p.TypeLimits) == 0 {
 		return free, nil
 	}
@@ -262,11 +262,11 @@ func (c *claim) running(kind string) (n int, err error) {
 //go:embed sql/claim_run.sql
 var claimRunSQL string
 
-// take makes the run RUNNING under the next grant's token, unless no slot of its concurrency key is free.
+// take makes the run RUNNING under the next claim slot's token, unless no slot of its concurrency key is free.
 func (c *claim) take(run *candidate) (bool, error) {
-	grant := c.grants[len(c.taken)]
+	to := c.slots[len(c.taken)]
 	now := instant("now", engine.Micros(c.p.Now))
-	args := []arg{idArg("run_id", run.id), text("worker_id", grant.WorkerID), now, flag("counted", false)}
+	args := []arg{idArg("run_id", run.id), text("worker_id", to.WorkerID), now, flag("counted", false)}
 	made, err := c.direct(&claimRunSQL, args...)
 	if err != nil {
 		return false, err
@@ -280,16 +280,16 @@ func (c *claim) take(run *candidate) (bool, error) {
 			return false, err
 		}
 	}
-	c.ringRun(run.id)
+	c.notifyRun(run.id)
 	delete(c.unclaimed, run.id)
-	c.known.leased(queueKey{c.p.Namespace, c.p.Queue}, run.lane.kind, 1)
-	got := taken{id: run.id, fresh: c.fresh[run.id]}
+	c.queues.leased(queueKey{c.p.Namespace, c.p.Queue}, run.lane.kind, 1)
+	got := taken{id: run.id, fresh: c.recentRuns[run.id]}
 	c.taken = append(c.taken, got)
 	if got.fresh == nil {
 		return true, nil
 	}
-	delete(c.fresh, run.id)
-	return true, c.leaseFresh(got.fresh, grant, engine.Micros(c.p.Now))
+	delete(c.recentRuns, run.id)
+	return true, c.leaseRecent(got.fresh, to, engine.Micros(c.p.Now))
 }
 
 //go:embed sql/insert_leases.sql
@@ -304,7 +304,7 @@ func (c *claim) lease() error {
 	pairs := make([][]byte, 0, n-c.leased)
 	for i := c.leased; i < n; i++ {
 		if c.taken[i].fresh == nil {
-			pairs = append(pairs, slices.Concat(c.taken[i].id[:], c.grants[i].Token[:]))
+			pairs = append(pairs, slices.Concat(c.taken[i].id[:], c.slots[i].Token[:]))
 		}
 	}
 	if c.leased = n; len(pairs) == 0 {

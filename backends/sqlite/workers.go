@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"time"
 
+	"github.com/kagzi/kagzi/backends/internal/storekit"
 	"github.com/kagzi/kagzi/backends/internal/storelogic"
 	"github.com/kagzi/kagzi/engine"
 )
@@ -45,7 +46,7 @@ func (t *tx) registerWorker(p *engine.RegisterWorkerParams) (*engine.Worker, err
 		return nil, err
 	}
 	if known != nil {
-		t.ringRegistered(known.ID)
+		t.notifyRegistered(known.ID)
 		return t.renewWorker(known, p)
 	}
 	taken, err := t.Worker(p.Worker.ID)
@@ -58,9 +59,9 @@ func (t *tx) registerWorker(p *engine.RegisterWorkerParams) (*engine.Worker, err
 		if buried, err := t.bury(taken, p.Now); err != nil || !buried {
 			return nil, err
 		}
-		t.ringWorker(p.Worker.ID)
+		t.notifyWorker(p.Worker.ID)
 	default:
-		t.ringRegistered(p.Worker.ID)
+		t.notifyRegistered(p.Worker.ID)
 	}
 	w := p.New()
 	_, err = t.exec(&insertWorkerSQL, append(profile(&w), text("namespace", w.Namespace), text("instance_id", w.InstanceID), instant("now", p.Now))...)
@@ -116,9 +117,9 @@ var heartbeatSQL string
 // to, the next one knows as much.
 func (s *Store) Heartbeat(ctx context.Context, p engine.HeartbeatParams) (engine.Beat, error) {
 	p.Now = engine.Micros(p.Now)
-	stats := engine.StatsText(p.Stats)
+	stats := storekit.StatsText(p.Stats)
 	var unnamed []engine.Lease
-	call := &call{verb: "Heartbeat", patience: p.Patience}
+	call := &call{verb: "Heartbeat", mayWait: p.Patience}
 	beat, err := writeAs(ctx, s, call, func(t *tx) (beat engine.Beat, err error) {
 		known, err := t.returning(&heartbeatSQL, func(r *row) error {
 			beat.Status = engine.WorkerStatus(r.num())
@@ -159,7 +160,7 @@ func (t *tx) freeUnnamed(unnamed []engine.Lease, p *engine.HeartbeatParams) erro
 	if len(ids) == 0 {
 		return nil
 	}
-	t.ringWorker(p.WorkerID)
+	t.notifyWorker(p.WorkerID)
 	return storelogic.FreeRuns(t, ids, p.Now)
 }
 
@@ -217,7 +218,7 @@ func (s *Store) DrainWorker(ctx context.Context, p engine.DrainWorkerParams) err
 		if _, err := t.exec(&drainWorkerSQL, text("worker_id", p.WorkerID)); err != nil {
 			return none, err
 		}
-		t.ringWorker(p.WorkerID)
+		t.notifyWorker(p.WorkerID)
 		return none, storelogic.AuditDrain(t, w, &p)
 	})
 	return err
@@ -227,11 +228,11 @@ func (s *Store) DrainWorker(ctx context.Context, p engine.DrainWorkerParams) err
 var offlineWorkerSQL string
 
 // OfflineWorker takes the worker off and frees what it held, a portion after the other.
-func (s *Store) OfflineWorker(ctx context.Context, p engine.OfflineWorkerParams) (engine.TakenOff, error) {
+func (s *Store) ForceOfflineWorker(ctx context.Context, p engine.OfflineWorkerParams) (engine.TakenOff, error) {
 	p.Now, p.HeardAt = engine.Micros(p.Now), engine.Micros(p.HeardAt)
-	taken, err := write(ctx, s, "OfflineWorker", 0, func(t *tx) (engine.TakenOff, error) { return t.offlineWorker(&p) })
+	taken, err := write(ctx, s, "ForceOfflineWorker", 0, func(t *tx) (engine.TakenOff, error) { return t.offlineWorker(&p) })
 	for n := taken.Freed; n == storelogic.FreedAtOnce && err == nil; taken.Freed += n {
-		n, err = write(ctx, s, "OfflineWorker", 0, func(t *tx) (int, error) {
+		n, err = write(ctx, s, "ForceOfflineWorker", 0, func(t *tx) (int, error) {
 			w, err := t.Worker(p.WorkerID)
 			if err != nil || !storelogic.TakenOffBy(w, &p) {
 				return 0, err
@@ -239,7 +240,7 @@ func (s *Store) OfflineWorker(ctx context.Context, p engine.OfflineWorkerParams)
 			return t.freeHeld(w, &p)
 		})
 		if err != nil {
-			s.bell.Ring([]engine.Ring{{Kind: engine.RingAll}}) // for FreeLost
+			s.listeners.Notify([]engine.Notification{{Kind: engine.NotifyAll}}) // for FreeLost
 		}
 	}
 	return taken, err
@@ -261,7 +262,7 @@ func (t *tx) offlineWorker(p *engine.OfflineWorkerParams) (taken engine.TakenOff
 	if err := storelogic.AuditOffline(t, w, p); err != nil {
 		return taken, err
 	}
-	t.ringWorker(p.WorkerID)
+	t.notifyWorker(p.WorkerID)
 	off := p.Off(w)
 	taken.Freed, err = t.freeHeld(&off, p)
 	taken.Off = true

@@ -17,13 +17,13 @@ func TestRunsOfAWorkerWhoseTakingOffWasCutShortAreFreed(t *testing.T) {
 		t.Fatal(err)
 	}
 	id := engine.NewID(s.Now())
-	_, err = s.StartRuns(t.Context(), []engine.StartRun{{Run: engine.Run{ID: id, Namespace: "default", Queue: "q", Type: "w", CreatedAt: s.Now(), AvailableAt: s.Now(),
-		Timeouts: engine.Timeouts{Heartbeat: time.Hour}}}}) // which is for lost workers
+	_, err = s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{{Run: engine.Run{ID: id, Namespace: "default", Queue: "q", Type: "w", CreatedAt: s.Now(), AvailableAt: s.Now(),
+		Timeouts: engine.Timeouts{Heartbeat: time.Hour}}}}}) // which is for lost workers
 	if err != nil {
 		t.Fatal(err)
 	}
 	claimed, err := s.Claim(t.Context(), engine.ClaimParams{Namespace: "default", Queue: "q", Types: []string{"w"}, HistoryBytes: engine.HistoryBytes,
-		Grants: []engine.Grant{{WorkerID: "w1", Token: engine.NewToken()}}, Now: s.Now()})
+		Slots: []engine.ClaimSlot{{WorkerID: "w1", Token: engine.NewToken()}}, Now: s.Now()})
 	if err != nil || len(claimed.Tasks) != 1 {
 		t.Fatalf("claimed %d runs, %v, want 1", len(claimed.Tasks), err)
 	}

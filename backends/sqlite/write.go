@@ -2,6 +2,10 @@ package sqlite
 
 import (
 	"context"
+
+	"github.com/kagzi/kagzi/backends/sqlite/internal/dbfile"
+	"github.com/kagzi/kagzi/backends/sqlite/internal/sqlite3"
+
 	_ "embed"
 	"errors"
 	"runtime"
@@ -23,28 +27,28 @@ const (
 // Should one fail after it has written, the whole transaction is rolled back and each call is carried out again in one of
 // its own: a call must therefore have no effect outside its transaction.
 type writer struct {
-	store  *Store
-	calls  chan *call
-	riders riders
-	done   chan struct{}
-	syncer *syncer
-	tx     tx
-	group  []*call
-	size   int     // of the group's payloads, about
-	riding int     // calls of the group that were patient
-	next   *call   // begins the next group, because it did not fit in; nil: none does
-	before *commit // that the syncer is at; nil: none
-	log    int     // pages that the log has grown by since its folding last began
-	folder folder
-	short  bool // the log is shorter than it is to be for a server
-	called bool // lately
-	// gathers is 1 where SQLite has each commit synced: what it writes to the log may then be gathered until that.
-	gathers int32
+	store           *Store
+	calls           chan *call
+	deferred        deferredWrites
+	done            chan struct{}
+	syncer          *syncer
+	tx              tx
+	group           []*call
+	size            int     // of the group's payloads, about
+	deferredInGroup int     // deferred writes in the group
+	next            *call   // begins the next group, because it did not fit in; nil: none does
+	before          *commit // that the syncer is at; nil: none
+	logPages        int     // pages that the log has grown by since the last checkpoint began
+	checkpointer    checkpointer
+	logTooShort     bool // the log is shorter than it is to be for a server
+	calledLately    bool // lately
+	// gathers is true if SQLite syncs each commit: the frames of a commit may then be gathered until the sync.
+	gathers bool
 }
 
 func newWriter(s *Store) *writer {
 	return &writer{
-		store: s, folder: folder{path: s.path, fold: foldOn}, calls: make(chan *call, maxGroup), riders: riders{due: make(chan struct{}, 1)},
+		store: s, checkpointer: checkpointer{path: s.path, run: runCheckpoint}, calls: make(chan *call, maxGroup), deferred: deferredWrites{due: make(chan struct{}, 1)},
 		done: make(chan struct{}), syncer: newSyncer(s),
 	}
 }
@@ -54,43 +58,43 @@ type call struct {
 	verb     string
 	size     int           // bytes of payloads, about
 	harmless bool          // a power cut may undo it after the answer
-	patience time.Duration // how long it may wait for others to share a commit with
+	mayWait  time.Duration // how long it may wait for a commit of others
 	then     func(error)   // hears what came of it, once, before the caller is answered or after it has given up; nil: nobody does
 	do       func(*tx) error
-	turn     *engine.Turn // nil: it stands behind nothing
+	ticket   *engine.Ticket // nil: it stands behind nothing
 	err      error
 	done     chan struct{}
 }
 
 // carryOut is do, unless the call stands behind one that has failed.
 func (c *call) carryOut(t *tx) {
-	if c.err = c.turn.Stands(); c.err == nil {
+	if c.err = c.ticket.Err(); c.err == nil {
 		c.err = c.do(t)
 	}
-	c.turn.Settle(c.err)
+	c.ticket.Resolve(c.err)
 }
 
 // fail answers that what was carried out cannot be made durable.
 func (c *call) fail(why error) {
-	c.err = translate(c.verb, why)
-	c.turn.Settle(c.err)
+	c.err = dbfile.Translate(c.verb, why)
+	c.ticket.Resolve(c.err)
 }
 
 // tx is the transaction that a call is carried out in, of the writer's one connection.
 type tx struct {
 	session
-	known known
-	tally tally
-	fresh map[engine.ID]*engine.Run // started lately and as they were then
-	seen  map[engine.ID]moving      // the runs that the current call has read or saved, as their rows are
-	rings []engine.Ring
+	queues        queueCache
+	leases        leaseCache
+	recentRuns    map[engine.ID]*engine.Run // started lately and as they were then
+	currentRows   map[engine.ID]moving      // the runs that the current call has read or saved, as their rows are
+	notifications []engine.Notification
 	// unclaimed are the runs that were started in this transaction and not claimed in it, with their queues.
 	unclaimed map[engine.ID]queueKey
 	wrote     bool // the current call has changed something
 }
 
 func (t *tx) exec(text *string, args ...arg) (int64, error) {
-	if err := t.settle(); err != nil {
+	if err := t.flushCounts(); err != nil {
 		return 0, err
 	}
 	return t.direct(text, args...)
@@ -98,20 +102,20 @@ func (t *tx) exec(text *string, args ...arg) (int64, error) {
 
 // direct is exec for statements that do not look at what is only remembered.
 func (t *tx) direct(text *string, args ...arg) (int64, error) {
-	n, err := t.conn.exec(t.ctx, text, args...)
+	n, err := t.conn.Exec(t.ctx, text, args...)
 	t.wrote = t.wrote || n > 0 || err != nil
 	return n, err
 }
 
 func (t *tx) query(text *string, each func(*row) error, args ...arg) error {
-	if err := t.settle(); err != nil {
+	if err := t.flushCounts(); err != nil {
 		return err
 	}
 	return t.session.query(text, each, args...)
 }
 
 func (t *tx) found(text *string, one func(*row) error, args ...arg) (bool, error) {
-	if err := t.settle(); err != nil {
+	if err := t.flushCounts(); err != nil {
 		return false, err
 	}
 	return t.session.found(text, one, args...)
@@ -124,21 +128,21 @@ func (t *tx) returning(text *string, one func(*row) error, args ...arg) (bool, e
 	return found, err
 }
 
-func (t *tx) ringRun(id engine.ID) { t.Ring(engine.Ring{Kind: engine.RingRun, ID: id}) }
+func (t *tx) notifyRun(id engine.ID) { t.Ring(engine.Notification{Kind: engine.NotifyRun, ID: id}) }
 
-func (t *tx) ringEnd(id engine.ID, ending *engine.Ending) {
-	t.ringRun(id)
-	t.Ring(engine.Ring{Kind: engine.RingEnd, ID: id, Ending: ending})
+func (t *tx) notifyEnd(id engine.ID, ending *engine.Ending) {
+	t.notifyRun(id)
+	t.Ring(engine.Notification{Kind: engine.NotifyEnd, ID: id, Ending: ending})
 }
 
-// ringStarted rings for a run that was just started, as though it were Taken; at the end of the transaction left says whether it is.
-func (t *tx) ringStarted(run *engine.Run) {
+// notifyStarted notifies of a run that was just started, as though it were Claimed; at the end of the transaction left says whether it is.
+func (t *tx) notifyStarted(run *engine.Run) {
 	t.unclaimed[run.ID] = queueKey{run.Namespace, run.Queue}
-	t.Ring(engine.Ring{Kind: engine.RingQueue, Namespace: run.Namespace, Name: run.Queue, Taken: true})
+	t.Ring(engine.Notification{Kind: engine.NotifyQueue, Namespace: run.Namespace, Name: run.Queue, Claimed: true})
 }
 
-// left takes the rings of the transaction. Those for runs that were started and are there to be claimed say so.
-func (t *tx) left() []engine.Ring {
+// left takes the notifications of the transaction. Those for runs that were started and are there to be claimed say so.
+func (t *tx) left() []engine.Notification {
 	var waiting map[queueKey]bool
 	if len(t.unclaimed) > 0 {
 		waiting = make(map[queueKey]bool, 1)
@@ -146,30 +150,32 @@ func (t *tx) left() []engine.Ring {
 	for _, q := range t.unclaimed {
 		waiting[q] = true
 	}
-	for i := range t.rings {
-		r := &t.rings[i]
-		r.Taken = r.Taken && !waiting[queueKey{r.Namespace, r.Name}]
+	for i := range t.notifications {
+		n := &t.notifications[i]
+		n.Claimed = n.Claimed && !waiting[queueKey{n.Namespace, n.Name}]
 	}
-	return t.rings
+	return t.notifications
 }
 
-// silence forgets the rings of the transaction.
+// silence forgets the notifications of the transaction.
 func (t *tx) silence() {
-	t.rings = t.rings[:0]
+	t.notifications = t.notifications[:0]
 	clear(t.unclaimed)
 }
 
-func (t *tx) ringSlot(namespace, queue string) {
-	t.Ring(engine.Ring{Kind: engine.RingSlot, Namespace: namespace, Name: queue})
+func (t *tx) notifySlot(namespace, queue string) {
+	t.Ring(engine.Notification{Kind: engine.NotifySlot, Namespace: namespace, Name: queue})
 }
 
-func (t *tx) ringWorker(id string) { t.Ring(engine.Ring{Kind: engine.RingWorker, Name: id}) }
-
-func (t *tx) ringRegistered(id string) {
-	t.Ring(engine.Ring{Kind: engine.RingWorker, Name: id, Registered: true})
+func (t *tx) notifyWorker(id string) {
+	t.Ring(engine.Notification{Kind: engine.NotifyWorker, Name: id})
 }
 
-// write hands do to the writer and waits for the commit. do may be called more than once; a caller that gives up
+func (t *tx) notifyRegistered(id string) {
+	t.Ring(engine.Notification{Kind: engine.NotifyWorker, Name: id, Registered: true})
+}
+
+// write submits do to the writer and waits for the commit. do may be called more than once; a caller that gives up
 // does not stop it.
 func write[V any](ctx context.Context, s *Store, verb string, size int, do func(*tx) (V, error)) (V, error) {
 	return writeAs(ctx, s, &call{verb: verb, size: size}, do)
@@ -182,14 +188,14 @@ const maxAbandoned = 16 << 10
 func writeAs[V any](ctx context.Context, s *Store, c *call, do func(*tx) (V, error)) (V, error) {
 	var none, out V
 	if err := ctx.Err(); err != nil {
-		return none, translate(c.verb, err)
+		return none, dbfile.Translate(c.verb, err)
 	}
-	c.turn, c.done = engine.TurnOf(ctx), make(chan struct{})
+	c.done = make(chan struct{})
 	c.do = func(t *tx) (err error) {
 		out, err = do(t)
 		return err
 	}
-	if err := s.hand(ctx, c); err != nil {
+	if err := s.submit(ctx, c); err != nil {
 		return none, err
 	}
 	gaveUp := ctx.Done()
@@ -204,7 +210,7 @@ func writeAs[V any](ctx context.Context, s *Store, c *call, do func(*tx) (V, err
 			<-c.done
 			c.over()
 		}()
-		return none, translate(c.verb, ctx.Err())
+		return none, dbfile.Translate(c.verb, ctx.Err())
 	}
 	if c.err != nil {
 		return none, c.err
@@ -218,27 +224,27 @@ func (c *call) over() {
 	}
 }
 
-func (s *Store) hand(ctx context.Context, c *call) error {
+func (s *Store) submit(ctx context.Context, c *call) error {
 	s.closing.RLock()
 	defer s.closing.RUnlock()
 	select {
 	case <-s.closed:
-		return errClosed
+		return dbfile.ErrClosed
 	default:
 	}
-	if s.looking() {
+	if s.readOnly() {
 		return engine.ErrReadOnly
 	}
-	if c.patience > 0 {
-		s.writer.riders.add(c) // which gives it no place: those that come later may be carried out before it
+	if c.mayWait > 0 {
+		s.writer.deferred.add(c) // which gives it no place: those that come later may be carried out before it
 		return nil
 	}
 	select {
 	case s.writer.calls <- c:
-		c.turn.Place()
+		c.ticket.Admit()
 		return nil
 	case <-ctx.Done():
-		return translate(c.verb, ctx.Err())
+		return dbfile.Translate(c.verb, ctx.Err())
 	}
 }
 
@@ -261,7 +267,7 @@ func (w *writer) run() {
 		// Let those run who are about to call, so that they join this commit, and the syncer begin with the one before. Where nobody waits
 		// to run this costs nothing.
 		runtime.Gosched()
-		w.group, w.size, w.riding = append(w.group[:0], first), first.size, 0
+		w.group, w.size, w.deferredInGroup = append(w.group[:0], first), first.size, 0
 		w.gather()
 		w.carryOut(true)
 		w.checkpoint()
@@ -270,7 +276,7 @@ func (w *writer) run() {
 
 // gather adds the calls that wait to the group, as far as they fit in, and says whether there were any.
 func (w *writer) gather() (more bool) {
-	more = w.pickUp()
+	more = w.joinDeferred()
 	for w.next == nil && len(w.group) < maxGroup {
 		select {
 		case c, open := <-w.calls:
@@ -358,19 +364,19 @@ func (w *writer) carryOut(open bool) {
 	}
 }
 
-// handOver gives the commit the calls and rings that it answers with.
+// handOver gives the commit the calls and notifications that it answers with.
 func (w *writer) handOver(c *commit) {
-	c.calls, c.rings = w.group, w.tx.left()
-	w.group, w.tx.rings = nil, nil
+	c.calls, c.notifications = w.group, w.tx.left()
+	w.group, w.tx.notifications = nil, nil
 	clear(w.tx.unclaimed)
 }
 
 // failed answers a group that could not be made durable.
 func (w *writer) failed(err error) {
-	if failure := fatal(err, false); failure != nil {
+	if failure := dbfile.AsFatal(err, false); failure != nil {
 		w.store.die(failure)
 	} else {
-		why := "the last write failed: " + translate("commit", err).Error()
+		why := "the last write failed: " + dbfile.Translate("commit", err).Error()
 		w.store.proof.failed()
 		w.store.trouble.Store(&why)
 	}
@@ -381,15 +387,6 @@ func (w *writer) failed(err error) {
 	w.tx.silence()
 }
 
-//go:embed sql/begin.sql
-var beginSQL string
-
-//go:embed sql/commit.sql
-var commitSQL string
-
-//go:embed sql/rollback.sql
-var rollbackSQL string
-
 // commit carries the calls out and ends the transaction, which may have to be made durable still. alone says that a call failed after it
 // had written and that nothing of the group has happened; the calls are then to be carried out one by one. An error means likewise
 // that nothing has happened, or that nobody will find it. A call that was refused has its err.
@@ -398,12 +395,12 @@ func (w *writer) commit(open bool) (c *commit, alone bool, err error) {
 	if failure := w.store.failure.Load(); failure != nil {
 		return nil, false, failure
 	}
-	before := t.conn.changed()
-	if _, err := t.conn.exec(t.ctx, &beginSQL); err != nil {
+	before := t.conn.TotalChanges()
+	if err := t.conn.Begin(t.ctx); err != nil {
 		return nil, false, err
 	}
-	if t.known.stale {
-		if err := t.known.load(t); err != nil {
+	if t.queues.stale {
+		if err := t.queues.load(t); err != nil {
 			return nil, false, w.rollback(err)
 		}
 	}
@@ -412,29 +409,29 @@ func (w *writer) commit(open bool) (c *commit, alone bool, err error) {
 			engine.Failpoint("sqlite.mid_group")
 		}
 		call := w.group[i]
-		rings := len(t.rings)
+		sent := len(t.notifications)
 		t.wrote = false
-		clear(t.seen)
+		clear(t.currentRows)
 		if call.carryOut(t); call.err == nil {
 			continue
 		}
-		t.rings = t.rings[:rings]
-		if !t.wrote && isRefusal(call.err) {
+		t.notifications = t.notifications[:sent]
+		if !t.wrote && dbfile.IsRefusal(call.err) {
 			continue
 		}
 		failure := w.rollback(call.err)
-		if len(w.group) > 1 && fatal(failure, false) == nil {
+		if len(w.group) > 1 && dbfile.AsFatal(failure, false) == nil {
 			return nil, true, nil
 		}
 		if err := w.await(); err != nil {
 			return nil, false, err
 		}
-		if isRefusal(call.err) { // it undid what it had written
+		if dbfile.IsRefusal(call.err) { // it undid what it had written
 			return newCommit(), false, nil
 		}
 		return nil, false, failure
 	}
-	if err := t.settle(); err != nil {
+	if err := t.flushCounts(); err != nil {
 		return nil, false, w.rollback(err)
 	}
 	if err := w.await(); err != nil {
@@ -442,10 +439,10 @@ func (w *writer) commit(open bool) (c *commit, alone bool, err error) {
 	}
 	engine.Failpoint("sqlite.before_commit")
 	c = newCommit()
-	c.wrote = t.conn.changed() != before
+	c.wrote = t.conn.TotalChanges() != before
 	w.store.unsynced.Store(c)
 	w.store.atDisk.Store(c)
-	if c.log, err = w.end(); err != nil {
+	if c.log, err = t.conn.CommitUnsynced(t.ctx, w.gathers); err != nil {
 		w.store.atDisk.Store(nil)
 		w.store.unsynced.Store(nil)
 		close(c.durable)
@@ -459,52 +456,36 @@ func (w *writer) harmless() bool {
 	return !slices.ContainsFunc(w.group, func(c *call) bool { return !c.harmless })
 }
 
-// end commits the transaction. It returns the system's file of the log if that is yet to be synced.
-func (w *writer) end() (log uintptr, err error) {
-	t := &w.tx
-	at, err := t.conn.logPlace()
-	if err != nil {
-		return 0, err
-	}
-	f := fileAt(at)
-	f.later, f.gathers, f.owed = 1, w.gathers, 0
-	_, err = t.conn.exec(t.ctx, &commitSQL)
-	if f.later, f.gathers, f.heldBytes = 0, 0, 0; f.owed == 0 {
-		return 0, err
-	}
-	return at + behind, err
-}
-
 // rollback undoes the transaction, and returns why. SQLite may have done so by itself, as it does when the disk is full; then
 // there is nothing to roll back, and that error says nothing.
 func (w *writer) rollback(why error) error {
-	w.tx.conn.exec(w.tx.ctx, &rollbackSQL)
+	w.tx.conn.Rollback(w.tx.ctx)
 	w.tx.silence()
-	w.tx.known.stale = true
+	w.tx.queues.stale = true
 	return why
 }
 
-// close folds the log into the file and deletes it. Where another process looks at the file SQLite leaves the log alone, so that is
-// done before: who copies the file has all of it. Where the disk has failed a write the log stays as it is: SQLite counts pages as folded before they
-// are synced, and a sync that has failed is told once. The next start folds all of it anew.
+// close checkpoints the log and deletes it. SQLite leaves the log alone while another process has the file open, so the checkpoint comes first: a
+// copy of the file alone is then complete. If the disk has failed a write, the log stays as it is: SQLite counts pages as checkpointed before they
+// are synced, and reports a failed sync only once. The next start checkpoints all of it again.
 func (w *writer) close() (err error) {
-	if folding := w.folder.close(); failedWrite(folding) {
-		err = folding
+	if failed := w.checkpointer.close(); sqlite3.FailedWrite(failed) {
+		err = failed
 	}
 	if err == nil && w.store.failure.Load() == nil {
 		truncating := w.truncate()
-		if failedWrite(truncating) {
+		if sqlite3.FailedWrite(truncating) {
 			err = truncating
-		} else if truncating != nil && code(truncating) != 0 && !isFull(truncating) {
+		} else if truncating != nil && sqlite3.Code(truncating) != 0 && !sqlite3.IsFull(truncating) {
 			w.store.log.Warn("checkpoint", "error", truncating)
 		}
 	}
-	if failure := fatal(err, false); failure != nil {
+	if failure := dbfile.AsFatal(err, false); failure != nil {
 		w.store.die(failure)
 		err = failure
 	}
-	if failedWrite(w.store.Failure()) {
-		err = errors.Join(err, w.tx.conn.leaveLog())
+	if sqlite3.FailedWrite(w.store.Failure()) {
+		err = errors.Join(err, w.tx.conn.LeaveLog())
 	}
-	return errors.Join(err, w.tx.conn.close())
+	return errors.Join(err, w.tx.conn.Close())
 }

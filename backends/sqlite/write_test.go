@@ -9,6 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kagzi/kagzi/backends/sqlite/internal/dbfile"
+	"github.com/kagzi/kagzi/backends/sqlite/internal/sqlite3"
+
 	lib "modernc.org/sqlite/lib"
 
 	"github.com/kagzi/kagzi/engine"
@@ -155,7 +158,7 @@ func TestACallThatFailsAfterItHasWrittenFailsAlone(t *testing.T) {
 	for name, want := range wants {
 		go func() {
 			_, err := write(t.Context(), s, "insert", 0, func(tx *tx) (struct{}, error) {
-				tx.Ring(engine.Ring{Kind: engine.RingQueue, Namespace: "default", Name: name})
+				tx.Ring(engine.Notification{Kind: engine.NotifyQueue, Namespace: "default", Name: name})
 				return struct{}{}, errors.Join(insertNamespace(tx, name), want)
 			})
 			answers <- answer{name, err}
@@ -199,7 +202,7 @@ func TestAStatementThatFailsFailsItsCallAloneAndLeavesTheStoreHealthy(t *testing
 	if failed != 1 {
 		t.Fatalf("calls that failed = %d, want 1", failed)
 	}
-	s.StartRuns(t.Context(), []engine.StartRun{startOf("t", s)})
+	s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{startOf("t", s)}})
 	if err := s.Health(t.Context()); err != nil {
 		t.Fatalf("health = %v", err)
 	}
@@ -245,7 +248,7 @@ func TestACallerThatGivesUpStopsWaitingAndItsWriteGoesOn(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	answer := make(chan error)
 	go func() {
-		_, err := s.StartRuns(ctx, []engine.StartRun{startOf("t", s)})
+		_, err := s.StartRuns(ctx, engine.StartRunsParams{Runs: []engine.StartRun{startOf("t", s)}})
 		answer <- err
 	}()
 	waiting(t, s, 1)
@@ -255,7 +258,7 @@ func TestACallerThatGivesUpStopsWaitingAndItsWriteGoesOn(t *testing.T) {
 	}
 	release()
 	settle(t, s)
-	stats, err := s.Stats(t.Context(), "", s.Now())
+	stats, err := s.GetStats(t.Context(), "", s.Now())
 	if err != nil || stats.ByStatus[engine.RunPending] != 1 {
 		t.Fatalf("runs = %v (%v), want the one that was begun", stats.ByStatus, err)
 	}
@@ -277,7 +280,7 @@ func TestAFullDiskIsExhaustedAndPassesWhenThereIsRoomAgain(t *testing.T) {
 	big.Input.Data = make([]byte, 1<<20)
 	limit(1) // what it has already, and no more
 	for range 2 {
-		if _, err := s.StartRuns(t.Context(), []engine.StartRun{big}); !errors.Is(err, engine.ErrExhausted) {
+		if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{big}}); !errors.Is(err, engine.ErrExhausted) {
 			t.Fatalf("start on a full disk = %v, want exhausted", err)
 		}
 	}
@@ -288,7 +291,7 @@ func TestAFullDiskIsExhaustedAndPassesWhenThereIsRoomAgain(t *testing.T) {
 		t.Errorf("a full disk is fatal: %v", s.Failure())
 	}
 	limit(1 << 30)
-	if _, err := s.StartRuns(t.Context(), []engine.StartRun{big}); err != nil {
+	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{big}}); err != nil {
 		t.Fatalf("start after there was room again: %v", err)
 	}
 	if err := s.Health(t.Context()); err != nil {
@@ -303,7 +306,7 @@ func TestACallThatWritesNothingDoesNotMakeAStoreWell(t *testing.T) {
 	fail := func() {
 		t.Helper()
 		_, err := write(t.Context(), s, "insert", 0, func(tx *tx) (struct{}, error) {
-			return struct{}{}, &libError{lib.SQLITE_FULL, "full"}
+			return struct{}{}, &sqlite3.Error{Code: lib.SQLITE_FULL, Text: "full"}
 		})
 		if !errors.Is(err, engine.ErrExhausted) || s.Health(t.Context()) == nil {
 			t.Fatalf("after a write without room (%v) it says that it is healthy", err)
@@ -319,7 +322,7 @@ func TestACallThatWritesNothingDoesNotMakeAStoreWell(t *testing.T) {
 		},
 		"a claim that finds nothing": func() error {
 			claimed, err := s.Claim(t.Context(), engine.ClaimParams{Namespace: "default", Queue: "q", Types: []string{"other"},
-				Grants: []engine.Grant{{WorkerID: "w1", Token: engine.NewToken()}}, Now: s.Now()})
+				Slots: []engine.ClaimSlot{{WorkerID: "w1", Token: engine.NewToken()}}, Now: s.Now()})
 			if err == nil && len(claimed.Tasks) > 0 {
 				err = errors.New("it found something")
 			}
@@ -343,15 +346,15 @@ func TestACallThatWritesNothingDoesNotMakeAStoreWell(t *testing.T) {
 func TestOnlyStartsAreRefusedWhenTheDiskIsNearlyFull(t *testing.T) {
 	s := fresh(t)
 	lease := holding(t, s, 1)[0]
-	s.room = room{path: s.room.path, free: func(string) (uint64, error) { return lowWater - 1, nil }}
-	if _, err := s.StartRuns(t.Context(), []engine.StartRun{startOf("t", s)}); !errors.Is(err, engine.ErrExhausted) {
+	s.space = dbfile.DiskSpace{Dir: s.space.Dir, Free: func(string) (uint64, error) { return dbfile.LowWater - 1, nil }}
+	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{startOf("t", s)}}); !errors.Is(err, engine.ErrExhausted) {
 		t.Fatalf("start = %v, want exhausted", err)
 	}
 	if _, err := s.CompleteRun(t.Context(), engine.CompleteRunParams{Lease: lease, Now: s.Now()}); err != nil {
 		t.Fatalf("CompleteRun = %v, want it to go on", err)
 	}
-	s.room = room{path: s.room.path, free: func(string) (uint64, error) { return lowWater, nil }}
-	if _, err := s.StartRuns(t.Context(), []engine.StartRun{startOf("t", s)}); err != nil {
+	s.space = dbfile.DiskSpace{Dir: s.space.Dir, Free: func(string) (uint64, error) { return dbfile.LowWater, nil }}
+	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{startOf("t", s)}}); err != nil {
 		t.Fatalf("start with room = %v", err)
 	}
 }
@@ -364,7 +367,7 @@ func TestTheLogIsFoldedIntoTheFileWhileWritingGoesOn(t *testing.T) {
 			big[i] = startOf("t", s)
 			big[i].Input.Data = make([]byte, 64<<10)
 		}
-		if _, err := s.StartRuns(t.Context(), big); err != nil {
+		if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: big}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -379,7 +382,7 @@ func settled(ctx context.Context, s *Store) error {
 	for range 2 { // what follows the first call is the checkpoint
 		for folding := true; folding; {
 			_, err := write(ctx, s, "settle", 0, func(*tx) (none struct{}, err error) {
-				folding = s.writer.folder.over != nil
+				folding = s.writer.checkpointer.over != nil
 				return none, nil
 			})
 			if err != nil {

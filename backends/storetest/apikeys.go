@@ -75,8 +75,8 @@ func (s *stage) kept(id engine.ID) engine.APIKey {
 
 func (s *stage) keyAudit() []engine.AuditEvent {
 	s.Helper()
-	events, _, err := s.store.ListAudit(s.ctx, engine.AuditFilter{}, engine.Page{Limit: engine.MaxPage})
-	s.must(err, "ListAudit")
+	events, _, err := s.store.ListAuditEvents(s.ctx, engine.AuditFilter{}, engine.Page{Limit: engine.MaxPage})
+	s.must(err, "ListAuditEvents")
 	return events
 }
 
@@ -105,7 +105,7 @@ func auditText(e engine.AuditEvent) string {
 		"subject", e.Subject+" "+e.SubjectID, "outcome", e.Outcome, "reason", e.Reason, "detail", e.Detail)
 }
 
-var ringKeys = engine.Ring{Kind: engine.RingKeys}
+var ringKeys = engine.Notification{Kind: engine.NotifyKeys}
 
 var apiKeyCases = []testCase{
 	{"a fresh store has no keys", func(s *stage) {
@@ -280,8 +280,8 @@ var apiKeyCases = []testCase{
 		want.ID, want.At, want.Actor, want.Method = p.AuditID, p.Now, p.By, "CreateKey"
 		s.sameText("event of the creation", auditText(events[1]), auditText(want))
 		equal(s, "events of the usual namespace", len(s.audit("")), 0)
-		of, _, err := s.store.ListAudit(s.ctx, engine.AuditFilter{SubjectID: root.ID.String()}, engine.Page{Limit: 10, Count: true})
-		s.must(err, "ListAudit")
+		of, _, err := s.store.ListAuditEvents(s.ctx, engine.AuditFilter{SubjectID: root.ID.String()}, engine.Page{Limit: 10, Count: true})
+		s.must(err, "ListAuditEvents")
 		equal(s, "events of the key", len(of), 2)
 	}},
 	{"a refusal is noted once", func(s *stage) {

@@ -36,17 +36,17 @@ func soon() (over <-chan struct{}, enough func()) {
 // ear listens to a store and remembers the rings.
 type ear struct {
 	s     *stage
-	rings chan engine.Ring
+	rings chan engine.Notification
 }
 
 // listen starts an ear and waits until it hears.
 func (s *stage) listen() *ear {
 	s.Helper()
 	ctx, stop := context.WithCancel(s.ctx)
-	e := &ear{s: s, rings: make(chan engine.Ring, 10_000)}
+	e := &ear{s: s, rings: make(chan engine.Notification, 10_000)}
 	ended := make(chan error, 1)
 	go func() {
-		ended <- s.store.Listen(ctx, func(r engine.Ring) {
+		ended <- s.store.Listen(ctx, func(r engine.Notification) {
 			select {
 			case e.rings <- r:
 			default: // full: nobody looks any more
@@ -78,9 +78,9 @@ func (s *stage) listen() *ear {
 }
 
 // hears fails the case unless each of the rings comes, in any order, among others.
-func (e *ear) hears(what string, want ...engine.Ring) {
+func (e *ear) hears(what string, want ...engine.Notification) {
 	e.s.Helper()
-	left := map[engine.Ring]bool{}
+	left := map[engine.Notification]bool{}
 	for _, r := range want {
 		left[r] = true
 	}
@@ -101,26 +101,26 @@ func (e *ear) hears(what string, want ...engine.Ring) {
 }
 
 // holds checks that an ending which comes with a ring is the run's.
-func (e *ear) holds(r engine.Ring) {
+func (e *ear) holds(r engine.Notification) {
 	if r.Ending == nil {
 		return
 	}
 	run := e.s.run(r.ID)
 	is := engine.Ending{Namespace: run.Namespace, Status: run.Status, Output: run.Output, Error: run.Error, ContinuedAs: run.ContinuedAs, FinishedAt: run.FinishedAt}
-	if r.Kind != engine.RingEnd || !reflect.DeepEqual(*r.Ending, is) {
+	if r.Kind != engine.NotifyEnd || !reflect.DeepEqual(*r.Ending, is) {
 		e.s.Fatalf("ring %+v says that the run ended so: %+v, but it is %+v", r, *r.Ending, is)
 	}
 }
 
 // told is all that was told aside since the rings were forgotten.
-func (e *ear) told() engine.Aside {
+func (e *ear) told() engine.SideEffects {
 	e.s.Helper()
-	var sum engine.Aside
+	var sum engine.SideEffects
 	for range 2 { // rings that come together come in any order, and those of the second come after all from before
 		mark := ringQueueOf("probe", e.s.id().String())
 		e.s.start(inSpace("probe"), inQueue(mark.Name))
 		for over, enough := soon(); ; {
-			var r engine.Ring
+			var r engine.Notification
 			select {
 			case r = <-e.rings:
 			case <-over:
@@ -130,11 +130,11 @@ func (e *ear) told() engine.Aside {
 				enough()
 				break
 			}
-			if a := r.Aside; a != nil {
+			if a := r.SideEffects; a != nil {
 				sum.Add(a)
 			}
-			if (r.Kind == engine.RingAside) != (r.Aside != nil) {
-				e.s.Fatalf("ring %+v tells aside %+v", r, r.Aside)
+			if (r.Kind == engine.NotifySideEffects) != (r.SideEffects != nil) {
+				e.s.Fatalf("ring %+v tells aside %+v", r, r.SideEffects)
 			}
 		}
 	}
@@ -147,7 +147,7 @@ func (e *ear) forget() {
 	for range 2 { // rings that come together come in any order, and those of the second start with none from before
 		mark := e.s.id().String()
 		e.s.start(inSpace("probe"), inQueue(mark))
-		e.hears("a start", engine.Ring{Kind: engine.RingQueue, Namespace: "probe", Name: mark})
+		e.hears("a start", engine.Notification{Kind: engine.NotifyQueue, Namespace: "probe", Name: mark})
 	}
 	for {
 		select {
@@ -158,20 +158,26 @@ func (e *ear) forget() {
 	}
 }
 
-func ringQueue(name string) engine.Ring { return ringQueueOf(space, name) }
+func ringQueue(name string) engine.Notification { return ringQueueOf(space, name) }
 
-func ringQueueOf(namespace, name string) engine.Ring {
-	return engine.Ring{Kind: engine.RingQueue, Namespace: namespace, Name: name}
+func ringQueueOf(namespace, name string) engine.Notification {
+	return engine.Notification{Kind: engine.NotifyQueue, Namespace: namespace, Name: name}
 }
 
-func ringSlot(name string) engine.Ring {
-	return engine.Ring{Kind: engine.RingSlot, Namespace: space, Name: name}
+func ringSlot(name string) engine.Notification {
+	return engine.Notification{Kind: engine.NotifySlot, Namespace: space, Name: name}
 }
-func ringRun(id engine.ID) engine.Ring { return engine.Ring{Kind: engine.RingRun, ID: id} }
-func ringEnd(id engine.ID) engine.Ring { return engine.Ring{Kind: engine.RingEnd, ID: id} }
-func ringWorker(id string) engine.Ring { return engine.Ring{Kind: engine.RingWorker, Name: id} }
-func ringRegistered(id string) engine.Ring {
-	return engine.Ring{Kind: engine.RingWorker, Name: id, Registered: true}
+func ringRun(id engine.ID) engine.Notification {
+	return engine.Notification{Kind: engine.NotifyRun, ID: id}
+}
+func ringEnd(id engine.ID) engine.Notification {
+	return engine.Notification{Kind: engine.NotifyEnd, ID: id}
+}
+func ringWorker(id string) engine.Notification {
+	return engine.Notification{Kind: engine.NotifyWorker, Name: id}
+}
+func ringRegistered(id string) engine.Notification {
+	return engine.Notification{Kind: engine.NotifyWorker, Name: id, Registered: true}
 }
 
 // deed is something done to a run that is held.
@@ -290,7 +296,7 @@ var bellCases = []testCase{
 		s.worker("w1")
 		l := s.heldNext()
 		plan := s.plan()
-		timer := engine.Ring{Kind: engine.RingTimer}
+		timer := engine.Notification{Kind: engine.NotifyTimer}
 		for _, c := range []change{
 			{"attempt", func() { s.begin(l, "pay") }},
 			{"deadline", func() { s.start(inQueue("other"), func(r *engine.StartRun) { r.DeadlineAt = s.now.Add(time.Minute) }) }},
@@ -384,7 +390,7 @@ var bellCases = []testCase{
 	{"listening ends with its context, and writes go on", func(s *stage) {
 		ctx, stop := context.WithCancel(s.ctx)
 		ended := make(chan error, 1)
-		go func() { ended <- s.store.Listen(ctx, func(engine.Ring) {}) }()
+		go func() { ended <- s.store.Listen(ctx, func(engine.Notification) {}) }()
 		s.start()
 		stop()
 		over, enough := soon()

@@ -92,7 +92,7 @@ var bellAroundCases = []testCase{
 		p.Namespace.Enabled, p.Method, p.AuditID = true, "EnableNamespace", s.id()
 		_, err = s.store.UpdateNamespace(s.ctx, p)
 		s.must(err, "EnableNamespace")
-		e.hears("its being let go on", engine.Ring{Kind: engine.RingAll})
+		e.hears("its being let go on", engine.Notification{Kind: engine.NotifyAll})
 	}},
 	{"a namespace that gets another retention rings all, for somebody may wait for what is to be deleted", func(s *stage) {
 		e := s.listen()
@@ -101,7 +101,7 @@ var bellAroundCases = []testCase{
 		}
 		_, err := s.store.CreateNamespace(s.ctx, p)
 		s.must(err, "CreateNamespace")
-		e.hears("creation", engine.Ring{Kind: engine.RingAll})
+		e.hears("creation", engine.Notification{Kind: engine.NotifyAll})
 		for _, change := range []func(*engine.Namespace){
 			func(n *engine.Namespace) { n.Retention = time.Minute },
 			func(n *engine.Namespace) { n.Keep = map[engine.RunStatus]time.Duration{engine.RunFailed: time.Hour} },
@@ -111,7 +111,7 @@ var bellAroundCases = []testCase{
 			p.Method, p.AuditID = "UpdateNamespace", s.id()
 			_, err = s.store.UpdateNamespace(s.ctx, p)
 			s.must(err, "UpdateNamespace")
-			e.hears("update", engine.Ring{Kind: engine.RingAll})
+			e.hears("update", engine.Notification{Kind: engine.NotifyAll})
 		}
 	}},
 	{"what leaves a schedule as it is does not ring it", func(s *stage) {
@@ -166,60 +166,60 @@ var bellAroundCases = []testCase{
 		for _, c := range []struct {
 			what    string
 			prepare func() (do func())
-			want    engine.Aside
+			want    engine.SideEffects
 		}{
-			{"a result", func() func() { l := s.held(); return func() { s.finish(l, "done") } }, engine.Aside{}},
-			{"a failure for which nobody cares", func() func() { l := s.held(); return func() { s.failRun(l, "no") } }, engine.Aside{}},
+			{"a result", func() func() { l := s.held(); return func() { s.finish(l, "done") } }, engine.SideEffects{}},
+			{"a failure for which nobody cares", func() func() { l := s.held(); return func() { s.failRun(l, "no") } }, engine.SideEffects{}},
 			{"a child's own end", func() func() {
 				l := s.held()
 				child := s.claimChild(s.child(l, "c", closing(engine.CloseCancel)))
 				return func() { s.finish(child, "done") }
-			}, engine.Aside{}},
-			{"a parent's end", func() func() { l := family(); return func() { s.finish(l, "done") } }, engine.Aside{Stopped: 3}},
+			}, engine.SideEffects{}},
+			{"a parent's end", func() func() { l := family(); return func() { s.finish(l, "done") } }, engine.SideEffects{Stopped: 3}},
 			{"a parent's end, repeated", func() func() {
 				l := family()
 				s.finish(l, "done")
 				return func() { s.finish(l, "done") }
-			}, engine.Aside{}},
+			}, engine.SideEffects{}},
 			{"a parent's end by a lease that is over", func() func() {
 				l := family()
 				s.lose("w1")
 				return func() { s.lost(s.tryFinish(l, "done"), engine.RunPending, "CompleteRun") }
-			}, engine.Aside{}},
-			{"a parent's end by a person", func() func() { l := family(); return func() { s.cancel(l.RunID) } }, engine.Aside{Stopped: 3}},
+			}, engine.SideEffects{}},
+			{"a parent's end by a person", func() func() { l := family(); return func() { s.cancel(l.RunID) } }, engine.SideEffects{Stopped: 3}},
 			{"a parent's deadline", func() func() {
 				l := s.held(func(r *engine.StartRun) { r.DeadlineAt = s.now.Add(time.Minute) })
 				s.child(l, "c", closing(engine.CloseCancel))
 				s.pass(time.Minute)
 				return func() { equal(s, "timed out", len(s.expire().TimedOut), 1) }
-			}, engine.Aside{Stopped: 1}},
-			{"a failure with a handler", func() func() { l := s.held(named); return func() { s.failRun(l, "no") } }, engine.Aside{Handlers: 1}},
-			{"a lost worker", func() func() { s.held(); return func() { s.lose("w1") } }, engine.Aside{}},
+			}, engine.SideEffects{Stopped: 1}},
+			{"a failure with a handler", func() func() { l := s.held(named); return func() { s.failRun(l, "no") } }, engine.SideEffects{Handlers: 1}},
+			{"a lost worker", func() func() { s.held(); return func() { s.lose("w1") } }, engine.SideEffects{}},
 			{"one lost worker too many", func() func() {
 				poisoned[0] = s.heldAfterLosses(engine.MaxLeaseLosses - 1).RunID
 				return func() { s.lose("w1") }
-			}, engine.Aside{Failed: poisoned}},
+			}, engine.SideEffects{Failed: poisoned}},
 			{"the end of a run for which a tick waits", func() func() {
 				run := first(waiting())
 				return func() { s.cancel(run) }
-			}, engine.Aside{Ticks: 1}},
+			}, engine.SideEffects{Ticks: 1}},
 			{"a resumed schedule", func() func() {
 				plan := waiting()
 				s.switchSchedule(plan.ID, false)
 				s.cancel(first(plan))
 				return func() { s.switchSchedule(plan.ID, true) }
-			}, engine.Aside{Ticks: 1}},
+			}, engine.SideEffects{Ticks: 1}},
 			{"an enabled namespace", func() func() {
 				plan := waiting()
 				s.enable(false)
 				s.cancel(first(plan))
 				return func() { s.enable(true) }
-			}, engine.Aside{Ticks: 1}},
+			}, engine.SideEffects{Ticks: 1}},
 			{"a failure with a handler of its own and one of the namespace", func() func() {
 				s.register(global, true)
 				l := s.held(named)
 				return func() { s.failRun(l, "no") }
-			}, engine.Aside{Handlers: 2}},
+			}, engine.SideEffects{Handlers: 2}},
 		} {
 			do := c.prepare()
 			e.forget()
@@ -235,12 +235,12 @@ var bellAroundCases = []testCase{
 }
 
 // ringNamespace is the ring of a namespace that a person made or changed.
-func ringNamespace(name string) engine.Ring {
-	return engine.Ring{Kind: engine.RingNamespace, Name: name}
+func ringNamespace(name string) engine.Notification {
+	return engine.Notification{Kind: engine.NotifyNamespace, Name: name}
 }
 
-func ringSchedule(id engine.ID) engine.Ring {
-	return engine.Ring{Kind: engine.RingSchedule, Namespace: space, Name: id.String()}
+func ringSchedule(id engine.ID) engine.Notification {
+	return engine.Notification{Kind: engine.NotifySchedule, Namespace: space, Name: id.String()}
 }
 
 // replan changes a schedule as a person does who has just read it.

@@ -160,7 +160,7 @@ func benchStart(f *bench, callers, batch int) {
 		}
 	}
 	f.measured(callers, batch, func(ctx context.Context, i int) error {
-		_, err := f.store.StartRuns(ctx, calls[i])
+		_, err := f.store.StartRuns(ctx, engine.StartRunsParams{Runs: calls[i]})
 		return err
 	})
 }
@@ -227,7 +227,7 @@ func benchLife(f *bench, callers int) {
 		shareClaims(f.ctx, f.store, waiting)
 	}()
 	f.measured(callers, 1, func(ctx context.Context, i int) error {
-		if _, err := f.store.StartRuns(ctx, starts[i:i+1]); err != nil {
+		if _, err := f.store.StartRuns(ctx, engine.StartRunsParams{Runs: starts[i : i+1]}); err != nil {
 			return err
 		}
 		c := claimant{params: claims[i], lease: make(chan engine.Lease, 1), err: make(chan error, 1)}
@@ -273,7 +273,7 @@ func shareClaims(ctx context.Context, store engine.Store, waiting <-chan claiman
 		for len(all) > 0 {
 			p := all[0].params
 			for _, c := range all[1:] {
-				p.Grants = append(p.Grants, c.params.Grants...)
+				p.Slots = append(p.Slots, c.params.Slots...)
 			}
 			claimed, err := store.Claim(ctx, p)
 			if err != nil {
@@ -318,7 +318,7 @@ func benchHistory(f *bench, steps int) {
 	f.measured(1, steps, func(ctx context.Context, _ int) error {
 		got := 0
 		for from := int64(1); from != 0; {
-			page, next, err := f.store.History(ctx, engine.HistoryParams{Namespace: space, RunID: l.RunID, From: from, Bytes: engine.HistoryBytes})
+			page, next, err := f.store.GetHistory(ctx, engine.HistoryParams{Namespace: space, RunID: l.RunID, From: from, Bytes: engine.HistoryBytes})
 			if err != nil {
 				return err
 			}

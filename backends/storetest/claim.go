@@ -17,7 +17,7 @@ var claimCases = []testCase{
 		claimed := s.claimWith(p)
 		equal(s, "tasks", len(claimed.Tasks), 1)
 		task := claimed.Tasks[0]
-		equal(s, "token", task.Lease.Token, p.Grants[0].Token)
+		equal(s, "token", task.Lease.Token, p.Slots[0].Token)
 		equal(s, "run of the lease", task.Lease.RunID, start.ID)
 		equal(s, "history", len(task.History), 0)
 		equal(s, "rest of the history", task.NextSequence, 0)
@@ -72,8 +72,8 @@ var claimCases = []testCase{
 		equal(s, "tasks", len(tasks), 3)
 		for i, id := range []engine.ID{a, b, c} {
 			equal(s, "run of the task", tasks[i].Run.ID, id)
-			equal(s, "its token", tasks[i].Lease.Token, p.Grants[i].Token)
-			equal(s, "its worker", s.run(id).WorkerID, p.Grants[i].WorkerID)
+			equal(s, "its token", tasks[i].Lease.Token, p.Slots[i].Token)
+			equal(s, "its worker", s.run(id).WorkerID, p.Slots[i].WorkerID)
 		}
 	}},
 	{"no more runs than grants are handed out", func(s *stage) {
@@ -161,11 +161,11 @@ var claimCases = []testCase{
 		id := s.start()
 		s.start()
 		p := s.claimParams("draining", "offline", "unknown", "online")
-		p.Grants = append(p.Grants, engine.Grant{WorkerID: "draining", Token: s.token()})
+		p.Slots = append(p.Slots, engine.ClaimSlot{WorkerID: "draining", Token: s.token()})
 		claimed := s.claimWith(p)
 		equal(s, "tasks", len(claimed.Tasks), 1)
 		equal(s, "run", claimed.Tasks[0].Run.ID, id)
-		equal(s, "token", claimed.Tasks[0].Lease.Token, p.Grants[3].Token)
+		equal(s, "token", claimed.Tasks[0].Lease.Token, p.Slots[3].Token)
 		equal(s, "offline", fmt.Sprint(claimed.Offline), "[draining offline unknown]")
 		for _, w := range []string{"draining", "offline", "unknown"} {
 			equal(s, "offline", fmt.Sprint(s.claimNothing(w).Offline), "["+w+"]")
@@ -238,8 +238,8 @@ var claimCases = []testCase{
 		got := task.History
 		for next := task.NextSequence; next != 0; {
 			equal(s, "where the rest begins", next, int64(len(got)+1))
-			more, rest, err := s.store.History(s.ctx, engine.HistoryParams{Namespace: space, RunID: l.RunID, From: next, Bytes: 1})
-			s.must(err, "History")
+			more, rest, err := s.store.GetHistory(s.ctx, engine.HistoryParams{Namespace: space, RunID: l.RunID, From: next, Bytes: 1})
+			s.must(err, "GetHistory")
 			if len(more) == 0 || rest != 0 && rest <= next {
 				s.Fatalf("a page from %d has %d steps and goes on at %d", next, len(more), rest)
 			}
@@ -255,8 +255,8 @@ var claimCases = []testCase{
 		l := s.held()
 		s.complete(l, "a", "1")
 		s.complete(l, "b", "2")
-		steps, rest, err := s.store.History(s.ctx, engine.HistoryParams{Namespace: space, RunID: l.RunID, Bytes: engine.HistoryBytes})
-		s.must(err, "History")
+		steps, rest, err := s.store.GetHistory(s.ctx, engine.HistoryParams{Namespace: space, RunID: l.RunID, Bytes: engine.HistoryBytes})
+		s.must(err, "GetHistory")
 		equal(s, "rest", rest, 0)
 		equal(s, "steps", len(steps), 2)
 		s.sameStep(steps[1], s.step(l.RunID, "b"))

@@ -71,8 +71,8 @@ var keyCases = []testCase{
 		line := func(when string, want ...engine.ID) {
 			s.Helper()
 			for ahead, id := range want {
-				c, err := s.store.Circumstances(s.ctx, space, id, s.now)
-				s.must(err, "Circumstances")
+				c, err := s.store.ExplainInputs(s.ctx, space, id, s.now)
+				s.must(err, "ExplainInputs")
 				equal(s, fmt.Sprintf("gated %s, number %d", when, ahead), c.Run.Gated, true)
 				equal(s, fmt.Sprintf("ahead %s of number %d", when, ahead), c.AheadInLine, ahead)
 			}
@@ -407,8 +407,8 @@ var keyCases = []testCase{
 		_, err = s.store.UpdateNamespace(s.ctx, engine.NamespaceParams{Namespace: n, Method: "DisableNamespace", By: somebody, AuditID: s.id(), Now: s.now})
 		s.must(err, "UpdateNamespace")
 		for _, l := range lines {
-			c, err := s.store.Circumstances(s.ctx, l.namespace, l.waits, s.now)
-			s.must(err, "Circumstances")
+			c, err := s.store.ExplainInputs(s.ctx, l.namespace, l.waits, s.now)
+			s.must(err, "ExplainInputs")
 			equal(s, "namespace is enabled", c.NamespaceEnabled, l.namespace == space)
 			equal(s, "running in the queue", c.RunningInQueue, l.inQueue)
 			equal(s, "running of the type", c.RunningOfType, l.ofType)
@@ -461,7 +461,7 @@ func (s *stage) takeInTurn(runs, limit int, limitOf func(i int) int) {
 					return
 				}
 				p := engine.ClaimParams{Namespace: space, Queue: queue, Types: []string{kind}, HistoryBytes: 1, Now: s.now,
-					Grants: []engine.Grant{{WorkerID: worker, Token: mint.token()}, {WorkerID: worker, Token: mint.token()}}}
+					Slots: []engine.ClaimSlot{{WorkerID: worker, Token: mint.token()}, {WorkerID: worker, Token: mint.token()}}}
 				claimed, err := s.store.Claim(s.ctx, p)
 				if err != nil {
 					return

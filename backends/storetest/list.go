@@ -324,8 +324,8 @@ var listCases = []testCase{
 		s.register(w, true)
 		equal(s, "run that runs", running.RunID.IsZero(), false)
 
-		one, err := s.store.Stats(s.ctx, space, s.now)
-		s.must(err, "Stats")
+		one, err := s.store.GetStats(s.ctx, space, s.now)
+		s.must(err, "GetStats")
 		equal(s, "statuses", fmt.Sprint(one.ByStatus), fmt.Sprint(map[engine.RunStatus]int64{
 			engine.RunPending: 3, engine.RunRunning: 1, engine.RunSleeping: 1, engine.RunCompleted: 1, engine.RunFailed: 1,
 			engine.RunCancelled: 1, engine.RunTerminated: 1,
@@ -334,7 +334,7 @@ var listCases = []testCase{
 		equal(s, "workers", one.Workers, 2)
 		equal(s, "online workers", one.OnlineWorkers, 1)
 		s.sameTime("oldest due", one.OldestDue, oldest)
-		all, err := s.store.Stats(s.ctx, "", s.now)
+		all, err := s.store.GetStats(s.ctx, "", s.now)
 		s.must(err, "Stats of all")
 		equal(s, "pending of all", all.ByStatus[engine.RunPending], 4)
 		equal(s, "slow of all", all.ByType["slow"], 2)
@@ -520,8 +520,8 @@ func queueDepths(s *stage) {
 
 	depths := func(queue string) []engine.QueueDepth {
 		s.Helper()
-		list, err := s.store.QueueDepths(s.ctx, space, queue, s.now)
-		s.must(err, "QueueDepths")
+		list, err := s.store.GetQueueDepth(s.ctx, space, queue, s.now)
+		s.must(err, "GetQueueDepth")
 		return list
 	}
 	got := ""

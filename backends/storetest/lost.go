@@ -28,16 +28,16 @@ var lostCases = []testCase{
 		s.pass(time.Minute)
 		s.heartbeat("w1")
 		look := engine.OfflineWorkerParams{WorkerID: "w1", Reason: engine.OfflineLost, HeardAt: heard, Now: s.now}
-		taken, err := s.store.OfflineWorker(s.ctx, look)
-		s.must(err, "OfflineWorker")
+		taken, err := s.store.ForceOfflineWorker(s.ctx, look)
+		s.must(err, "ForceOfflineWorker")
 		equal(s, "taken off", taken, engine.TakenOff{})
 		equal(s, "status", s.workerState("w1").Status, engine.WorkerOnline)
 		s.complete(l, "pay", "paid")
 		look.HeardAt = s.now
-		taken, err = s.store.OfflineWorker(s.ctx, look)
+		taken, err = s.store.ForceOfflineWorker(s.ctx, look)
 		s.must(err, "OfflineWorker with the newest heartbeat")
 		equal(s, "taken off", taken, engine.TakenOff{Off: true, Freed: 1})
-		taken, err = s.store.OfflineWorker(s.ctx, look)
+		taken, err = s.store.ForceOfflineWorker(s.ctx, look)
 		s.must(err, "OfflineWorker of one that is OFFLINE, as another server calls it")
 		equal(s, "taken off", taken, engine.TakenOff{})
 	}},
@@ -51,8 +51,8 @@ var lostCases = []testCase{
 			if !after.After(heard) {
 				s.Fatalf("last heartbeat = %s after a heartbeat, want later than the one before, %s", clock(after), clock(heard))
 			}
-			taken, err := s.store.OfflineWorker(s.ctx, engine.OfflineWorkerParams{WorkerID: "w1", Reason: engine.OfflineLost, HeardAt: heard, Now: s.now})
-			s.must(err, "OfflineWorker")
+			taken, err := s.store.ForceOfflineWorker(s.ctx, engine.OfflineWorkerParams{WorkerID: "w1", Reason: engine.OfflineLost, HeardAt: heard, Now: s.now})
+			s.must(err, "ForceOfflineWorker")
 			equal(s, "taken off", taken, engine.TakenOff{})
 			heard = after
 		}
@@ -72,8 +72,8 @@ var lostCases = []testCase{
 				s.Fatalf("last heartbeat = %s after the worker registered again, want later than the one before, %s", clock(after), clock(heard))
 			}
 			s.sameTime("last heartbeat that it is told", again.LastHeartbeatAt, after)
-			taken, err := s.store.OfflineWorker(s.ctx, engine.OfflineWorkerParams{WorkerID: "w1", Reason: engine.OfflineLost, HeardAt: heard, Now: s.now})
-			s.must(err, "OfflineWorker")
+			taken, err := s.store.ForceOfflineWorker(s.ctx, engine.OfflineWorkerParams{WorkerID: "w1", Reason: engine.OfflineLost, HeardAt: heard, Now: s.now})
+			s.must(err, "ForceOfflineWorker")
 			equal(s, "taken off", taken, engine.TakenOff{})
 			heard = after
 		}

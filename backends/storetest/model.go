@@ -206,7 +206,7 @@ func (m *model) claim(p engine.ClaimParams) string {
 	}
 	slices.SortStableFunc(due, func(a, b *modelRun) int { return claimOrder(a.Run, b.Run, p.Now) })
 	answer, limited := "", false
-	grants := slices.DeleteFunc(slices.Clone(p.Grants), func(g engine.Grant) bool {
+	grants := slices.DeleteFunc(slices.Clone(p.Slots), func(g engine.ClaimSlot) bool {
 		w := m.workers[g.WorkerID]
 		return w == nil || w.Status != engine.WorkerOnline
 	})
@@ -249,7 +249,7 @@ func claimOrder(a, b engine.Run, now time.Time) int {
 	return strings.Compare(a.ID.String(), b.ID.String())
 }
 
-func (m *model) take(r *modelRun, g engine.Grant, now time.Time) {
+func (m *model) take(r *modelRun, g engine.ClaimSlot, now time.Time) {
 	r.wake(now)
 	if r.StartedAt.IsZero() {
 		r.StartedAt = now

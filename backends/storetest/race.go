@@ -228,7 +228,10 @@ var raceCases = []testCase{
 				batches[i] = append(batches[i], s.newRun(withExternal(fmt.Sprint("ext-", n)), withRequest(fmt.Sprint("req-", i, "-", n))))
 			}
 		}
-		for _, err := range atOnce(len(batches), func(i int) error { _, err := s.store.StartRuns(s.ctx, batches[i]); return err }) {
+		for _, err := range atOnce(len(batches), func(i int) error {
+			_, err := s.store.StartRuns(s.ctx, engine.StartRunsParams{Runs: batches[i]})
+			return err
+		}) {
 			s.must(err, "StartRuns")
 		}
 		equal(s, "runs", s.countRuns(), 20)
@@ -243,7 +246,7 @@ var raceCases = []testCase{
 					_, err = s.store.CancelRun(s.ctx, p)
 					return err
 				}
-				answers, err = s.store.StartRuns(s.ctx, []engine.StartRun{start})
+				answers, err = s.store.StartRuns(s.ctx, engine.StartRunsParams{Runs: []engine.StartRun{start}})
 				return err
 			})
 			s.must(errs[0], "CancelRun")
@@ -266,7 +269,7 @@ var raceCases = []testCase{
 					_, err := s.store.CancelRun(s.ctx, p)
 					return err
 				}
-				got, err := s.store.StartRuns(s.ctx, starts[i:i+1])
+				got, err := s.store.StartRuns(s.ctx, engine.StartRunsParams{Runs: starts[i : i+1]})
 				if err == nil {
 					answers[i], err = got[0], got[0].Err
 				}
@@ -292,10 +295,10 @@ var raceCases = []testCase{
 					_, err = s.store.Heartbeat(s.ctx, engine.HeartbeatParams{WorkerID: "w1", Held: []engine.Lease{l}, Now: now})
 					return err
 				}
-				_, err = s.store.OfflineWorker(s.ctx, engine.OfflineWorkerParams{WorkerID: "w1", Reason: engine.OfflineLost, HeardAt: heard, Now: now})
+				_, err = s.store.ForceOfflineWorker(s.ctx, engine.OfflineWorkerParams{WorkerID: "w1", Reason: engine.OfflineLost, HeardAt: heard, Now: now})
 				return err
 			})
-			s.must(errs[1], "OfflineWorker")
+			s.must(errs[1], "ForceOfflineWorker")
 			if s.workerState("w1").Status == engine.WorkerOnline {
 				s.must(errs[0], "Heartbeat of a worker that stayed")
 				s.status(l.RunID, engine.RunRunning)
@@ -387,11 +390,11 @@ var raceCases = []testCase{
 					_, err = s.store.Claim(s.ctx, p)
 					return err
 				}
-				_, err = s.store.OfflineWorker(s.ctx, engine.OfflineWorkerParams{WorkerID: "w1", Reason: engine.OfflineForced, Now: p.Now})
+				_, err = s.store.ForceOfflineWorker(s.ctx, engine.OfflineWorkerParams{WorkerID: "w1", Reason: engine.OfflineForced, Now: p.Now})
 				return err
 			})
 			s.must(errs[0], "Claim")
-			s.must(errs[1], "OfflineWorker")
+			s.must(errs[1], "ForceOfflineWorker")
 			s.status(id, engine.RunPending)
 			equal(s, "leases", len(s.heldBy("w1")), 0)
 			s.cancel(id)
@@ -407,10 +410,10 @@ var raceCases = []testCase{
 					_, err = s.store.CompleteStep(s.ctx, params)
 					return err
 				}
-				_, err = s.store.OfflineWorker(s.ctx, engine.OfflineWorkerParams{WorkerID: "w1", Reason: engine.OfflineLost, HeardAt: now, Now: now})
+				_, err = s.store.ForceOfflineWorker(s.ctx, engine.OfflineWorkerParams{WorkerID: "w1", Reason: engine.OfflineLost, HeardAt: now, Now: now})
 				return err
 			})
-			s.must(errs[1], "OfflineWorker")
+			s.must(errs[1], "ForceOfflineWorker")
 			run := s.status(l.RunID, engine.RunPending)
 			if errs[0] == nil {
 				s.payload("output", s.step(l.RunID, "pay").Output, text("paid"))
@@ -518,7 +521,7 @@ var raceCases = []testCase{
 						err = nil
 					}
 				default:
-					_, err = s.store.StartRuns(s.ctx, []engine.StartRun{start})
+					_, err = s.store.StartRuns(s.ctx, engine.StartRunsParams{Runs: []engine.StartRun{start}})
 				}
 				return err
 			})
@@ -560,7 +563,7 @@ func (s *stage) racingStarts(start func() engine.StartRun) {
 	}
 	answers := make([][]engine.Started, racers)
 	errs := atOnce(racers, func(i int) (err error) {
-		answers[i], err = s.store.StartRuns(s.ctx, starts[i:i+1])
+		answers[i], err = s.store.StartRuns(s.ctx, engine.StartRunsParams{Runs: starts[i : i+1]})
 		return err
 	})
 	fresh := 0

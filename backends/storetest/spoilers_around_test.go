@@ -33,9 +33,9 @@ var aroundSabotages = []sabotage{
 	{"a change by a person makes older decisions stale", func(s engine.Store) engine.Store { return overwrites{s} }, []string{"schedule"}},
 	{"skipped ticks are counted", func(s engine.Store) engine.Store { return countsNothing{s} }, []string{"schedule"}},
 	{"ticks that a change gives up are counted", func(s engine.Store) engine.Store { return givesUpInSilence{s} }, []string{"schedule"}},
-	{"a change of a schedule rings it", func(s engine.Store) engine.Store { return mute{s, engine.RingSchedule} }, []string{"bell"}},
-	{"a change of a namespace rings it", func(s engine.Store) engine.Store { return mute{s, engine.RingNamespace} }, []string{"bell"}},
-	{"what was not asked for is told for counting", func(s engine.Store) engine.Store { return mute{s, engine.RingAside} }, []string{"bell"}},
+	{"a change of a schedule rings it", func(s engine.Store) engine.Store { return mute{s, engine.NotifySchedule} }, []string{"bell"}},
+	{"a change of a namespace rings it", func(s engine.Store) engine.Store { return mute{s, engine.NotifyNamespace} }, []string{"bell"}},
+	{"what was not asked for is told for counting", func(s engine.Store) engine.Store { return mute{s, engine.NotifySideEffects} }, []string{"bell"}},
 	{"an update rings the schedule", func(s engine.Store) engine.Store { return &ringsAtBirth{Store: s} }, []string{"bell"}},
 	{"runs got by ids are those of the namespace", func(s engine.Store) engine.Store { return knowsNoBorders{s} }, []string{"list"}},
 	{"a run got by its id comes once", func(s engine.Store) engine.Store { return gotTwice{s} }, []string{"list"}},
@@ -111,11 +111,11 @@ func (d givesNoGrace) CancelRun(ctx context.Context, p engine.EndRunParams) (eng
 
 type forgetsHandlers struct{ engine.Store }
 
-func (d forgetsHandlers) StartRuns(ctx context.Context, starts []engine.StartRun) ([]engine.Started, error) {
-	for i := range starts {
-		starts[i].OnFailureWorkflow = ""
+func (d forgetsHandlers) StartRuns(ctx context.Context, p engine.StartRunsParams) ([]engine.Started, error) {
+	for i := range p.Runs {
+		p.Runs[i].OnFailureWorkflow = ""
 	}
-	return d.Store.StartRuns(ctx, starts)
+	return d.Store.StartRuns(ctx, p)
 }
 
 type endsLoops struct{ engine.Store }
@@ -127,11 +127,11 @@ func (d endsLoops) CompleteRun(ctx context.Context, p engine.CompleteRunParams) 
 
 type forgetsKeys struct{ engine.Store }
 
-func (d forgetsKeys) StartRuns(ctx context.Context, starts []engine.StartRun) ([]engine.Started, error) {
-	for i := range starts {
-		starts[i].ConcurrencyKey = ""
+func (d forgetsKeys) StartRuns(ctx context.Context, p engine.StartRunsParams) ([]engine.Started, error) {
+	for i := range p.Runs {
+		p.Runs[i].ConcurrencyKey = ""
 	}
-	return d.Store.StartRuns(ctx, starts)
+	return d.Store.StartRuns(ctx, p)
 }
 
 type pausesInWords struct{ engine.Store }
@@ -193,7 +193,7 @@ func (d firesTwice) FireSchedule(ctx context.Context, p engine.FireScheduleParam
 	if err != nil || len(plans) == 0 {
 		return fired, err
 	}
-	_, err = d.StartRuns(ctx, []engine.StartRun{plans[0].Start(p.Ticks[0].RunID, p.Ticks[0].At, p.Now)})
+	_, err = d.StartRuns(ctx, engine.StartRunsParams{Runs: []engine.StartRun{plans[0].Start(p.Ticks[0].RunID, p.Ticks[0].At, p.Now)}})
 	return engine.Fired{Runs: 1}, err
 }
 
@@ -239,9 +239,9 @@ type ringsAtBirth struct {
 	rung sync.Map
 }
 
-func (d *ringsAtBirth) Listen(ctx context.Context, ring func(engine.Ring)) error {
-	return d.Store.Listen(ctx, func(r engine.Ring) {
-		if r.Kind == engine.RingSchedule {
+func (d *ringsAtBirth) Listen(ctx context.Context, ring func(engine.Notification)) error {
+	return d.Store.Listen(ctx, func(r engine.Notification) {
+		if r.Kind == engine.NotifySchedule {
 			if _, again := d.rung.LoadOrStore(r, true); again {
 				return
 			}

@@ -16,7 +16,7 @@ var keySabotages = []sabotage{
 	{"the last admin stays", func(s engine.Store) engine.Store { return revokesTheLast{s} }, []string{"api key", "model"}},
 	{"a secret is kept", func(s engine.Store) engine.Store { return forgetsHashes{s} }, []string{"api key"}},
 	{"a key ends when it was to", func(s engine.Store) engine.Store { return lastsForEver{s} }, []string{"api key"}},
-	{"a change of a key rings", func(s engine.Store) engine.Store { return mute{s, engine.RingKeys} }, []string{"api key"}},
+	{"a change of a key rings", func(s engine.Store) engine.Store { return mute{s, engine.NotifyKeys} }, []string{"api key"}},
 	{"a use is no change of a key", func(s engine.Store) engine.Store { return makesNoise{s} }, []string{"api key"}},
 	{"uses are noted", func(s engine.Store) engine.Store { return forgetsUses{s} }, []string{"api key", "model"}},
 	{"a refusal is written down", func(s engine.Store) engine.Store { return refusesInSilence{s} }, []string{"api key"}},

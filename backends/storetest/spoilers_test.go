@@ -22,9 +22,9 @@ var sabotages = append(slices.Concat(aroundSabotages, keySabotages), []sabotage{
 	{"a repetition gets the first answer", func(s engine.Store) engine.Store { return &losesRepetitions{Store: s} }, []string{"step"}},
 	{"a run's end is repeated OK", func(s engine.Store) engine.Store { return forgetsEnds{s} }, []string{"finish"}},
 	{"ended runs are final", func(s engine.Store) engine.Store { return agreesToEveryCancel{s} }, []string{"cancel"}},
-	{"a start rings its queue", func(s engine.Store) engine.Store { return mute{s, engine.RingQueue} }, []string{"bell"}},
-	{"a lease's end rings the slot", func(s engine.Store) engine.Store { return mute{s, engine.RingSlot} }, []string{"bell"}},
-	{"a cancel rings the worker", func(s engine.Store) engine.Store { return mute{s, engine.RingWorker} }, []string{"bell"}},
+	{"a start rings its queue", func(s engine.Store) engine.Store { return mute{s, engine.NotifyQueue} }, []string{"bell"}},
+	{"a lease's end rings the slot", func(s engine.Store) engine.Store { return mute{s, engine.NotifySlot} }, []string{"bell"}},
+	{"a cancel rings the worker", func(s engine.Store) engine.Store { return mute{s, engine.NotifyWorker} }, []string{"bell"}},
 	{"what happens to a worker is not rung as its registration", func(s engine.Store) engine.Store { return ringsAsRegistered{s} }, []string{"bell"}},
 	{"a ring comes after the commit", func(s engine.Store) engine.Store { return &ringsEarly{Store: s} }, []string{"bell"}},
 	{"a sleep is no attempt", func(s engine.Store) engine.Store { return countsSleeps{s} }, []string{"sleep"}},
@@ -61,15 +61,16 @@ var sabotages = append(slices.Concat(aroundSabotages, keySabotages), []sabotage{
 // givesUnclaimed gives runs to those who wait for them, and leaves them for others as well.
 type givesUnclaimed struct{ engine.Store }
 
-func (g givesUnclaimed) StartRuns(ctx context.Context, starts []engine.StartRun) ([]engine.Started, error) {
-	started, err := g.Store.StartRuns(engine.WithTakers(ctx, nil), starts)
-	takers := engine.TakersOf(ctx)
-	if err != nil || takers == nil {
+func (g givesUnclaimed) StartRuns(ctx context.Context, p engine.StartRunsParams) ([]engine.Started, error) {
+	starts, handoff := p.Runs, p.Handoff
+	p.Handoff = nil
+	started, err := g.Store.StartRuns(ctx, p)
+	if err != nil || handoff == nil {
 		return started, err
 	}
 	for i := range starts {
-		if k := takers.Take(&starts[i]); k != nil {
-			k.Give(engine.Task{Run: starts[i].Run, Lease: engine.Lease{Namespace: starts[i].Namespace, RunID: starts[i].ID, Token: k.Grant().Token}})
+		if k := handoff.Offer(&starts[i]); k != nil {
+			k.Commit(engine.Task{Run: starts[i].Run, Lease: engine.Lease{Namespace: starts[i].Namespace, RunID: starts[i].ID, Token: k.Slot().Token}})
 		}
 	}
 	return started, nil
@@ -78,23 +79,25 @@ func (g givesUnclaimed) StartRuns(ctx context.Context, starts []engine.StartRun)
 // takesAndForgets takes credit, and gives nothing for it.
 type takesAndForgets struct{ engine.Store }
 
-func (g takesAndForgets) StartRuns(ctx context.Context, starts []engine.StartRun) ([]engine.Started, error) {
-	if takers := engine.TakersOf(ctx); takers != nil {
-		takers.Take(&starts[0])
+func (g takesAndForgets) StartRuns(ctx context.Context, p engine.StartRunsParams) ([]engine.Started, error) {
+	if p.Handoff != nil {
+		p.Handoff.Offer(&p.Runs[0])
 	}
-	return g.Store.StartRuns(ctx, starts)
+	return g.Store.StartRuns(ctx, p)
 }
 
 // placesEarly has what comes after a write begin, whatever becomes of it.
 type placesEarly struct{ engine.Store }
 
 func (p placesEarly) CompleteStep(ctx context.Context, params engine.CompleteStepParams) (engine.Step, error) {
-	engine.TurnOf(ctx).Place()
-	return p.Store.CompleteStep(engine.WithTurn(ctx, nil), params)
+	params.Ticket.Admit()
+	params.Ticket = nil
+	return p.Store.CompleteStep(ctx, params)
 }
 
 func (p placesEarly) CompleteRun(ctx context.Context, params engine.CompleteRunParams) (engine.Completed, error) {
-	return p.Store.CompleteRun(engine.WithTurn(ctx, nil), params)
+	params.Ticket = nil
+	return p.Store.CompleteRun(ctx, params)
 }
 
 // dropsTheFence writes under whatever token is the current one.
@@ -204,11 +207,11 @@ func (d agreesToEveryCancel) CancelRun(ctx context.Context, p engine.EndRunParam
 // mute never rings one kind of ring, but for the namespace in which listeners try whether they hear.
 type mute struct {
 	engine.Store
-	kind engine.RingKind
+	kind engine.NotificationKind
 }
 
-func (d mute) Listen(ctx context.Context, ring func(engine.Ring)) error {
-	return d.Store.Listen(ctx, func(r engine.Ring) {
+func (d mute) Listen(ctx context.Context, ring func(engine.Notification)) error {
+	return d.Store.Listen(ctx, func(r engine.Notification) {
 		if r.Kind != d.kind || r.Namespace == "probe" {
 			ring(r)
 		}
@@ -218,9 +221,9 @@ func (d mute) Listen(ctx context.Context, ring func(engine.Ring)) error {
 // ringsAsRegistered says of each ring of a worker that it has registered and nothing else.
 type ringsAsRegistered struct{ engine.Store }
 
-func (d ringsAsRegistered) Listen(ctx context.Context, ring func(engine.Ring)) error {
-	return d.Store.Listen(ctx, func(r engine.Ring) {
-		r.Registered = r.Registered || r.Kind == engine.RingWorker
+func (d ringsAsRegistered) Listen(ctx context.Context, ring func(engine.Notification)) error {
+	return d.Store.Listen(ctx, func(r engine.Notification) {
+		r.Registered = r.Registered || r.Kind == engine.NotifyWorker
 		ring(r)
 	})
 }
@@ -229,12 +232,12 @@ func (d ringsAsRegistered) Listen(ctx context.Context, ring func(engine.Ring)) e
 type ringsEarly struct {
 	engine.Store
 	mu    sync.Mutex
-	rings []func(engine.Ring)
+	rings []func(engine.Notification)
 }
 
-func (d *ringsEarly) Listen(ctx context.Context, ring func(engine.Ring)) error {
+func (d *ringsEarly) Listen(ctx context.Context, ring func(engine.Notification)) error {
 	var one sync.Mutex
-	quiet := func(r engine.Ring) {
+	quiet := func(r engine.Notification) {
 		one.Lock()
 		defer one.Unlock()
 		ring(r)
@@ -245,13 +248,13 @@ func (d *ringsEarly) Listen(ctx context.Context, ring func(engine.Ring)) error {
 	return d.Store.Listen(ctx, quiet)
 }
 
-func (d *ringsEarly) StartRuns(ctx context.Context, starts []engine.StartRun) ([]engine.Started, error) {
+func (d *ringsEarly) StartRuns(ctx context.Context, p engine.StartRunsParams) ([]engine.Started, error) {
 	d.mu.Lock()
 	for _, ring := range d.rings {
-		ring(engine.Ring{Kind: engine.RingQueue, Namespace: starts[0].Namespace, Name: starts[0].Queue})
+		ring(engine.Notification{Kind: engine.NotifyQueue, Namespace: p.Runs[0].Namespace, Name: p.Runs[0].Queue})
 	}
 	d.mu.Unlock()
-	return d.Store.StartRuns(ctx, starts)
+	return d.Store.StartRuns(ctx, p)
 }
 
 // countsSleeps counts every sleep as an attempt.
@@ -317,23 +320,23 @@ func (d invents) FailStep(ctx context.Context, p engine.FailStepParams) (engine.
 // keepsLeases frees nothing when a worker goes.
 type keepsLeases struct{ engine.Store }
 
-func (d keepsLeases) OfflineWorker(context.Context, engine.OfflineWorkerParams) (engine.TakenOff, error) {
+func (d keepsLeases) ForceOfflineWorker(context.Context, engine.OfflineWorkerParams) (engine.TakenOff, error) {
 	return engine.TakenOff{Off: true}, nil
 }
 
 // looksOnce takes a worker off whatever it has said since.
 type looksOnce struct{ engine.Store }
 
-func (d looksOnce) OfflineWorker(ctx context.Context, p engine.OfflineWorkerParams) (engine.TakenOff, error) {
+func (d looksOnce) ForceOfflineWorker(ctx context.Context, p engine.OfflineWorkerParams) (engine.TakenOff, error) {
 	p.HeardAt = p.Now.Add(time.Hour)
-	return d.Store.OfflineWorker(ctx, p)
+	return d.Store.ForceOfflineWorker(ctx, p)
 }
 
 // takesItself says of each worker that is OFFLINE that it was this call that took it off.
 type takesItself struct{ engine.Store }
 
-func (d takesItself) OfflineWorker(ctx context.Context, p engine.OfflineWorkerParams) (engine.TakenOff, error) {
-	taken, err := d.Store.OfflineWorker(ctx, p)
+func (d takesItself) ForceOfflineWorker(ctx context.Context, p engine.OfflineWorkerParams) (engine.TakenOff, error) {
+	taken, err := d.Store.ForceOfflineWorker(ctx, p)
 	if w, seen := d.GetWorker(ctx, p.WorkerID); seen == nil && w.Status == engine.WorkerOffline {
 		taken.Off = true
 	}
@@ -343,9 +346,9 @@ func (d takesItself) OfflineWorker(ctx context.Context, p engine.OfflineWorkerPa
 // forgivesLosses counts no losses.
 type forgivesLosses struct{ engine.Store }
 
-func (d forgivesLosses) OfflineWorker(ctx context.Context, p engine.OfflineWorkerParams) (engine.TakenOff, error) {
+func (d forgivesLosses) ForceOfflineWorker(ctx context.Context, p engine.OfflineWorkerParams) (engine.TakenOff, error) {
 	p.Reason = engine.OfflineForced
-	return d.Store.OfflineWorker(ctx, p)
+	return d.Store.ForceOfflineWorker(ctx, p)
 }
 
 // ignoresWhole frees nothing that a heartbeat does not name.
@@ -377,7 +380,7 @@ type overshoots struct{ engine.Store }
 
 func (d overshoots) Claim(ctx context.Context, p engine.ClaimParams) (engine.Claimed, error) {
 	if p.QueueLimit > 0 {
-		p.QueueLimit += len(p.Grants) - 1
+		p.QueueLimit += len(p.Slots) - 1
 	}
 	return d.Store.Claim(ctx, p)
 }
@@ -389,8 +392,8 @@ func (d shufflesTypes) Claim(ctx context.Context, p engine.ClaimParams) (engine.
 	var all engine.Claimed
 	for _, t := range p.Types {
 		one := p
-		one.Types, one.Grants = []string{t}, p.Grants[len(all.Tasks):]
-		if len(one.Grants) == 0 {
+		one.Types, one.Slots = []string{t}, p.Slots[len(all.Tasks):]
+		if len(one.Slots) == 0 {
 			break
 		}
 		claimed, err := d.Store.Claim(ctx, one)
@@ -408,7 +411,7 @@ type polls struct{ engine.Store }
 
 func (d polls) Claim(ctx context.Context, p engine.ClaimParams) (engine.Claimed, error) {
 	claimed, err := d.Store.Claim(ctx, p)
-	if len(claimed.Tasks) < len(p.Grants) {
+	if len(claimed.Tasks) < len(p.Slots) {
 		claimed.NextDue = p.Now.Add(time.Second)
 	}
 	return claimed, err
@@ -417,8 +420,8 @@ func (d polls) Claim(ctx context.Context, p engine.ClaimParams) (engine.Claimed,
 // failsTogether refuses a whole batch for one of it.
 type failsTogether struct{ engine.Store }
 
-func (d failsTogether) StartRuns(ctx context.Context, starts []engine.StartRun) ([]engine.Started, error) {
-	answers, err := d.Store.StartRuns(ctx, starts)
+func (d failsTogether) StartRuns(ctx context.Context, p engine.StartRunsParams) ([]engine.Started, error) {
+	answers, err := d.Store.StartRuns(ctx, p)
 	for _, a := range answers {
 		if a.Err != nil && len(answers) > 1 {
 			return nil, a.Err
@@ -430,12 +433,12 @@ func (d failsTogether) StartRuns(ctx context.Context, starts []engine.StartRun) 
 // forgetsRequests makes a run for each call.
 type forgetsRequests struct{ engine.Store }
 
-func (d forgetsRequests) StartRuns(ctx context.Context, starts []engine.StartRun) ([]engine.Started, error) {
-	starts = slices.Clone(starts)
-	for i := range starts {
-		starts[i].RequestID = ""
+func (d forgetsRequests) StartRuns(ctx context.Context, p engine.StartRunsParams) ([]engine.Started, error) {
+	p.Runs = slices.Clone(p.Runs)
+	for i := range p.Runs {
+		p.Runs[i].RequestID = ""
 	}
-	return d.Store.StartRuns(ctx, starts)
+	return d.Store.StartRuns(ctx, p)
 }
 
 // repeatsRows begins a page with the last row of the page before.
@@ -485,12 +488,12 @@ func (d cutsAtNUL) CompleteStep(ctx context.Context, p engine.CompleteStepParams
 // roundsTimes keeps milliseconds.
 type roundsTimes struct{ engine.Store }
 
-func (d roundsTimes) StartRuns(ctx context.Context, starts []engine.StartRun) ([]engine.Started, error) {
-	starts = slices.Clone(starts)
-	for i := range starts {
-		starts[i].CreatedAt = starts[i].CreatedAt.Truncate(time.Millisecond)
+func (d roundsTimes) StartRuns(ctx context.Context, p engine.StartRunsParams) ([]engine.Started, error) {
+	p.Runs = slices.Clone(p.Runs)
+	for i := range p.Runs {
+		p.Runs[i].CreatedAt = p.Runs[i].CreatedAt.Truncate(time.Millisecond)
 	}
-	return d.Store.StartRuns(ctx, starts)
+	return d.Store.StartRuns(ctx, p)
 }
 
 // prunesTheLiving ends what is in its way.

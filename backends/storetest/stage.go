@@ -159,7 +159,7 @@ func (s *stage) tryStart(r engine.StartRun) engine.Started {
 
 func (s *stage) startAll(runs ...engine.StartRun) []engine.Started {
 	s.Helper()
-	answers, err := s.store.StartRuns(s.ctx, runs)
+	answers, err := s.store.StartRuns(s.ctx, engine.StartRunsParams{Runs: runs})
 	s.must(err, "StartRuns")
 	equal(s, "answers of StartRuns", len(answers), len(runs))
 	return answers
@@ -250,7 +250,7 @@ func (s *stage) offline(worker string, reason engine.OfflineReason) int {
 	s.Helper()
 	w, err := s.store.GetWorker(s.ctx, worker)
 	s.must(err, "GetWorker "+worker)
-	taken, err := s.store.OfflineWorker(s.ctx, engine.OfflineWorkerParams{
+	taken, err := s.store.ForceOfflineWorker(s.ctx, engine.OfflineWorkerParams{
 		WorkerID: worker, Reason: reason, HeardAt: w.LastHeartbeatAt, Now: s.now,
 	})
 	s.must(err, "OfflineWorker "+worker)

@@ -182,8 +182,8 @@ func (s *stage) retry(run engine.ID, changes ...func(*engine.RetryRunParams)) en
 
 func (s *stage) audit(subject string) []engine.AuditEvent {
 	s.Helper()
-	list, _, err := s.store.ListAudit(s.ctx, engine.AuditFilter{Namespace: space, SubjectID: subject}, engine.Page{Limit: engine.MaxPage})
-	s.must(err, "ListAudit")
+	list, _, err := s.store.ListAuditEvents(s.ctx, engine.AuditFilter{Namespace: space, SubjectID: subject}, engine.Page{Limit: engine.MaxPage})
+	s.must(err, "ListAuditEvents")
 	return list
 }
 

@@ -12,7 +12,7 @@ import (
 func (s *stage) claimParams(workers ...string) engine.ClaimParams {
 	p := engine.ClaimParams{Namespace: space, Queue: queue, Types: []string{kind}, HistoryBytes: engine.HistoryBytes, Now: s.now}
 	for _, w := range workers {
-		p.Grants = append(p.Grants, engine.Grant{WorkerID: w, Token: s.token()})
+		p.Slots = append(p.Slots, engine.ClaimSlot{WorkerID: w, Token: s.token()})
 	}
 	return p
 }

@@ -106,13 +106,13 @@ var pauseCases = []testCase{
 	{"a note stands in lists until another one does", func(s *stage) {
 		l := s.held()
 		for _, note := range []string{"3 of 10", "4 of 10"} {
-			s.must(s.store.SetNote(s.ctx, engine.SetNoteParams{Lease: l, Note: note, Now: s.now}), "SetNote")
+			s.must(s.store.SetRunNote(s.ctx, engine.SetNoteParams{Lease: l, Note: note, Now: s.now}), "SetRunNote")
 			list, _, err := s.store.ListRuns(s.ctx, engine.RunFilter{Namespace: space}, engine.Page{Limit: 1})
 			s.must(err, "ListRuns")
 			equal(s, "note", list[0].Note, note)
 		}
 		s.lose("w1")
-		s.lost(s.store.SetNote(s.ctx, engine.SetNoteParams{Lease: l, Note: "late", Now: s.now}), engine.RunPending, "SetNote")
+		s.lost(s.store.SetRunNote(s.ctx, engine.SetNoteParams{Lease: l, Note: "late", Now: s.now}), engine.RunPending, "SetRunNote")
 		equal(s, "note", s.run(l.RunID).Note, "4 of 10")
 	}},
 	{"a run is answered whole when it is paused, resumed and pinned", func(s *stage) {

@@ -287,8 +287,8 @@ var stepCases = []testCase{
 		equal(s, "steps of the next task", task.Run.Steps, engine.MaxSteps)
 		got := len(task.History)
 		for next := task.NextSequence; next != 0; {
-			more, rest, err := s.store.History(s.ctx, engine.HistoryParams{Namespace: space, RunID: l.RunID, From: next, Bytes: engine.HistoryBytes})
-			s.must(err, "History")
+			more, rest, err := s.store.GetHistory(s.ctx, engine.HistoryParams{Namespace: space, RunID: l.RunID, From: next, Bytes: engine.HistoryBytes})
+			s.must(err, "GetHistory")
 			got, next = got+len(more), rest
 		}
 		equal(s, "steps in the whole history", got, engine.MaxSteps)

@@ -18,7 +18,7 @@ var storeCases = []testCase{
 		}
 		d, err := s.store.Describe(s.ctx)
 		s.must(err, "Describe")
-		if d.Backend != "sqlite" && d.Backend != "postgres" || d.Version == "" || d.Database == "" || d.Bytes <= 0 || d.Schema < 1 {
+		if d.Backend != "sqlite" && d.Backend != "postgres" && d.Backend != "memory" || d.Version == "" || d.Database == "" || d.Bytes <= 0 || d.Schema < 1 {
 			s.Fatalf("description = %+v, want every field", d)
 		}
 		told := map[string]bool{}
@@ -49,8 +49,8 @@ var storeCases = []testCase{
 		s.must(err, "ListRuns")
 		equal(s, "runs", len(runs), 0)
 		equal(s, "page info", info, engine.PageInfo{})
-		stats, err := s.store.Stats(s.ctx, "", s.now)
-		s.must(err, "Stats")
+		stats, err := s.store.GetStats(s.ctx, "", s.now)
+		s.must(err, "GetStats")
 		equal(s, "statuses counted", len(stats.ByStatus), 0)
 		equal(s, "workers", stats.Workers, 0)
 		s.sameTime("oldest due", stats.OldestDue, time.Time{})
@@ -61,7 +61,7 @@ var storeCases = []testCase{
 	{"calls after Close are refused as unavailable", func(s *stage) {
 		l := s.held()
 		s.must(s.store.Close(), "Close")
-		_, err := s.store.StartRuns(s.ctx, []engine.StartRun{s.newRun()})
+		_, err := s.store.StartRuns(s.ctx, engine.StartRunsParams{Runs: []engine.StartRun{s.newRun()}})
 		s.refused(err, engine.ErrUnavailable, "StartRuns")
 		_, err = s.tryComplete(l, "pay", "paid")
 		s.refused(err, engine.ErrUnavailable, "CompleteStep")
@@ -84,7 +84,7 @@ var storeCases = []testCase{
 		answers := make(chan error, callers)
 		for _, run := range runs {
 			go func() {
-				_, err := s.store.StartRuns(s.ctx, []engine.StartRun{run})
+				_, err := s.store.StartRuns(s.ctx, engine.StartRunsParams{Runs: []engine.StartRun{run}})
 				answers <- err
 			}()
 		}

@@ -63,15 +63,21 @@ func modelCases() []testCase {
 	return cases
 }
 
-// SameRows lives one random life in two stores, which must answer alike and hold the same rows after it, as seen through
+// SameRows lives one random life in several stores, which must answer alike and hold the same rows after it, as seen through
 // their Views.
-func SameRows(t *testing.T, openA, openB func(tb testing.TB) engine.Store) {
+func SameRows(t *testing.T, opens ...func(tb testing.TB) engine.Store) {
 	for seed := range uint64(max(*modelSeeds, 1)) {
 		t.Run(fmt.Sprintf("seed %d", seed+1), func(t *testing.T) {
-			a, b := openA(t), openB(t)
-			s := newStage(t, a)
-			follow(s, seed+1, a, b)
-			s.sameText("rows", everything(s, b), everything(s, a))
+			var stores []engine.Store
+			for _, open := range opens {
+				stores = append(stores, open(t))
+			}
+			s := newStage(t, stores[0])
+			follow(s, seed+1, stores...)
+			want := everything(s, stores[0])
+			for _, store := range stores[1:] {
+				s.sameText("rows", everything(s, store), want)
+			}
 		})
 	}
 }

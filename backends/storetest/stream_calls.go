@@ -31,7 +31,7 @@ func (f *stream) start() act {
 	return act{
 		text: fmt.Sprintf("start %s %s external %q request %q reuse %d", p.ID, p.Type, p.ExternalID, p.RequestID, p.Reuse), run: p.ID,
 		store: func(ctx context.Context, s engine.Store) string {
-			answers, err := s.StartRuns(ctx, []engine.StartRun{p})
+			answers, err := s.StartRuns(ctx, engine.StartRunsParams{Runs: []engine.StartRun{p}})
 			if err != nil {
 				return errText(err)
 			}
@@ -55,10 +55,10 @@ func (f *stream) claim() act {
 	}
 	worker := f.one("w1", "w2", "w3")
 	for range 1 + f.roll.IntN(3) {
-		p.Grants = append(p.Grants, engine.Grant{WorkerID: worker, Token: f.mint.token()})
+		p.Slots = append(p.Slots, engine.ClaimSlot{WorkerID: worker, Token: f.mint.token()})
 	}
 	return act{
-		text: fmt.Sprintf("claim %v for %s, %d grants, limits %d %v", p.Types, worker, len(p.Grants), p.QueueLimit, p.TypeLimits),
+		text: fmt.Sprintf("claim %v for %s, %d grants, limits %d %v", p.Types, worker, len(p.Slots), p.QueueLimit, p.TypeLimits),
 		store: func(ctx context.Context, s engine.Store) string {
 			claimed, err := s.Claim(ctx, p)
 			if err != nil {
@@ -69,14 +69,14 @@ func (f *stream) claim() act {
 				answer += fmt.Sprintf("%s to %s of %s; ", t.Run.ID, t.Lease.Token.Wire()[:8], t.Run.WorkerID)
 			}
 			w, err := s.GetWorker(ctx, worker) // a grant of another than an ONLINE worker is no grant
-			if err == nil && w.Status == engine.WorkerOnline && len(claimed.Tasks) < len(p.Grants) {
+			if err == nil && w.Status == engine.WorkerOnline && len(claimed.Tasks) < len(p.Slots) {
 				answer += fmt.Sprintf("next %s limited %t", clock(claimed.NextDue), claimed.Limited)
 			}
 			return answer
 		},
 		model: func(m *model) string {
 			answer := m.claim(p)
-			for _, g := range p.Grants {
+			for _, g := range p.Slots {
 				for _, r := range m.runs {
 					if r.token == g.Token {
 						f.leases = append(f.leases, engine.Lease{Namespace: space, RunID: r.ID, Token: g.Token})
@@ -120,7 +120,7 @@ func (f *stream) workerCall() (act, bool) {
 		}
 		return act{text: fmt.Sprintf("offline %s reason %d", id, p.Reason),
 			store: func(ctx context.Context, s engine.Store) string {
-				taken, err := s.OfflineWorker(ctx, p)
+				taken, err := s.ForceOfflineWorker(ctx, p)
 				return errOr(err, fmt.Sprint(taken))
 			},
 			model: func(m *model) string { return m.offline(p) },

@@ -136,8 +136,8 @@ var textCases = []testCase{
 		}
 		types, _, err := s.store.ListTypes(s.ctx, space, engine.Page{Limit: 50})
 		s.must(err, "ListTypes")
-		depths, err := s.store.QueueDepths(s.ctx, space, "", s.now)
-		s.must(err, "QueueDepths")
+		depths, err := s.store.GetQueueDepth(s.ctx, space, "", s.now)
+		s.must(err, "GetQueueDepth")
 		for i, want := range ordered {
 			equal(s, "type", types[i].Type, want)
 			equal(s, "queue", depths[i].Queue, want)

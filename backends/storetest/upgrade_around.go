@@ -25,7 +25,7 @@ func (s *stage) leaveAround() {
 	next := s.newRun(withExternal("continued"), dueAt(s.now.Add(30*time.Minute)))
 	s.must(s.tryEnd(engine.CompleteRunParams{Lease: s.working("continued"), Output: text("so far"), ContinueAs: &next, Now: s.now}), "CompleteRun")
 	l = s.working("cancelling")
-	s.must(s.store.SetNote(s.ctx, engine.SetNoteParams{Lease: l, Note: "half of it", Now: s.now}), "SetNote")
+	s.must(s.store.SetRunNote(s.ctx, engine.SetNoteParams{Lease: l, Note: "half of it", Now: s.now}), "SetRunNote")
 	s.cancelWithin(l.RunID, 24*time.Hour)
 }
 

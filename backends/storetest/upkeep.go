@@ -227,8 +227,8 @@ var upkeepCases = []testCase{
 			s.Helper()
 			var got []string
 			for _, namespace := range []string{space, "other", ""} {
-				events, _, err := s.store.ListAudit(s.ctx, engine.AuditFilter{Namespace: namespace}, engine.Page{Limit: 10})
-				s.must(err, "ListAudit")
+				events, _, err := s.store.ListAuditEvents(s.ctx, engine.AuditFilter{Namespace: namespace}, engine.Page{Limit: 10})
+				s.must(err, "ListAuditEvents")
 				for _, e := range events {
 					got = append(got, e.SubjectID)
 				}

@@ -158,8 +158,8 @@ func everything(s *stage, store engine.Store) string {
 		b.WriteString(keyText(k))
 	}
 	for _, namespace := range []string{space, ""} {
-		events, _, err := store.ListAudit(s.ctx, engine.AuditFilter{Namespace: namespace}, page)
-		s.must(err, "ListAudit")
+		events, _, err := store.ListAuditEvents(s.ctx, engine.AuditFilter{Namespace: namespace}, page)
+		s.must(err, "ListAuditEvents")
 		for _, e := range events {
 			b.WriteString(auditText(e))
 		}

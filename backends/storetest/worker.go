@@ -259,8 +259,8 @@ var workerCases = []testCase{
 			return s.store.DrainWorker(s.ctx, engine.DrainWorkerParams{WorkerID: "w1", By: by, AuditID: id, Now: s.now.Add(456 * time.Nanosecond)})
 		}
 		force := func(by engine.Actor, id engine.ID) {
-			_, err := s.store.OfflineWorker(s.ctx, engine.OfflineWorkerParams{WorkerID: "w1", Reason: engine.OfflineForced, By: by, AuditID: id, Now: s.now})
-			s.must(err, "OfflineWorker")
+			_, err := s.store.ForceOfflineWorker(s.ctx, engine.OfflineWorkerParams{WorkerID: "w1", Reason: engine.OfflineForced, By: by, AuditID: id, Now: s.now})
+			s.must(err, "ForceOfflineWorker")
 		}
 		s.worker("w1")
 		drained, gone := s.id(), s.id()
@@ -315,7 +315,7 @@ var workerCases = []testCase{
 		s.pass(time.Second)
 		equal(s, "freed again", s.offline("w1", engine.OfflineForced), 0)
 		s.sameText("worker", workerText(s.workerState("w1")), workerText(before))
-		_, err := s.store.OfflineWorker(s.ctx, engine.OfflineWorkerParams{WorkerID: "nobody", Reason: engine.OfflineForced, Now: s.now})
+		_, err := s.store.ForceOfflineWorker(s.ctx, engine.OfflineWorkerParams{WorkerID: "nobody", Reason: engine.OfflineForced, Now: s.now})
 		s.refused(err, engine.ErrNotFound, "OfflineWorker of an unknown worker")
 		live, err := s.store.LiveWorkers(s.ctx)
 		s.must(err, "LiveWorkers")

@@ -12,7 +12,7 @@ type clock struct {
 	wake       time.Time // when it meant to be awake again, by the monotonic clock
 }
 
-// sleep notes that the coordinator lies down for wait, or until it is rung when nothing is waited for.
+// sleep notes that the coordinator lies down for wait, or until it is notified when nothing is waited for.
 func (k *clock) sleep(wait time.Duration, planned bool) {
 	if !planned {
 		*k = clock{} // nothing that a jump could make wrong; and over days two clocks part by themselves

@@ -2,7 +2,7 @@
 // time out, deadlines pass, schedules tick, ended runs grow old. It keeps no state that matters: restart it and nothing is lost, and several
 // servers may each run one on the same store.
 //
-// It sleeps until the next moment at which something can be due, or until a ring says that there is a new such moment. When
+// It sleeps until the next moment at which something can be due, or until a notification says that there is a new such moment. When
 // nothing is to be waited for it asks the store nothing at all.
 package coordinator
 
@@ -19,7 +19,7 @@ import (
 // store is what the coordinator needs of engine.Store.
 type store interface {
 	LiveWorkers(ctx context.Context) ([]engine.LiveWorker, error)
-	OfflineWorker(ctx context.Context, p engine.OfflineWorkerParams) (engine.TakenOff, error)
+	ForceOfflineWorker(ctx context.Context, p engine.OfflineWorkerParams) (engine.TakenOff, error)
 	FreeLost(ctx context.Context, now time.Time) (engine.Freed, error)
 	TimeoutSteps(ctx context.Context, p engine.TimeoutStepsParams) (engine.TimedOut, error)
 	EndExpired(ctx context.Context, p engine.EndExpiredParams) (engine.Expired, error)
@@ -41,7 +41,7 @@ type Options struct {
 	Retention         time.Duration // how long ended runs are kept where their namespace does not say; 0: for good
 	AuditRetention    time.Duration // how long audit events are kept; 0: for good
 	CatchupRate       int           // missed ticks that fire in a second, over all schedules; 0: 100
-	// Net is how often everything is looked at although nobody rang, for stores whose rings can be lost on the way from
+	// Net is how often everything is looked at although nobody notified, for stores whose notifications can be lost on the way from
 	// another server; 0: never.
 	Net      time.Duration
 	Log      *slog.Logger // nil: none
@@ -90,16 +90,16 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Coordinator does the upkeep of a store. Make it with New, run it with Run, and give it every ring of the store.
+// Coordinator does the upkeep of a store. Make it with New, run it with Run, and give it every notification of the store.
 type Coordinator struct {
 	store   store
 	options Options
 	log     *slog.Logger
-	bell    chan struct{} // capacity one
+	wake    chan struct{} // capacity one
 
-	mu    sync.Mutex
-	rung  rings
-	looks Looks
+	mu       sync.Mutex
+	notified notifications
+	looks    Looks
 
 	// The rest belongs to the goroutine of Run.
 	net, workers, probe, lost, timeouts, expiry, schedules, prune *duty
@@ -116,12 +116,12 @@ type Coordinator struct {
 	clock     clock
 }
 
-// rings is what has been rung since the last turn.
-type rings struct{ all, worker, timer bool }
+// notifications is what has been notified since the last turn.
+type notifications struct{ all, worker, timer bool }
 
 // New makes a coordinator of s.
 func New(s store, o Options) *Coordinator {
-	c := &Coordinator{store: s, options: o.withDefaults(), bell: make(chan struct{}, 1),
+	c := &Coordinator{store: s, options: o.withDefaults(), wake: make(chan struct{}, 1),
 		sightings: map[string]sighting{}, backlogs: map[engine.ID]backlog{}, unable: map[engine.ID]time.Time{}}
 	c.catchup.rate = float64(c.options.CatchupRate)
 	c.log = c.options.Log
@@ -137,24 +137,24 @@ func New(s store, o Options) *Coordinator {
 	return c
 }
 
-// Ring tells of a hint of the store. It does not block.
-func (c *Coordinator) Ring(r engine.Ring) {
+// Notify tells of a hint of the store. It does not block.
+func (c *Coordinator) Notify(r engine.Notification) {
 	c.mu.Lock()
 	switch r.Kind {
-	case engine.RingAll:
-		c.rung.all = true
-	case engine.RingWorker:
-		c.rung.worker = true
-	case engine.RingTimer:
-		c.rung.timer = true
+	case engine.NotifyAll:
+		c.notified.all = true
+	case engine.NotifyWorker:
+		c.notified.worker = true
+	case engine.NotifyTimer:
+		c.notified.timer = true
 	default:
 		c.mu.Unlock()
 		return
 	}
 	c.mu.Unlock()
 	select {
-	case c.bell <- struct{}{}:
-	default: // already rung
+	case c.wake <- struct{}{}:
+	default: // already notified
 	}
 }
 
@@ -172,7 +172,7 @@ func (c *Coordinator) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-c.bell:
+		case <-c.wake:
 		case <-moment:
 		}
 	}
@@ -189,15 +189,15 @@ func (c *Coordinator) begin() {
 	c.prune.due, c.prune.ran = now.Add(firstPrune), time.Now()
 }
 
-// dueNow has everything looked at that a ring may tell of.
+// dueNow has everything looked at that a notification may tell of.
 func (c *Coordinator) dueNow(now time.Time) {
-	for _, d := range c.rungFor() {
+	for _, d := range c.notifiedFor() {
 		d.due = now
 	}
 }
 
-// rungFor is the duties that a ring may tell of.
-func (c *Coordinator) rungFor() []*duty {
+// notifiedFor is the duties that a notification may tell of.
+func (c *Coordinator) notifiedFor() []*duty {
 	return []*duty{c.workers, c.lost, c.timeouts, c.expiry, c.schedules}
 }
 
@@ -222,16 +222,16 @@ func (c *Coordinator) turn(ctx context.Context) {
 	}
 }
 
-// heed plans what the rings ask for.
+// heed plans what the notifications ask for.
 func (c *Coordinator) heed() {
 	c.mu.Lock()
-	rung := c.rung
-	c.rung = rings{}
+	notified := c.notified
+	c.notified = notifications{}
 	c.mu.Unlock()
 
 	now, mono := c.store.Now(), time.Now()
-	if rung.all {
-		for _, d := range c.rungFor() {
+	if notified.all {
+		for _, d := range c.notifiedFor() {
 			d.hasten(now, mono, c.options.Interval)
 		}
 		if c.prune.due.IsZero() {
@@ -241,15 +241,15 @@ func (c *Coordinator) heed() {
 			c.deletion = deletion{} // or another
 		}
 	}
-	if rung.all || rung.timer {
+	if notified.all || notified.timer {
 		c.round.noLaterThan(now) // one that is under way was begun before
 	}
-	if rung.timer {
+	if notified.timer {
 		for _, d := range []*duty{c.timeouts, c.expiry, c.schedules} {
 			d.hasten(now, mono, timerGap)
 		}
 	}
-	if rung.worker {
+	if notified.worker {
 		// A worker that has just registered cannot be lost before a whole lease is over.
 		c.workers.noLaterThan(now.Add(c.options.WorkerLease))
 	}

@@ -37,11 +37,11 @@ func TestAWorkerThatCannotBeTakenOffKeepsNoOther(t *testing.T) {
 		if got := f.offlineIDs(); !slices.Equal(got, []string{"b"}) {
 			t.Errorf("taken off: %q, want b", got)
 		}
-		if n := f.count("OfflineWorker"); n != 2 {
+		if n := f.count("ForceOfflineWorker"); n != 2 {
 			t.Errorf("%d tries, want one for each", n)
 		}
 		pass(time.Minute)
-		if n := f.count("OfflineWorker"); n < 4 {
+		if n := f.count("ForceOfflineWorker"); n < 4 {
 			t.Errorf("a was tried %d times, want more", n-1)
 		}
 	})
@@ -120,8 +120,8 @@ func TestAnIdleCoordinatorAsksNothing(t *testing.T) {
 		pass(time.Minute) // the first look for old runs
 		before := f.total()
 		pass(time.Hour)
-		f.ring(engine.Ring{Kind: engine.RingQueue, Namespace: "default", Name: "q"})
-		f.ring(engine.Ring{Kind: engine.RingRun})
+		f.notify(engine.Notification{Kind: engine.NotifyQueue, Namespace: "default", Name: "q"})
+		f.notify(engine.Notification{Kind: engine.NotifyRun})
 		pass(time.Hour)
 		if calls := f.total() - before; calls != 0 {
 			t.Fatalf("%d calls in two idle hours, want none: %v", calls, f.asked())
@@ -150,7 +150,7 @@ func TestALookForAnotherWorkerDoesNotPutTheSecondOneOff(t *testing.T) {
 		f.register("silent")
 		pass(35 * time.Second) // and suspected
 		f.register("other")
-		f.ring(engine.Ring{Kind: engine.RingAll})
+		f.notify(engine.Notification{Kind: engine.NotifyAll})
 		f.beatEvery(t, "other", 10*time.Second)
 		pass(6*time.Second + 10*time.Millisecond)
 		if _, ok := f.taken("silent"); !ok {
@@ -166,7 +166,7 @@ func TestAWorkerIsToldAsLostByTheOneServerThatTookItOff(t *testing.T) {
 		f.register("ours")
 		f.set(func() {
 			f.amid = func(call string) {
-				if call == "OfflineWorker" { // another server has looked twice as well
+				if call == "ForceOfflineWorker" { // another server has looked twice as well
 					f.amid = nil
 					delete(f.workers, "theirs")
 					f.offline["theirs"] = time.Now()
@@ -188,14 +188,14 @@ func TestAWorkerThatIsHeardAtTheLastMomentIsLookedAtAgain(t *testing.T) {
 		f.register("w")
 		f.set(func() {
 			f.amid = func(call string) {
-				if call == "OfflineWorker" {
+				if call == "ForceOfflineWorker" {
 					f.amid, f.workers["w"] = nil, f.now()
 				}
 			}
 		})
 		pass(42 * time.Second)
-		if _, ok := f.taken("w"); ok || f.count("OfflineWorker") != 1 {
-			t.Fatalf("taken off: %t, after %d tries, want that it was heard within the first", ok, f.count("OfflineWorker"))
+		if _, ok := f.taken("w"); ok || f.count("ForceOfflineWorker") != 1 {
+			t.Fatalf("taken off: %t, after %d tries, want that it was heard within the first", ok, f.count("ForceOfflineWorker"))
 		}
 		var told string
 		f.set(func() { told = log.String() })
@@ -223,7 +223,7 @@ func TestWhatTheClockHasPassedOverIsDoneWithinTheInterval(t *testing.T) {
 		f.set(func() { f.workers["quiet"] = f.now() })
 		pass(time.Minute + 12*time.Second)
 		if _, ok := f.taken("quiet"); !ok {
-			t.Error("after the clock was set back nothing is looked at but what rings")
+			t.Error("after the clock was set back nothing is looked at but what notifies")
 		}
 	})
 }
@@ -233,7 +233,7 @@ func TestTheNetCatchesAWorkerWhoseRingWasLost(t *testing.T) {
 		f.set(func() { f.workers["quiet"] = f.now() })
 		pass(5*time.Minute + 12*time.Second)
 		if _, ok := f.taken("quiet"); !ok {
-			t.Fatal("a silent worker that nobody rang for is still there after 5 minutes and 12 seconds")
+			t.Fatal("a silent worker that nobody notified for is still there after 5 minutes and 12 seconds")
 		}
 		pass(time.Minute)
 		looks := f.count("LiveWorkers")
@@ -428,7 +428,7 @@ func TestWhatTheStoreCannotCopeWithKeepsNoOtherFromItsTimeout(t *testing.T) {
 					}
 					f.bad = []time.Time{(*due)[0], (*due)[2]}
 				})
-				f.ring(engine.Ring{Kind: engine.RingTimer})
+				f.notify(engine.Notification{Kind: engine.NotifyTimer})
 				pass(30 * time.Second)
 				if got := len(f.moments(over)); got != 7 {
 					t.Errorf("%d of 7 have ended that the store copes with", got)
@@ -473,15 +473,15 @@ func TestAStormOfRingsIsFewSweeps(t *testing.T) {
 			pass(10 * time.Millisecond)
 		}
 		if sweeps := f.count("TimeoutSteps") - before; sweeps > 41 {
-			t.Errorf("%d sweeps in 10s of rings, want at most 4 a second", sweeps)
+			t.Errorf("%d sweeps in 10s of notifications, want at most 4 a second", sweeps)
 		}
 		looks := f.total()
 		for range 1000 {
-			f.ring(engine.Ring{Kind: engine.RingAll})
+			f.notify(engine.Notification{Kind: engine.NotifyAll})
 			pass(10 * time.Millisecond)
 		}
 		if looks = f.total() - looks; looks > 3*5+1 {
-			t.Errorf("%d calls in 10s of rings about anything, want each of five at most every 5s, and one look for old runs", looks)
+			t.Errorf("%d calls in 10s of notifications about anything, want each of five at most every 5s, and one look for old runs", looks)
 		}
 	})
 }
@@ -522,7 +522,7 @@ func TestRunsThatOutliveAWorkerAreFreedThoughNobodyHeardThatItWasTakenOff(t *tes
 		"the answer was lost": func(f *fakeStore) {
 			f.set(func() { f.unanswered = "w1" })
 			pass(time.Minute)
-			if n := f.count("OfflineWorker"); n != 1 {
+			if n := f.count("ForceOfflineWorker"); n != 1 {
 				t.Errorf("it was taken off %d times, want once", n)
 			}
 		},
@@ -731,7 +731,7 @@ func TestAnotherRetentionCountsInTheMiddleOfABacklog(t *testing.T) {
 		f.set(func() { f.old, f.slow = 1<<40, 20*time.Millisecond })
 		pass(firstPrune + 5*time.Second)
 		f.set(func() { f.spaces[0].Retention = 7200 * time.Hour })
-		f.ring(engine.Ring{Kind: engine.RingAll})
+		f.notify(engine.Notification{Kind: engine.NotifyAll})
 		pass(time.Second)
 		f.set(func() { f.pruned = nil })
 		pass(time.Second)
@@ -810,7 +810,7 @@ func TestOneRetentionIsEnoughToDeleteHourly(t *testing.T) {
 					pass(2 * time.Hour)
 				}
 				f.set(func() { f.spaces = append([]engine.Namespace{c.space}, f.spaces...) })
-				f.ring(engine.Ring{Kind: engine.RingAll})
+				f.notify(engine.Notification{Kind: engine.NotifyAll})
 				pass(time.Hour + time.Minute)
 				before := f.total()
 				pass(time.Hour)
@@ -898,7 +898,7 @@ func TestWithoutRetentionNothingIsDeleted(t *testing.T) {
 func TestAWorkerThatNobodyCouldHearGetsAWholeLeaseToComeBack(t *testing.T) {
 	story(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 		f.set(func() { f.workers["cut off"] = f.now().Add(-10 * time.Minute) }) // the server was down meanwhile
-		f.ring(engine.Ring{Kind: engine.RingAll})
+		f.notify(engine.Notification{Kind: engine.NotifyAll})
 		pass(40 * time.Second)
 		if _, ok := f.taken("cut off"); ok {
 			t.Fatal("the worker was taken off for a silence in which no server ran")

@@ -8,7 +8,7 @@ import (
 const (
 	// callTimeout bounds what a duty asks of the store.
 	callTimeout = 30 * time.Second
-	// timerGap is the least time between two sweeps that rings ask for: under load every other step rings.
+	// timerGap is the least time between two sweeps that notifications ask for: under load every other step notifies.
 	timerGap = 250 * time.Millisecond
 	// portion is how long a duty that finds much to do goes on until the others have their turn.
 	portion = 100 * time.Millisecond

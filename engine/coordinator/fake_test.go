@@ -18,7 +18,7 @@ import (
 // fakeStore is a register of workers and a list of timers, in memory. Its time is the bubble's, and can be set.
 type fakeStore struct {
 	mu         sync.Mutex
-	ring       func(engine.Ring)
+	notify     func(engine.Notification)
 	offset     time.Duration
 	outage     bool
 	slow       time.Duration // how long each call takes
@@ -101,9 +101,9 @@ func (f *fakeStore) LiveWorkers(context.Context) ([]engine.LiveWorker, error) {
 	return live, nil
 }
 
-func (f *fakeStore) OfflineWorker(_ context.Context, p engine.OfflineWorkerParams) (taken engine.TakenOff, err error) {
+func (f *fakeStore) ForceOfflineWorker(_ context.Context, p engine.OfflineWorkerParams) (taken engine.TakenOff, err error) {
 	defer f.mu.Unlock()
-	if err := f.enter("OfflineWorker"); err != nil {
+	if err := f.enter("ForceOfflineWorker"); err != nil {
 		return taken, err
 	}
 	if p.WorkerID == f.heavy {
@@ -271,13 +271,13 @@ func (f *fakeStore) FireSchedule(_ context.Context, p engine.FireScheduleParams)
 	return engine.Fired{Runs: len(p.Ticks), Skipped: p.Skipped}, nil
 }
 
-// plan makes a schedule whose next tick is at next, and rings as the store does.
+// plan makes a schedule whose next tick is at next, and notifies as the store does.
 func (f *fakeStore) plan(cronExpr string, catchup int, next time.Time) engine.ID {
 	id := engine.NewID(time.Now())
 	f.set(func() {
 		f.plans[id] = &engine.Schedule{ID: id, Namespace: "default", CronExpr: cronExpr, Enabled: true, MaxCatchup: catchup, NextFireAt: next.UTC(), Revision: 1}
 	})
-	f.ring(engine.Ring{Kind: engine.RingTimer})
+	f.notify(engine.Notification{Kind: engine.NotifyTimer})
 	return id
 }
 
@@ -293,12 +293,12 @@ func (f *fakeStore) fires(id engine.ID) (list []fire) {
 	return list
 }
 
-// register makes a worker known, as heard from now, and rings as the store does.
+// register makes a worker known, as heard from now, and notifies as the store does.
 func (f *fakeStore) register(id string) {
 	f.mu.Lock()
 	f.workers[id] = f.now()
 	f.mu.Unlock()
-	f.ring(engine.Ring{Kind: engine.RingWorker, Name: id})
+	f.notify(engine.Notification{Kind: engine.NotifyWorker, Name: id})
 }
 
 // beat is heard only while there is no outage and the worker is not offline.
@@ -332,7 +332,7 @@ func (f *fakeStore) set(change func()) {
 
 func (f *fakeStore) timeoutAt(t time.Time) {
 	f.set(func() { f.steps = append(f.steps, t.UTC()) })
-	f.ring(engine.Ring{Kind: engine.RingTimer})
+	f.notify(engine.Notification{Kind: engine.NotifyTimer})
 }
 
 func (f *fakeStore) count(name string) int {
@@ -392,7 +392,7 @@ func story(t *testing.T, o Options, tell func(t *testing.T, f *fakeStore, log *b
 		f, log := newFakeStore(), &bytes.Buffer{}
 		o.Log = slog.New(slog.NewTextHandler(log, nil))
 		c := New(f, o)
-		f.ring = c.Ring
+		f.notify = c.Notify
 		done := make(chan error, 1)
 		ctx, stop := context.WithCancel(t.Context())
 		go func() { done <- c.Run(ctx) }()

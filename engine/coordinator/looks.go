@@ -6,7 +6,7 @@ import "time"
 type Looks struct {
 	At       time.Time     // when it last did something, by the store's clock; unset: it has not yet
 	Took     time.Duration // how long that took
-	Next     time.Time     // when something is due again, if nobody rings; unset: it waits for a ring
+	Next     time.Time     // when something is due again, if nobody notifies; unset: it waits for a notification
 	Interval time.Duration // as in Options
 }
 

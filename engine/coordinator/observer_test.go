@@ -76,7 +76,7 @@ func TestTheObserverHearsOfTicksAndHowLateTheyAre(t *testing.T) {
 			f.plans[id].NextFireAt, f.plans[id].Revision = first.Add(-10*time.Minute), 2
 		})
 		n.fired = nil
-		f.ring(engine.Ring{Kind: engine.RingTimer})
+		f.notify(engine.Notification{Kind: engine.NotifyTimer})
 		pass(10 * time.Second)
 		if want := (hearing{id, 2, 9, 2, -1}); len(n.fired) != 1 || n.fired[0] != want {
 			t.Errorf("heard %+v, want %+v", n.fired, want)
@@ -95,7 +95,7 @@ func TestTheObserverHearsOfRunsThatExpire(t *testing.T) {
 	story(t, Options{Observer: n, BatchSize: 2}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 		at := time.Now().Add(time.Minute).UTC()
 		f.set(func() { f.expire = []time.Time{at, at, at} })
-		f.ring(engine.Ring{Kind: engine.RingTimer})
+		f.notify(engine.Notification{Kind: engine.NotifyTimer})
 		pass(2 * time.Minute)
 		if one := make([]engine.ID, 1); !reflect.DeepEqual(n.expired, []engine.Expired{{Runs: 2, Cancelled: one, TimedOut: one}, {Runs: 1, Cancelled: nil, TimedOut: one}}) {
 			t.Errorf("heard %+v, want the sweeps of 2 and of 1", n.expired)
@@ -111,7 +111,7 @@ func TestTheObserverHearsOfWhatIsLostTimesOutAndGrowsOld(t *testing.T) {
 		f.set(func() {
 			f.steps, f.runs, f.old = []time.Time{at, at}, []time.Time{at.Add(time.Second)}, 3
 		})
-		f.ring(engine.Ring{Kind: engine.RingAll})
+		f.notify(engine.Notification{Kind: engine.NotifyAll})
 		pass(2 * time.Minute)
 		want := []string{"timed out 2", "leases lost 1", "worker lost 1", "leases lost 1", "deleted 3"}
 		if !slices.Equal(n.others, want) {
@@ -124,7 +124,7 @@ func TestTheCoordinatorSaysWhenItLookedAndWhenItWill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFakeStore()
 		c := New(f, Options{})
-		f.ring = c.Ring
+		f.notify = c.Notify
 		f.set(func() { f.slow = 10 * time.Millisecond })
 		if got := c.Looks(); got != (Looks{Interval: 5 * time.Second}) {
 			t.Errorf("before it runs it says %+v", got)

@@ -69,7 +69,7 @@ func (c *Coordinator) pruneOld(ctx context.Context, now time.Time) (time.Time, e
 			c.deletion = deletion{begun: d.begun, until: d.until, outcomes: d.again, any: d.any}
 		}
 		return c.store.Now().Add(time.Since(begun)), nil
-	case !d.any: // until a ring tells of a change
+	case !d.any: // until a notification tells of a change
 		return time.Time{}, nil
 	}
 	return now.Add(pruneEvery), nil

@@ -112,10 +112,10 @@ func TestWhatIsMissedAfterCatchingUpIsReplayedUpToMaxCatchupAnew(t *testing.T) {
 	for name, during := range map[string]func(f *fakeStore, id engine.ID){
 		"while its namespace is disabled": func(f *fakeStore, id engine.ID) {
 			f.set(func() { f.plans[id].Enabled = false }) // and not found, but without a new revision
-			f.ring(engine.Ring{Kind: engine.RingTimer})
+			f.notify(engine.Notification{Kind: engine.NotifyTimer})
 			pass(time.Hour)
 			f.set(func() { f.plans[id].Enabled = true })
-			f.ring(engine.Ring{Kind: engine.RingTimer})
+			f.notify(engine.Notification{Kind: engine.NotifyTimer})
 		},
 		"in an outage of the store": func(f *fakeStore, _ engine.ID) {
 			f.set(func() { f.outage = true })
@@ -172,7 +172,7 @@ func TestManySchedulesThatAreDueAtOnceHoldUpNoOtherDuty(t *testing.T) {
 		}
 		at := next.Add(2 * time.Second)
 		f.set(func() { f.slow, f.expire = 25*time.Millisecond, append(f.expire, at) })
-		f.ring(engine.Ring{Kind: engine.RingTimer})
+		f.notify(engine.Notification{Kind: engine.NotifyTimer})
 		pass(time.Minute)
 		for _, id := range ids {
 			if n := len(f.fires(id)); n != 1 {
@@ -193,7 +193,7 @@ func TestManySchedulesThatAreDueAtOnceHoldUpNoOtherDuty(t *testing.T) {
 }
 
 func TestAScheduleThatIsMadeWhileManyFireHasItsTickRightAfterThem(t *testing.T) {
-	for _, kind := range []engine.RingKind{engine.RingTimer, engine.RingAll} { // of which the second tells of rings that were lost
+	for _, kind := range []engine.NotificationKind{engine.NotifyTimer, engine.NotifyAll} { // of which the second tells of notifications that were lost
 		story(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 			const many = 200
 			next := time.Now().UTC().Truncate(time.Second).Add(time.Second)
@@ -201,15 +201,15 @@ func TestAScheduleThatIsMadeWhileManyFireHasItsTickRightAfterThem(t *testing.T) 
 				f.plan(next.Format("5 4 15 2 1 ?"), 100, next)
 			}
 			f.set(func() { f.slow = 25 * time.Millisecond })
-			f.ring(engine.Ring{Kind: engine.RingTimer})
+			f.notify(engine.Notification{Kind: engine.NotifyTimer})
 			pass(2 * time.Second)
 			late := next.Add(2 * time.Second)
-			ring := f.ring
-			f.ring = func(engine.Ring) { ring(engine.Ring{Kind: kind}) }
+			notify := f.notify
+			f.notify = func(engine.Notification) { notify(engine.Notification{Kind: kind}) }
 			made := f.plan(late.Format("5 4 15 2 1 ?"), 100, late)
 			pass(8 * time.Second)
 			if n := len(f.fires(made)); n != 1 {
-				t.Errorf("after a ring of kind %d it fired %d times, want once", kind, n)
+				t.Errorf("after a notification of kind %d it fired %d times, want once", kind, n)
 			}
 		})
 	}
@@ -299,12 +299,12 @@ func TestSchedulesBeyondThoseThatALookFindsFireAtOnceAsWell(t *testing.T) {
 	story(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 		next := time.Now().UTC().Truncate(time.Hour).Add(time.Hour)
 		const many = dueSchedules + 5
-		ring := f.ring
-		f.ring = func(engine.Ring) {}
+		notify := f.notify
+		f.notify = func(engine.Notification) {}
 		for range many {
 			f.plan("0 0 * * * *", 100, next)
 		}
-		ring(engine.Ring{Kind: engine.RingTimer})
+		notify(engine.Notification{Kind: engine.NotifyTimer})
 		pass(time.Until(next) + time.Second)
 		if n := f.count("FireSchedule"); n != many {
 			t.Errorf("%d of %d schedules have fired a second after their tick", n, many)
@@ -318,7 +318,7 @@ func TestAnotherRevisionOfAScheduleDecidesAnewWhatItMissed(t *testing.T) {
 		id := f.plan("0 0 * * * *", 100, now.Add(-50*time.Hour))
 		pass(5 * time.Second)
 		f.set(func() { f.plans[id].Revision, f.plans[id].MaxCatchup = 2, 0 })
-		f.ring(engine.Ring{Kind: engine.RingTimer})
+		f.notify(engine.Notification{Kind: engine.NotifyTimer})
 		pass(time.Second)
 		if fires, skipped := len(f.fires(id)), int(f.plans[id].Skipped); fires > 10 || fires+skipped != 51 {
 			t.Errorf("%d ticks fired and %d were skipped, want few fired after the update which says that none is replayed, of 51", fires, skipped)
@@ -376,7 +376,7 @@ func TestARunExpiresAtItsMoment(t *testing.T) {
 	story(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 		at := time.Now().Add(1234 * time.Millisecond)
 		f.set(func() { f.expire = append(f.expire, at.UTC()) })
-		f.ring(engine.Ring{Kind: engine.RingTimer})
+		f.notify(engine.Notification{Kind: engine.NotifyTimer})
 		pass(2 * time.Second)
 		got := f.moments(&f.expired)
 		if len(got) != 1 || got[0].Sub(at).Abs() > time.Millisecond {

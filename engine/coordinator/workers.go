@@ -102,7 +102,7 @@ func (c *Coordinator) silence(s sighting, now, mono time.Time) time.Duration {
 }
 
 func (c *Coordinator) takeOff(ctx context.Context, w engine.LiveWorker, now time.Time) error {
-	taken, err := c.store.OfflineWorker(ctx, engine.OfflineWorkerParams{
+	taken, err := c.store.ForceOfflineWorker(ctx, engine.OfflineWorkerParams{
 		WorkerID: w.ID, Reason: engine.OfflineLost, HeardAt: w.HeardAt, Now: now,
 	})
 	if errors.Is(err, engine.ErrNotFound) {

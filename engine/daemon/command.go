@@ -8,7 +8,11 @@ import (
 	"log/slog"
 	"os"
 
+	"github.com/kagzi/kagzi/engine/daemon/internal/gc"
+	"github.com/kagzi/kagzi/engine/daemon/internal/output"
+	"github.com/kagzi/kagzi/engine/daemon/internal/platform"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // Commands are `kagzi server`, `kagzi db` and `kagzi tls`. version is the program's.
@@ -58,7 +62,7 @@ setting that names one can be credential:NAME, which systemd hands over by LoadC
 		}
 		level := &slog.LevelVar{}
 		level.Set(c.LogLevel)
-		c.Version, c.Log = version, newLog(cmd.ErrOrStderr(), level, c.LogFormat)
+		c.Version, c.Log = version, output.NewLog(cmd.ErrOrStderr(), level, c.LogFormat)
 		for _, w := range warnings {
 			c.Log.Warn(w)
 		}
@@ -67,8 +71,8 @@ setting that names one can be credential:NAME, which systemd hands over by LoadC
 		}
 		ctx, stop := context.WithCancel(cmd.Context())
 		defer stop()
-		spareCollector(ctx, lookEvery)
-		heard, lost, deaf := hangups()
+		gc.Tune(ctx, gc.Interval)
+		heard, lost, deaf := platform.Hangups()
 		defer deaf()
 		r := &reloading{heard: heard, lost: lost, stop: stop, read: read, level: level}
 		return run(ctx, c, b, r, func(r Ready) {
@@ -85,7 +89,7 @@ func announce(w io.Writer, r Ready) {
   address   %s
   database  %s %s
   version   %s
-`, r.Address, r.Database.Backend, plain(r.Database.Database), plain(r.Version))
+`, r.Address, r.Database.Backend, output.Plain(r.Database.Database), output.Plain(r.Version))
 	scheme, reach := "http", ""
 	if r.HTTPS {
 		scheme = "https"
@@ -103,4 +107,44 @@ func announce(w io.Writer, r Ready) {
 		fmt.Fprintf(w, "  metrics   %s://%s/metrics\n", scheme, r.HTTP)
 	}
 	fmt.Fprintf(w, "  next      kagzi workflow list --address %s%s\n", r.Client, reach)
+}
+
+// Serving is a server that runs beside something else in the process. Close it.
+type Serving struct {
+	Ready Ready
+
+	cancel context.CancelFunc
+	ended  chan error
+}
+
+// Start runs a server with the settings that `kagzi server` would have without flags, and comes back when it serves, or with an error, also
+// when ctx ends before. It writes no log: the terminal belongs to somebody else.
+func Start(ctx context.Context, version string, b Backends) (*Serving, error) {
+	flags := pflag.NewFlagSet("server", pflag.ContinueOnError)
+	register(flags, serverSettings)
+	c, _, err := resolve(flags, serverSettings, system())
+	if err != nil {
+		return nil, err
+	}
+	c.Version, c.Log = version, slog.New(slog.DiscardHandler)
+	ctx, cancel := context.WithCancel(ctx)
+	s := &Serving{cancel: cancel, ended: make(chan error, 1)}
+	ready := make(chan Ready, 1)
+	go func() { s.ended <- Run(ctx, c, b, func(r Ready) { ready <- r }) }()
+	select {
+	case s.Ready = <-ready:
+		return s, nil
+	case err := <-s.ended:
+		if err == nil { // it stopped in good order before it served
+			err = ctx.Err()
+		}
+		cancel()
+		return nil, err
+	}
+}
+
+// Close stops the server in good order and waits for it.
+func (s *Serving) Close() error {
+	s.cancel()
+	return <-s.ended
 }

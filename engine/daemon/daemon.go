@@ -15,6 +15,10 @@ import (
 	"github.com/kagzi/kagzi/engine"
 	"github.com/kagzi/kagzi/engine/certs"
 	"github.com/kagzi/kagzi/engine/coordinator"
+	"github.com/kagzi/kagzi/engine/daemon/internal/parts"
+	"github.com/kagzi/kagzi/engine/daemon/internal/platform"
+	"github.com/kagzi/kagzi/engine/daemon/internal/tracing"
+	"github.com/kagzi/kagzi/engine/daemon/internal/web"
 	"github.com/kagzi/kagzi/engine/matching"
 	"github.com/kagzi/kagzi/engine/server"
 )
@@ -97,14 +101,14 @@ func run(ctx context.Context, c Config, b Backends, r *reloading, ready func(Rea
 	if err != nil {
 		return coded(ctx, quietIfStopped(ctx, err)) // a service manager need not try again where a setting is wrong
 	}
-	p := &process{opened: opened{database: url}, log: c.Log, events: events, store: store, backends: b, certs: keeper, parts: newParts()}
+	p := &process{opened: opened{database: url}, log: c.Log, events: events, store: store, backends: b, certs: keeper, parts: parts.New()}
 	p.config.Store(&c)
 	about, err := p.start(ctx, at)
 	if err != nil {
 		return errors.Join(coded(ctx, quietIfStopped(ctx, err)), p.stop())
 	}
 	if r != nil {
-		p.parts.start("reload", func(ctx context.Context) error { return r.run(ctx, p) })
+		p.parts.Start("reload", func(ctx context.Context) error { return r.run(ctx, p) })
 	}
 	return p.serve(ctx, func() { ready(about) })
 }
@@ -134,7 +138,7 @@ type process struct {
 	store    engine.Store
 	backends Backends
 	certs    *certs.Keeper // nil: plaintext
-	parts    *parts
+	parts    *parts.Parts
 	door     *door
 }
 
@@ -161,11 +165,11 @@ func (p *process) start(ctx context.Context, at addresses) (Ready, error) {
 	if err != nil {
 		return Ready{}, err
 	}
-	web, err := p.openDoors(ctx, &at)
+	health, err := p.openListeners(ctx, &at)
 	if err != nil {
 		return Ready{}, err
 	}
-	p.startParts(options, copies, netFor(description), web)
+	p.startParts(options, copies, netFor(description), health)
 	return Ready{
 		Address: p.opened.listen, Client: dialable(p.opened.listen), TLS: p.certs != nil, CA: authorityBeside(p.certs), Keyed: p.keyed(ctx), HTTP: dialable(p.opened.http), HTTPS: p.webEncrypted(&at),
 		Database: description, Version: c.Version,
@@ -178,26 +182,26 @@ func (p *process) keyed(ctx context.Context) bool {
 	return err == nil && len(ring) > 0
 }
 
-// openDoors listens for calls, and for who asks for metrics and health; web is nil where nobody is to.
-func (p *process) openDoors(ctx context.Context, at *addresses) (web net.Listener, err error) {
+// openListeners listens for calls, and for metrics and health; health is nil where these are not served.
+func (p *process) openListeners(ctx context.Context, at *addresses) (health net.Listener, err error) {
 	listener, err := listen(ctx, "--listen", at.listen.address)
 	if err != nil {
 		return nil, err
 	}
 	p.opened.listen = listener.Addr().String()
 	p.door = &door{Listener: listener, open: make(chan struct{})}
-	if web, err = p.listenHTTP(ctx, at.http.address, p.webEncrypted(at)); err != nil {
+	if health, err = p.listenHTTP(ctx, at.http.address, p.webEncrypted(at)); err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
-	if web != nil {
-		p.opened.http = web.Addr().String()
+	if health != nil {
+		p.opened.http = health.Addr().String()
 	}
 	p.tellHolder(p.opened.listen)
-	return web, nil
+	return health, nil
 }
 
 // startParts makes the parts of a server, has them know each other, and begins them.
-func (p *process) startParts(options server.Options, copies *backups, safetyNet time.Duration, web net.Listener) {
+func (p *process) startParts(options server.Options, copies *backups, safetyNet time.Duration, health net.Listener) {
 	c := p.config.Load()
 	dispatcher := matching.New(p.store, p.log)
 	options.Backup = copies.send
@@ -213,21 +217,21 @@ func (p *process) startParts(options server.Options, copies *backups, safetyNet 
 		CatchupRate: c.CoordinatorCatchupRate, Net: safetyNet, Log: p.log, Observer: srv,
 	})
 	dispatcher.Observe(srv)
-	if clock, err := newClock(); err == nil && clock != nil {
+	if clock, err := platform.NewClock(); err == nil && clock != nil {
 		dispatcher.KeepTime(clock)
 	}
-	if web != nil {
-		p.parts.start("metrics and health", func(ctx context.Context) error { return serveHTTP(ctx, web, srv, c.Version, p.log) })
+	if health != nil {
+		p.parts.Start("metrics and health", func(ctx context.Context) error { return web.Serve(ctx, health, srv, c.Version, p.log) })
 	}
-	p.parts.start("dispatcher", dispatcher.Run)
-	p.parts.start("server", func(ctx context.Context) error { return srv.Run(ctx, p.door) })
-	p.parts.start("coordinator", upkeep.Run)
-	p.parts.start("backups", copies.run)
-	p.parts.start("bell", func(ctx context.Context) error {
-		return p.store.Listen(ctx, func(r engine.Ring) {
-			dispatcher.Ring(r)
-			srv.Ring(r)
-			upkeep.Ring(r)
+	p.parts.Start("dispatcher", dispatcher.Run)
+	p.parts.Start("server", func(ctx context.Context) error { return srv.Run(ctx, p.door) })
+	p.parts.Start("coordinator", upkeep.Run)
+	p.parts.Start("backups", copies.run)
+	p.parts.Start("bell", func(ctx context.Context) error {
+		return p.store.Listen(ctx, func(r engine.Notification) {
+			dispatcher.Notify(r)
+			srv.Notify(r)
+			upkeep.Notify(r)
 		})
 	})
 }
@@ -243,13 +247,13 @@ func (p *process) serverOptions(ctx context.Context, at *addresses, warnings []s
 	if p.certs != nil {
 		options.TLS = p.certs.RPC()
 	}
-	spans, err := tracing(ctx, c.Version, p.log)
+	spans, err := tracing.New(ctx, c.Version, p.log)
 	if err != nil {
 		return server.Options{}, err
 	}
 	if spans != nil {
 		options.Tracer = spans.Tracer("github.com/kagzi/kagzi/engine/server")
-		p.parts.start("tracer", func(ctx context.Context) error { return trace(ctx, spans) })
+		p.parts.Start("tracer", func(ctx context.Context) error { return tracing.Flush(ctx, spans) })
 	}
 	return options, nil
 }
@@ -292,7 +296,7 @@ func (p *process) serve(ctx context.Context, ready func()) error {
 				p.log.Info("stopped")
 			}
 			return err
-		case <-p.parts.ended:
+		case <-p.parts.Ended:
 			return p.stop()
 		case <-p.store.Fatal():
 			return p.fail()
@@ -310,14 +314,14 @@ func (p *process) fail() error {
 // stop ends the parts, the last begun first, and then the store.
 func (p *process) stop() error {
 	stopped := make(chan error, 1)
-	go func() { stopped <- errors.Join(p.parts.stop(), p.store.Close()) }()
+	go func() { stopped <- errors.Join(p.parts.Stop(), p.store.Close()) }()
 	select {
 	case err := <-stopped:
 		return err
 	case <-p.store.Fatal():
 		return p.fail()
 	case <-time.After(stopLimit):
-		return fmt.Errorf("not stopped within %s: waiting for the %s", stopLimit, p.parts.waitingFor())
+		return fmt.Errorf("not stopped within %s: waiting for the %s", stopLimit, p.parts.WaitingFor())
 	}
 }
 

@@ -23,6 +23,7 @@ import (
 
 	"github.com/kagzi/kagzi/backends/sqlite"
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/daemon/internal/parts"
 )
 
 // embedded is the backends of a server on SQLite; wrap may change the store.
@@ -255,7 +256,7 @@ type brokenStore struct {
 func (s *brokenStore) Fatal() <-chan struct{} { return s.fatal }
 func (s *brokenStore) Failure() error         { return s.failure }
 
-func (s *brokenStore) Listen(ctx context.Context, ring func(engine.Ring)) error {
+func (s *brokenStore) Listen(ctx context.Context, ring func(engine.Notification)) error {
 	if s.listen != nil {
 		return s.listen(ctx)
 	}
@@ -310,10 +311,10 @@ func TestAnInterruptedStartIsAStop(t *testing.T) {
 func TestAStopTakesNoLongerThanItsLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
-		p := &process{log: slog.New(slog.DiscardHandler), store: closable{}, parts: newParts()}
-		p.parts.start("first", func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
-		p.parts.start("stuck", func(context.Context) error { <-release; return nil })
-		p.parts.start("last", func(ctx context.Context) error { <-ctx.Done(); return nil })
+		p := &process{log: slog.New(slog.DiscardHandler), store: closable{}, parts: parts.New()}
+		p.parts.Start("first", func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
+		p.parts.Start("stuck", func(context.Context) error { <-release; return nil })
+		p.parts.Start("last", func(ctx context.Context) error { <-ctx.Done(); return nil })
 		begun := time.Now()
 		err := p.stop()
 		if took := time.Since(begun); took != 30*time.Second || err == nil || !mentions(err, "30s", "stuck") {
@@ -326,9 +327,9 @@ func TestAStopTakesNoLongerThanItsLimit(t *testing.T) {
 func TestPartsStopInReverseAndEachKeepsItsContextUntilItsTurn(t *testing.T) {
 	var mu sync.Mutex
 	var order []string
-	p := newParts()
+	p := parts.New()
 	for _, name := range []string{"a", "b", "c"} {
-		p.start(name, func(ctx context.Context) error {
+		p.Start(name, func(ctx context.Context) error {
 			<-ctx.Done()
 			mu.Lock()
 			defer mu.Unlock()
@@ -336,7 +337,7 @@ func TestPartsStopInReverseAndEachKeepsItsContextUntilItsTurn(t *testing.T) {
 			return ctx.Err()
 		})
 	}
-	if err := p.stop(); err != nil || strings.Join(order, "") != "cba" {
+	if err := p.Stop(); err != nil || strings.Join(order, "") != "cba" {
 		t.Errorf("stopped %v, %v, want c, b, a", order, err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/daemon/internal/output"
 )
 
 func newDatabase(b Backends) *cobra.Command {
@@ -118,7 +119,7 @@ func migrate(ctx context.Context, b Backends, url string, p printer) error {
 	var text strings.Builder
 	document := migrationDocument{Applied: []string{}, statusDocument: documentOfStatus(url, &after)}
 	for _, name := range before.Pending[:len(before.Pending)-len(after.Pending)] {
-		fmt.Fprintln(&text, "applied", plain(name))
+		fmt.Fprintln(&text, "applied", output.Plain(name))
 		document.Applied = append(document.Applied, name)
 	}
 	return p.print(text.String()+statusText(&after), document)
@@ -151,7 +152,7 @@ func ifNoDatabase(ctx context.Context, b Backends, url string, err error) error 
 func unserved(url string, s *engine.SchemaStatus) error {
 	switch {
 	case s.Missing:
-		return &exitError{code: exitNotFound, err: fmt.Errorf("there is no database %s: a server makes it, or kagzi db migrate", plain(withoutPassword(url)))}
+		return &exitError{code: exitNotFound, err: fmt.Errorf("there is no database %s: a server makes it, or kagzi db migrate", output.Plain(withoutPassword(url)))}
 	case s.Refusal != "":
 		return &exitError{code: exitConflict, err: errors.New(s.Refusal)}
 	case s.Applied > s.Newest:
@@ -163,7 +164,7 @@ func unserved(url string, s *engine.SchemaStatus) error {
 func statusText(s *engine.SchemaStatus) string {
 	text := fmt.Sprintf("schema %d of %d\n", s.Applied, s.Newest)
 	for _, name := range s.Pending {
-		text += "pending " + plain(name) + "\n"
+		text += "pending " + output.Plain(name) + "\n"
 	}
 	return text
 }
@@ -225,7 +226,7 @@ func acceptDatabase(ctx context.Context, b Backends, url string, p printer) erro
 		return err
 	}
 	d := checkDocument{Database: withoutPassword(url), Kept: kept}
-	return d.print(p, findings, fmt.Sprintf("accepted\nthe file that was there is kept as %s\n", plain(kept)))
+	return d.print(p, findings, fmt.Sprintf("accepted\nthe file that was there is kept as %s\n", output.Plain(kept)))
 }
 
 func check(ctx context.Context, b Backends, url string, p printer) error {
@@ -258,11 +259,11 @@ func (d *checkDocument) print(p printer, findings []engine.Finding, sound string
 	if !d.Sound {
 		text = ""
 		for _, line := range d.Findings {
-			text += plain(line) + "\n"
+			text += output.Plain(line) + "\n"
 		}
 	}
 	if d.Refusal != "" {
-		text += "not to be served: " + plain(d.Refusal) + "\n"
+		text += "not to be served: " + output.Plain(d.Refusal) + "\n"
 	}
 	if err := p.print(text, d); err != nil || d.Sound {
 		return err

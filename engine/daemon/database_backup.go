@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/daemon/internal/output"
 )
 
 // Remote is how `kagzi db backup` reaches a running server; main fills it.
@@ -93,7 +94,7 @@ func makeBackup(cmd *cobra.Command, b Backends, c *Config, file string) (made en
 		if err == nil || engine.KindOf(err) == engine.KindExists || ctx.Err() != nil {
 			return made, withoutPassword(url), err
 		}
-		fmt.Fprintf(cmd.ErrOrStderr(), "warning: the server at %s made no backup (%s); it is made straight from the database\n", plain(address), plain(err.Error()))
+		fmt.Fprintf(cmd.ErrOrStderr(), "warning: the server at %s made no backup (%s); it is made straight from the database\n", output.Plain(address), output.Plain(err.Error()))
 	}
 	if err := refuseLeft(cmd, b, url); err != nil {
 		return made, "", err
@@ -110,7 +111,7 @@ func refuseLeft(cmd *cobra.Command, b Backends, url string) error {
 		return nil // the backup says what is wrong
 	}
 	if cmd.Flags().Changed("db") {
-		fmt.Fprintf(cmd.ErrOrStderr(), "warning: %s\n", plain(s.Refusal))
+		fmt.Fprintf(cmd.ErrOrStderr(), "warning: %s\n", output.Plain(s.Refusal))
 		return nil
 	}
 	return unserved(url, &s)
@@ -143,7 +144,7 @@ func verifyBackup(cmd *cobra.Command, b Backends, file string) error {
 		return errors.Join(json.NewEncoder(cmd.OutOrStdout()).Encode(d), unsound)
 	}
 	for _, f := range findings {
-		if _, err := fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s\n", plain(f.Subject), plain(f.Text)); err != nil {
+		if _, err := fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s\n", output.Plain(f.Subject), output.Plain(f.Text)); err != nil {
 			return err
 		}
 	}
@@ -163,7 +164,7 @@ type verifiedDocument struct {
 // ifMissing says of a file that is not there no more than that.
 func ifMissing(file string, err error) error {
 	if _, absent := os.Stat(file); errors.Is(err, fs.ErrNotExist) && errors.Is(absent, fs.ErrNotExist) {
-		return &exitError{code: exitNotFound, err: fmt.Errorf("there is no file %s", plain(file))}
+		return &exitError{code: exitNotFound, err: fmt.Errorf("there is no file %s", output.Plain(file))}
 	}
 	return err
 }
@@ -199,7 +200,7 @@ func printBackup(cmd *cobra.Command, b *engine.Backup, of string) error {
 	}
 	text := backupText(b)
 	if of != "" {
-		text = "of       " + plain(of) + "\n" + text
+		text = "of       " + output.Plain(of) + "\n" + text
 	}
 	_, err := io.WriteString(cmd.OutOrStdout(), text)
 	return err
@@ -211,7 +212,7 @@ func backupText(b *engine.Backup) string {
 		taken = moment(b.TakenAt)
 	}
 	return fmt.Sprintf("backup   %s\ntaken    %s\nholds    %d runs (%d open), %d step attempts, schema %d\nsize     %d bytes\nSHA-256  %x\n",
-		plain(b.File), taken, b.Rows.Runs, b.Rows.OpenRuns, b.Rows.Steps, b.Schema, b.Bytes, b.SHA256)
+		output.Plain(b.File), taken, b.Rows.Runs, b.Rows.OpenRuns, b.Rows.Steps, b.Schema, b.Bytes, b.SHA256)
 }
 
 // asJSON says that -o asks for a document. YAML can read JSON.

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/daemon/internal/output"
 )
 
 func newDatabaseCopy(b Backends) *cobra.Command {
@@ -76,7 +77,7 @@ func releaseDatabase(ctx context.Context, b Backends, url string, force bool, w 
 	if err := b.Release(ctx, url, force); err != nil {
 		return ifNoDatabase(ctx, b, url, err)
 	}
-	_, err := fmt.Fprintf(w, "released: %s may be served again\nnext      kagzi server --db %s\n", plain(withoutPassword(url)), word(withoutPassword(url)))
+	_, err := fmt.Fprintf(w, "released: %s may be served again\nnext      kagzi server --db %s\n", output.Plain(withoutPassword(url)), word(withoutPassword(url)))
 	return err
 }
 
@@ -116,10 +117,10 @@ func (l *copyLines) tell(p engine.CopyProgress) {
 	}
 	l.last = now
 	if p.Verifying {
-		fmt.Fprintf(l.w, "compared %d of %d rows (%s)\n", p.Rows, p.Total, plain(p.Table))
+		fmt.Fprintf(l.w, "compared %d of %d rows (%s)\n", p.Rows, p.Total, output.Plain(p.Table))
 		return
 	}
-	fmt.Fprintf(l.w, "copied %d of %d rows (%s), %s\n", p.Rows, p.Total, plain(p.Table), rate(p.Bytes, now.Sub(l.begun)))
+	fmt.Fprintf(l.w, "copied %d of %d rows (%s), %s\n", p.Rows, p.Total, output.Plain(p.Table), rate(p.Bytes, now.Sub(l.begun)))
 }
 
 // rate is megabytes in a second.
@@ -131,13 +132,13 @@ func printCopy(w io.Writer, p engine.CopyParams, r engine.CopyReport, took time.
 	var text strings.Builder
 	for _, t := range r.Tables {
 		if t.Rows > 0 {
-			fmt.Fprintf(&text, "%10d  %s\n", t.Rows, plain(t.Table))
+			fmt.Fprintf(&text, "%10d  %s\n", t.Rows, output.Plain(t.Table))
 		}
 	}
 	to := withoutPassword(p.To)
 	switch {
 	case r.Before:
-		fmt.Fprintf(&text, "this copy had ended before: %s is whole\n", plain(to))
+		fmt.Fprintf(&text, "this copy had ended before: %s is whole\n", output.Plain(to))
 	default:
 		fmt.Fprintf(&text, "%10d  rows in all, the same in both databases, in %s\n", r.Rows(), took.Round(time.Millisecond))
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/daemon/internal/output"
 )
 
 // runCopy is the command with these arguments, on databases that are there.
@@ -67,7 +68,7 @@ func TestACopySaysHowMuchItHasComparedOnceItHasComparedSome(t *testing.T) {
 			return engine.CopyReport{}, nil
 		}}
 		_, messages, err := runCopy(t.Context(), b, "--from", "sqlite:a.db", "--to", "sqlite:b.db")
-		if want := "all rows arrived; reading both databases back\ncompared 5 of 9 rows (" + plain("ru\x1b[2Jns") + ")\n"; err != nil || messages != want {
+		if want := "all rows arrived; reading both databases back\ncompared 5 of 9 rows (" + output.Plain("ru\x1b[2Jns") + ")\n"; err != nil || messages != want {
 			t.Errorf("messages = %q (%v), want %q", messages, err, want)
 		}
 	})

@@ -12,6 +12,7 @@ import (
 
 	"github.com/kagzi/kagzi/engine"
 	"github.com/kagzi/kagzi/engine/cron"
+	"github.com/kagzi/kagzi/engine/daemon/internal/output"
 )
 
 func newRestore(b Backends) *cobra.Command {
@@ -143,7 +144,7 @@ func restorationText(done *engine.Restoration, p *engine.RestoreParams, ok bool)
 	var t strings.Builder
 	t.WriteString(backupText(&done.Backup))
 	for _, f := range done.Findings {
-		fmt.Fprintf(&t, "%s: %s\n", plain(f.Subject), plain(f.Text))
+		fmt.Fprintf(&t, "%s: %s\n", output.Plain(f.Subject), output.Plain(f.Text))
 	}
 	if !ok {
 		return t.String()
@@ -152,27 +153,27 @@ func restorationText(done *engine.Restoration, p *engine.RestoreParams, ok bool)
 	if p.DryRun {
 		what = "would restore"
 	}
-	fmt.Fprintf(&t, "\n%s %s\n", what, plain(done.Database))
+	fmt.Fprintf(&t, "\n%s %s\n", what, output.Plain(done.Database))
 	if done.Kept != "" {
-		fmt.Fprintf(&t, "the database that was there is kept as %s\n", plain(done.Kept))
+		fmt.Fprintf(&t, "the database that was there is kept as %s\n", output.Plain(done.Kept))
 	}
 	fmt.Fprintf(&t, "leases ended: %d; workers taken offline: %d; ticks of schedules skipped: %d\n", done.Changed.Leases, done.Changed.Workers, done.Changed.Ticks)
 	progress := &done.Progress
 	if progress.Unknown != "" {
-		fmt.Fprintf(&t, "what was there before could not be compared: %s\n", plain(progress.Unknown))
+		fmt.Fprintf(&t, "what was there before could not be compared: %s\n", output.Plain(progress.Unknown))
 	}
 	fmt.Fprintf(&t, "open runs that had gone on since the backup: %d\n", len(progress.Beyond))
 	for _, r := range progress.Beyond[:min(len(progress.Beyond), linesShown)] {
-		fmt.Fprintf(&t, "  %s  %s/%s  was %s with %d steps, has %d\n", r.ID, plain(r.Namespace), plain(r.Type), statusOf(&r), r.Steps, r.Had)
+		fmt.Fprintf(&t, "  %s  %s/%s  was %s with %d steps, has %d\n", r.ID, output.Plain(r.Namespace), output.Plain(r.Type), statusOf(&r), r.Steps, r.Had)
 	}
 	more(&t, len(progress.Beyond))
 	fmt.Fprintf(&t, "runs that the backup does not hold: %d\n", len(progress.Only))
 	for _, r := range progress.Only[:min(len(progress.Only), linesShown)] {
-		fmt.Fprintf(&t, "  %s  %s/%s  was %s with %d steps\n", r.ID, plain(r.Namespace), plain(r.Type), statusOf(&r), r.Steps)
+		fmt.Fprintf(&t, "  %s  %s/%s  was %s with %d steps\n", r.ID, output.Plain(r.Namespace), output.Plain(r.Type), statusOf(&r), r.Steps)
 	}
 	more(&t, len(progress.Only))
 	for _, name := range progress.KeysBack {
-		fmt.Fprintf(&t, "key %s was revoked since the backup and is valid again: revoke it once more\n", plain(name))
+		fmt.Fprintf(&t, "key %s was revoked since the backup and is valid again: revoke it once more\n", output.Plain(name))
 	}
 	return t.String()
 }

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+
+	"github.com/kagzi/kagzi/engine/daemon/internal/platform"
 )
 
 // defaultDataDir is the place for a user's data on an operating system, and kagzi in it.
@@ -42,7 +44,7 @@ func makePrivate(dir string) error {
 		err = errors.New("is no directory")
 	}
 	if err == nil {
-		err = checkPrivate(info)
+		err = platform.CheckPrivate(info)
 	}
 	if err != nil {
 		return &exitError{code: exitConfig, err: &os.PathError{Op: "data directory", Path: dir, Err: err}}

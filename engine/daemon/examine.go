@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/kagzi/kagzi/engine/daemon/internal/platform"
 	"github.com/spf13/pflag"
 )
 
@@ -83,7 +84,7 @@ func ofDirectory(dir string) Finding {
 	case err == nil && !info.IsDir():
 		err = errors.New("it is no directory")
 	case err == nil:
-		err = checkPrivate(info)
+		err = platform.CheckPrivate(info)
 	}
 	if err != nil {
 		f.State, f.Text, f.Advice = wrong, fmt.Sprintf("%s: %v", dir, err), "make it yours alone, or name another with --data-dir"
@@ -99,7 +100,7 @@ func ofDisk(dir string) []Finding {
 		}
 		dir = filepath.Dir(dir)
 	}
-	free, err := freeBytes(dir)
+	free, err := platform.FreeBytes(dir)
 	if err != nil {
 		return nil
 	}
@@ -160,7 +161,7 @@ func takenBy(address string) string {
 	if err != nil {
 		return ""
 	}
-	if name := listenerOn(port); name != "" {
+	if name := platform.ListenerOn(port); name != "" {
 		return ", taken by " + name
 	}
 	return ""

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/daemon/internal/output"
 )
 
 // endpoint is where one door of the server is to listen.
@@ -74,7 +75,7 @@ func (c *Config) checkKeys(ctx context.Context, store engine.Store, url string, 
 func (c *Config) warnings(at *addresses, hasKey bool) (list []string) {
 	for _, e := range at.exposed() {
 		if !c.encrypted() {
-			list = append(list, fmt.Sprintf("other machines can reach %s %s, and nothing that they send and get is encrypted (--insecure)", e.flag, plain(e.text)))
+			list = append(list, fmt.Sprintf("other machines can reach %s %s, and nothing that they send and get is encrypted (--insecure)", e.flag, output.Plain(e.text)))
 		}
 	}
 	if len(at.exposed()) > 0 && !hasKey {
@@ -96,7 +97,7 @@ var (
 )
 
 func wordOn(system, text string) string {
-	text = plain(text)
+	text = output.Plain(text)
 	also := ""
 	if system == "windows" {
 		also = `\` // which is in every path there, and means itself

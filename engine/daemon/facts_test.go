@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/kagzi/kagzi/engine/coordinator"
+	"github.com/kagzi/kagzi/engine/daemon/internal/output"
 	"github.com/kagzi/kagzi/engine/server"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
@@ -100,8 +101,8 @@ func TestTheCoordinatorsLooksAreTold(t *testing.T) {
 func TestAServerTellsItsFactsAndItsEventsOverTheWire(t *testing.T) {
 	var log bytes.Buffer
 	c := testConfig(t)
-	c.Log = newLog(&log, slog.LevelError, "text") // which hides what the events show
-	c.Listen, c.Insecure = "0.0.0.0:0", true      // which is worth a warning
+	c.Log = output.NewLog(&log, slog.LevelError, "text") // which hides what the events show
+	c.Listen, c.Insecure = "0.0.0.0:0", true             // which is worth a warning
 	s := serve(t, c, embedded(nil))
 	conn, err := grpc.NewClient(s.Client, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {

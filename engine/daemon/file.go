@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/kagzi/kagzi/engine/daemon/internal/output"
 	"github.com/pelletier/go-toml/v2"
 )
 
@@ -51,7 +52,7 @@ func readFile(path string) (file, error) {
 	if err != nil {
 		return nil, usagef("settings: %w", err)
 	}
-	said, err := parseFile(plain(path), data)
+	said, err := parseFile(output.Plain(path), data)
 	if err != nil {
 		return nil, &exitError{code: exitUsage, err: err}
 	}
@@ -104,9 +105,9 @@ func parseFile(path string, data []byte) (file, error) {
 func atLine(path string, err error) error {
 	if bad, ok := errors.AsType[*toml.DecodeError](err); ok {
 		line, _ := bad.Position()
-		return fmt.Errorf("%s:%d: %s", path, line, plain(strings.TrimPrefix(bad.Error(), "toml: ")))
+		return fmt.Errorf("%s:%d: %s", path, line, output.Plain(strings.TrimPrefix(bad.Error(), "toml: ")))
 	}
-	return fmt.Errorf("%s: %s", path, plain(err.Error()))
+	return fmt.Errorf("%s: %s", path, output.Plain(err.Error()))
 }
 
 // settingAt is the setting that a key of the document names, and its value in the form that parse takes.
@@ -190,4 +191,34 @@ func distance(a, b string) int {
 		}
 	}
 	return row[len(b)]
+}
+
+// credentialMark begins the name of a file that the service manager hands to the service, which may not read it where it lies: systemd's
+// LoadCredential=NAME:PATH.
+const credentialMark = "credential:"
+
+// fileOf is the path of a file that a setting names, as it is or as a credential.
+func fileOf(text string) (path string, err error) {
+	name, err := credentialOf(text)
+	if name == "" || err != nil {
+		return text, err
+	}
+	dir := os.Getenv("CREDENTIALS_DIRECTORY")
+	if dir == "" {
+		return "", fmt.Errorf("%q: nobody handed this process credentials (CREDENTIALS_DIRECTORY is not set); "+
+			"name the file, or have systemd start the server with LoadCredential=%s:FILE", text, name)
+	}
+	return filepath.Join(dir, name), nil
+}
+
+// credentialOf is the name of the credential that a setting names; empty: it names a file.
+func credentialOf(text string) (name string, err error) {
+	name, is := strings.CutPrefix(text, credentialMark)
+	if !is {
+		return "", nil
+	}
+	if name == "" || name == "." || name == ".." || strings.ContainsAny(name, `/\`) {
+		return "", fmt.Errorf("%q: want credential:NAME, the name of a credential of the service", text)
+	}
+	return name, nil
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/kagzi/kagzi/engine/daemon/internal/output"
 )
 
 // printConfig writes the settings as a file of settings, with where each comes from behind it. What it cannot hold is a comment, and so is the
@@ -27,7 +29,7 @@ func printConfig(w io.Writer, c *Config) error {
 	}
 	text := "[server]\n"
 	for i, f := range facts {
-		source := plain(f.Source)
+		source := output.Plain(f.Source)
 		if f.Name == "db" && f.Value != database {
 			source += ", shown without its password"
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kagzi/kagzi/engine/daemon/internal/output"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
@@ -21,7 +22,7 @@ func reloadable(t *testing.T, c Config, lost func() bool, read func() (Config, [
 	r := &reloading{heard: heard, lost: lost, stop: stop, read: read, level: &slog.LevelVar{}}
 	r.level.Set(c.LogLevel)
 	c.Sources = map[string]string{} // as when the settings were read
-	c.Log = newLog(toChannel(log), r.level, "text")
+	c.Log = output.NewLog(toChannel(log), r.level, "text")
 	s = &served{stop: stop, done: make(chan error, 1)}
 	ready, ended := make(chan Ready, 1), make(chan struct{})
 	go func() {

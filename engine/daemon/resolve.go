@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kagzi/kagzi/engine/daemon/internal/output"
 	"github.com/spf13/pflag"
 )
 
@@ -75,7 +76,7 @@ func (from surroundings) misspelt() (warnings []string) {
 		}
 		for _, meant := range known {
 			if distance(name, meant) <= 2 && !slices.Contains(otherVariables, meant) {
-				warnings = append(warnings, fmt.Sprintf("%s is not heeded: there is no such setting; did you mean %s?", plain(name), meant))
+				warnings = append(warnings, fmt.Sprintf("%s is not heeded: there is no such setting; did you mean %s?", output.Plain(name), meant))
 				break
 			}
 		}

@@ -12,9 +12,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/kagzi/kagzi/engine/certs"
+	"github.com/kagzi/kagzi/engine/daemon/internal/output"
+	"github.com/spf13/cobra"
 )
 
 // teamDays is how long certificates of a team hold, if nothing else is said: the most that every client takes.
@@ -122,7 +122,7 @@ func tellTeam(w io.Writer, dir string, made []certs.Made) error {
 			clients = append(clients, m)
 			what = "for a client with the rights of the key " + m.Leaf.Subject.CommonName
 		}
-		fmt.Fprintf(&b, "%s  %s, %s, until %s\n", did, plain(m.Cert), plain(what), m.Leaf.NotAfter.UTC().Format(time.DateOnly))
+		fmt.Fprintf(&b, "%s  %s, %s, until %s\n", did, output.Plain(m.Cert), output.Plain(what), m.Leaf.NotAfter.UTC().Format(time.DateOnly))
 	}
 	file := func(name string) string { return word(filepath.Join(dir, name)) }
 	clientCA := ""
@@ -134,7 +134,7 @@ func tellTeam(w io.Writer, dir string, made []certs.Made) error {
 		"  clients   kagzi workflow list --address %s --tls-ca %s\n",
 		file("server.crt"), file("server.key"), clientCA, net.JoinHostPort(host, "50051"), file("ca.crt"))
 	for _, m := range clients {
-		fmt.Fprintf(&b, "  as %s   … --tls-client-cert %s --tls-client-key %s\n", plain(m.Leaf.Subject.CommonName), word(m.Cert), word(m.Key))
+		fmt.Fprintf(&b, "  as %s   … --tls-client-cert %s --tls-client-key %s\n", output.Plain(m.Leaf.Subject.CommonName), word(m.Cert), word(m.Key))
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
@@ -149,4 +149,63 @@ func reachable(hosts []string) string {
 		}
 	}
 	return cmp.Or(strings.Join(hosts[:min(1, len(hosts))], ""), "localhost")
+}
+
+func newTLSShow() *cobra.Command {
+	return &cobra.Command{
+		Use:   "show FILE...",
+		Short: "Print the certificates in files: whose they are, what they hold for, and for how long; exit 1 if one has expired",
+		Long: `Print the certificates in files: whose they are, what they hold for, and for how long.
+
+Exit code: 0 when all are valid, 1 when one has expired or a file holds none, 5 when there is no such file.`,
+		Example: `  kagzi tls show /etc/kagzi/tls/*.crt
+  kagzi tls show server.crt ca.crt`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, files []string) error {
+			return showCertificates(cmd.OutOrStdout(), files, time.Now())
+		},
+	}
+}
+
+func showCertificates(w io.Writer, files []string, now time.Time) error {
+	expired := 0
+	for _, file := range files {
+		shown, err := certs.Show(file)
+		if err != nil {
+			return ifMissing(file, err)
+		}
+		for i, s := range shown {
+			name := file
+			if len(shown) > 1 {
+				name = fmt.Sprintf("%s (%d of %d)", file, i+1, len(shown))
+			}
+			left := days(s.DaysLeft(now))
+			if s.DaysLeft(now) < 0 {
+				expired++
+			}
+			if now.Before(s.From) {
+				left = "not valid yet"
+			}
+			_, err := fmt.Fprintf(w, "%s\n  subject   %s\n  issuer    %s\n  for       %s\n  hosts     %s\n  key       %s\n  valid     %s to %s (%s)\n",
+				output.Plain(name), output.Plain(s.Subject), output.Plain(s.Issuer), s.For, output.Plain(cmp.Or(strings.Join(s.Hosts, ", "), "none")), s.Kind,
+				s.From.UTC().Format(time.RFC3339), s.Until.UTC().Format(time.RFC3339), left)
+			if err != nil {
+				return err
+			}
+		}
+	}
+	if expired > 0 {
+		return errors.New("a certificate has expired; kagzi tls init --renew makes one of an authority of kagzi's anew")
+	}
+	return nil
+}
+
+func days(n int) string {
+	switch {
+	case n < 0:
+		return "expired"
+	case n == 1:
+		return "1 day left"
+	}
+	return fmt.Sprintf("%d days left", n)
 }

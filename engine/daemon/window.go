@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/daemon/internal/parts"
 	"github.com/kagzi/kagzi/engine/matching"
 	"github.com/kagzi/kagzi/engine/server"
 )
@@ -20,7 +21,7 @@ type Window struct {
 	Database engine.Description
 
 	listener *bufconn.Listener
-	parts    *parts
+	parts    *parts.Parts
 	store    engine.Store
 }
 
@@ -81,10 +82,10 @@ func open(ctx context.Context, url, version string, b Backends, readOnly bool) (
 	if err = errors.Join(err, failure); err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
-	w := &Window{Database: description, listener: bufconn.Listen(windowBuffer), parts: newParts(), store: store}
+	w := &Window{Database: description, listener: bufconn.Listen(windowBuffer), parts: parts.New(), store: store}
 	srv := server.New(store, matching.New(store, log), server.Options{Log: log, Version: version, DrainTimeout: time.Second, Trusted: true, Beside: true})
-	w.parts.start("server", func(ctx context.Context) error { return srv.Run(ctx, besideListener{w.listener}) })
-	w.parts.start("bell", func(ctx context.Context) error { return store.Listen(ctx, srv.Ring) })
+	w.parts.Start("server", func(ctx context.Context) error { return srv.Run(ctx, besideListener{w.listener}) })
+	w.parts.Start("bell", func(ctx context.Context) error { return store.Listen(ctx, srv.Notify) })
 	return w, nil
 }
 
@@ -114,4 +115,4 @@ func (besideAddr) String() string { return "beside the database" }
 func (w *Window) Dial(ctx context.Context) (net.Conn, error) { return w.listener.DialContext(ctx) }
 
 // Close ends the connections and lets go of the database.
-func (w *Window) Close() error { return errors.Join(w.parts.stop(), w.store.Close()) }
+func (w *Window) Close() error { return errors.Join(w.parts.Stop(), w.store.Close()) }

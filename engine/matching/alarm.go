@@ -8,15 +8,15 @@ import (
 // Clock tells one moment, more exactly than Go's timers. Set is not called after Close.
 type Clock interface {
 	Set(wait time.Duration) // instead of what was set before
-	Ring() error            // returns when the time is over, an error once the clock is closed
+	Wait() error            // returns when the time is over, an error once the clock is closed
 	Close() error
 }
 
-// alarm wakes tables when something is due, where there is a clock for that. They wait by timers of Go's as well.
+// alarm wakes groups when something is due, where there is a clock for that. They wait by timers of Go's as well.
 type alarm struct {
 	mu    sync.Mutex
 	clock Clock // nil: none
-	at    map[*table]time.Time
+	at    map[*group]time.Time
 	next  time.Time // what the clock is set to; zero: nothing
 }
 
@@ -24,7 +24,7 @@ type alarm struct {
 func (a *alarm) start() {
 	if clock := a.clock; clock != nil {
 		go func() {
-			for clock.Ring() == nil {
+			for clock.Wait() == nil {
 				a.wake(time.Now())
 			}
 		}()
@@ -41,8 +41,8 @@ func (a *alarm) stop() {
 	}
 }
 
-// set has the table woken after so long, instead of what was set for it before.
-func (a *alarm) set(t *table, wait time.Duration) {
+// set has the group woken after so long, instead of what was set for it before.
+func (a *alarm) set(t *group, wait time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.clock == nil {
@@ -50,7 +50,7 @@ func (a *alarm) set(t *table, wait time.Duration) {
 	}
 	at := time.Now().Add(wait)
 	if a.at == nil {
-		a.at = map[*table]time.Time{}
+		a.at = map[*group]time.Time{}
 	}
 	a.at[t] = at
 	if a.next.IsZero() || at.Before(a.next) {
@@ -59,14 +59,14 @@ func (a *alarm) set(t *table, wait time.Duration) {
 	}
 }
 
-// drop forgets the table.
-func (a *alarm) drop(t *table) {
+// drop forgets the group.
+func (a *alarm) drop(t *group) {
 	a.mu.Lock()
 	delete(a.at, t)
 	a.mu.Unlock()
 }
 
-// wake wakes the tables whose time has come, and sets the clock to the next one.
+// wake wakes the groups whose time has come, and sets the clock to the next one.
 func (a *alarm) wake(now time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

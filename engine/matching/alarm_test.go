@@ -16,23 +16,23 @@ type fakeClock struct {
 }
 
 func (c *fakeClock) Set(wait time.Duration) { c.waits = append(c.waits, wait.Round(time.Minute)) }
-func (c *fakeClock) Ring() error            { return errors.New("never") }
+func (c *fakeClock) Wait() error            { return errors.New("never") }
 func (c *fakeClock) Close() error           { c.closed++; return nil }
 
 func TestTheAlarmWakesWhoseTimeHasComeAndIsSetToTheNext(t *testing.T) {
 	c := &fakeClock{}
 	a := &alarm{clock: c}
-	tables := make([]*table, 4)
-	for i := range tables {
-		tables[i] = &table{bell: make(chan struct{}, 1)}
+	groups := make([]*group, 4)
+	for i := range groups {
+		groups[i] = &group{notified: make(chan struct{}, 1)}
 	}
 	began := time.Now()
-	a.set(tables[0], 2*time.Hour)
-	a.set(tables[1], time.Hour)   // comes before
-	a.set(tables[2], 3*time.Hour) // does not
-	a.set(tables[3], 2*time.Hour)
-	a.drop(tables[3])
-	a.set(tables[0], 4*time.Hour) // instead
+	a.set(groups[0], 2*time.Hour)
+	a.set(groups[1], time.Hour)   // comes before
+	a.set(groups[2], 3*time.Hour) // does not
+	a.set(groups[3], 2*time.Hour)
+	a.drop(groups[3])
+	a.set(groups[0], 4*time.Hour) // instead
 	if want := []time.Duration{2 * time.Hour, time.Hour}; !slices.Equal(c.waits, want) {
 		t.Fatalf("the clock was set to %v, want %v", c.waits, want)
 	}
@@ -48,9 +48,9 @@ func TestTheAlarmWakesWhoseTimeHasComeAndIsSetToTheNext(t *testing.T) {
 		c.waits = nil
 		a.wake(began.Add(step.at))
 		var woken []int
-		for i, table := range tables {
+		for i, group := range groups {
 			select {
-			case <-table.bell:
+			case <-group.notified:
 				woken = append(woken, i)
 			default:
 			}
@@ -59,11 +59,11 @@ func TestTheAlarmWakesWhoseTimeHasComeAndIsSetToTheNext(t *testing.T) {
 			t.Errorf("after %s: woken %v and set to %v, want %v and %v", step.at, woken, c.waits, step.woken, step.next)
 		}
 	}
-	a.set(tables[0], time.Hour)
+	a.set(groups[0], time.Hour)
 	a.stop()
 	c.waits = nil
-	a.wake(began) // by a ring that came just before
-	a.set(tables[1], time.Minute)
+	a.wake(began) // by a notification that came just before
+	a.set(groups[1], time.Minute)
 	if len(c.waits) > 0 || c.closed != 1 {
 		t.Errorf("set to %v after the end, and closed %d times, want nothing and once", c.waits, c.closed)
 	}
@@ -75,7 +75,7 @@ func TestATableSetsTheAlarmToWhatIsDueNextAndForgetsItInTheEnd(t *testing.T) {
 		r.KeepTime(c)
 		r.store.add("q", 1, time.Hour)
 		d := r.sit("w", []string{"q"})
-		d.Grant(1)
+		d.AddCredit(1)
 		synctest.Wait()
 		if !slices.Equal(c.waits, []time.Duration{time.Hour}) {
 			t.Errorf("the clock was set to %v, want an hour", c.waits)
@@ -83,25 +83,25 @@ func TestATableSetsTheAlarmToWhatIsDueNextAndForgetsItInTheEnd(t *testing.T) {
 		d.Leave()
 		synctest.Wait()
 		if n := len(r.alarm.at); n != 0 {
-			t.Errorf("the alarm remembers %d tables that are gone", n)
+			t.Errorf("the alarm remembers %d groups that are gone", n)
 		}
 	})
 }
 
-// promptClock rings whenever it was set.
-type promptClock struct{ rung chan struct{} }
+// promptClock notifies whenever it was set.
+type promptClock struct{ notified chan struct{} }
 
-func (c promptClock) Set(time.Duration) { c.rung <- struct{}{} }
+func (c promptClock) Set(time.Duration) { c.notified <- struct{}{} }
 
-func (c promptClock) Ring() error {
-	if _, open := <-c.rung; !open {
+func (c promptClock) Wait() error {
+	if _, open := <-c.notified; !open {
 		return errors.New("closed")
 	}
 	return nil
 }
 
 func (c promptClock) Close() error {
-	close(c.rung)
+	close(c.notified)
 	return nil
 }
 
@@ -112,17 +112,17 @@ func TestADispatcherThatKeepsTimeHasItsTablesWoken(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	over := make(chan error, 1)
 	go func() { over <- d.Run(ctx) }()
-	one := &table{bell: make(chan struct{}, 1)}
+	one := &group{notified: make(chan struct{}, 1)}
 	d.alarm.set(one, 0)
 	select {
-	case <-one.bell:
+	case <-one.notified:
 	case <-t.Context().Done():
-		t.Error("nobody woke the table")
+		t.Error("nobody woke the group")
 	}
 	stop()
 	<-over
 	select {
-	case <-clock.rung:
+	case <-clock.notified:
 	default:
 		t.Error("the clock is not closed in the end")
 	}

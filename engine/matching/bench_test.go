@@ -14,53 +14,53 @@ import (
 type oneAtATime struct{ *fakeStore }
 
 func (oneAtATime) Claim(_ context.Context, p engine.ClaimParams) (engine.Claimed, error) {
-	lease := engine.Lease{Namespace: p.Namespace, RunID: engine.NewID(p.Now), Token: p.Grants[0].Token}
+	lease := engine.Lease{Namespace: p.Namespace, RunID: engine.NewID(p.Now), Token: p.Slots[0].Token}
 	return engine.Claimed{Tasks: []engine.Task{{Run: engine.Run{ID: lease.RunID, Queue: p.Queue}, Lease: lease}}}, nil
 }
 
-// BenchmarkDispatch hands out one run after another, by a claim or to the store that makes it, among many seats of which all have credit or only one
+// BenchmarkDispatch hands out one run after another, by a claim or to the store that makes it, among many pollers of which all have credit or only one
 // has. What that costs is not to depend on how many they are.
 func BenchmarkDispatch(b *testing.B) {
-	for _, seats := range []int{10, 10_000} {
-		for with, credit := range map[string]int{"all": seats, "one": 1} {
-			b.Run(fmt.Sprintf("claim/%s_of_%d", with, seats), func(b *testing.B) {
-				d, served := seated(b, oneAtATime{newFakeStore()}, seats, credit)
+	for _, pollers := range []int{10, 10_000} {
+		for with, credit := range map[string]int{"all": pollers, "one": 1} {
+			b.Run(fmt.Sprintf("claim/%s_of_%d", with, pollers), func(b *testing.B) {
+				d, served := seated(b, oneAtATime{newFakeStore()}, pollers, credit)
 				for b.Loop() {
-					d.Ring(engine.Ring{Kind: engine.RingQueue, Namespace: "default", Name: "q"})
-					(<-served).Grant(1)
+					d.Notify(engine.Notification{Kind: engine.NotifyQueue, Namespace: "default", Name: "q"})
+					(<-served).AddCredit(1)
 				}
 			})
-			b.Run(fmt.Sprintf("take/%s_of_%d", with, seats), func(b *testing.B) {
-				d, served := seated(b, newFakeStore(), seats, credit)
+			b.Run(fmt.Sprintf("take/%s_of_%d", with, pollers), func(b *testing.B) {
+				d, served := seated(b, newFakeStore(), pollers, credit)
 				start := starting(room{store: newFakeStore()}, "q")
 				for b.Loop() {
-					k := d.Take(start)
-					for ; k == nil; k = d.Take(start) { // the first look of the table is under way, and has the credit
+					k := d.Offer(start)
+					for ; k == nil; k = d.Offer(start) { // the first look of the group is under way, and has the credit
 						runtime.Gosched()
 					}
-					k.Give(task(start, k))
-					(<-served).Grant(1)
+					k.Commit(task(start, k))
+					(<-served).AddCredit(1)
 				}
 			})
 		}
 	}
 }
 
-// seated is a dispatcher at work with so many seats, the first of which have a credit each, and who is given something.
-func seated(b *testing.B, s store, seats, credit int) (*Dispatcher, <-chan *Seat) {
-	d, served := New(s, slog.New(slog.DiscardHandler)), make(chan *Seat, 1)
+// seated is a matcher at work with so many pollers, the first of which have a credit each, and who is given something.
+func seated(b *testing.B, s store, pollers, credit int) (*Matcher, <-chan *Poller) {
+	d, served := New(s, slog.New(slog.DiscardHandler)), make(chan *Poller, 1)
 	ctx, stop := context.WithCancel(b.Context())
 	done := make(chan error, 1)
 	go func() { done <- d.Run(ctx) }()
 	b.Cleanup(func() { stop(); <-done })
-	for i := range seats {
-		var seat *Seat
-		seat = d.Sit(Request{
+	for i := range pollers {
+		var poller *Poller
+		poller = d.Join(Request{
 			Worker: &engine.Worker{ID: fmt.Sprintf("w%d", i), Namespace: "default"}, Queues: []string{"q"}, Types: []string{"t"},
-			Deliver: func(engine.Task) bool { served <- seat; return true },
+			Deliver: func(engine.Task) bool { served <- poller; return true },
 		})
 		if i < credit {
-			seat.Grant(1)
+			poller.AddCredit(1)
 		}
 	}
 	return d, served

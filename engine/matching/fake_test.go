@@ -53,7 +53,7 @@ func (f *fakeStore) add(queue string, n int, d time.Duration) {
 func (f *fakeStore) Claim(_ context.Context, p engine.ClaimParams) (engine.Claimed, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	p.Grants = slices.Clone(p.Grants)
+	p.Slots = slices.Clone(p.Slots)
 	f.claims, f.at = append(f.claims, p), append(f.at, time.Now())
 	if f.during != nil {
 		during := f.during
@@ -71,7 +71,7 @@ func (f *fakeStore) Claim(_ context.Context, p engine.ClaimParams) (engine.Claim
 	}
 	var c engine.Claimed
 	left := 0
-	for _, g := range p.Grants {
+	for _, g := range p.Slots {
 		if f.offline[g.WorkerID] {
 			if !slices.Contains(c.Offline, g.WorkerID) {
 				c.Offline = append(c.Offline, g.WorkerID)
@@ -150,9 +150,9 @@ func (f *fakeStore) claimed() int {
 	return n
 }
 
-// desk is a seat that writes down what it is given.
+// desk is a poller that writes down what it is given.
 type desk struct {
-	*Seat
+	*Poller
 	mu      sync.Mutex
 	tasks   []engine.Task
 	times   []time.Time
@@ -177,13 +177,13 @@ func (d *desk) queues() []string {
 	return names
 }
 
-// room is a dispatcher at work in a bubble.
+// room is a matcher at work in a bubble.
 type room struct {
-	*Dispatcher
+	*Matcher
 	store *fakeStore
 }
 
-// inBubble runs f with a dispatcher at work, in a bubble where time is fake.
+// inBubble runs f with a matcher at work, in a bubble where time is fake.
 func inBubble(t *testing.T, f func(t *testing.T, r room)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -201,7 +201,7 @@ func inBubble(t *testing.T, f func(t *testing.T, r room)) {
 	})
 }
 
-// sit seats a worker at queues. What is in change may alter its registration.
+// sit pollers a worker at queues. What is in change may alter its registration.
 func (r room) sit(id string, queues []string, change ...func(*Request)) *desk {
 	d := &desk{}
 	request := Request{
@@ -224,13 +224,13 @@ func (r room) sit(id string, queues []string, change ...func(*Request)) *desk {
 	for _, c := range change {
 		c(&request)
 	}
-	d.Seat = r.Sit(request)
+	d.Poller = r.Join(request)
 	return d
 }
 
-// ring tells of something new in a queue and waits until all is quiet.
-func (r room) ring(kind engine.RingKind, queue string) {
-	r.Ring(engine.Ring{Kind: kind, Namespace: "default", Name: queue})
+// notification tells of something new in a queue and waits until all is quiet.
+func (r room) notify(kind engine.NotificationKind, queue string) {
+	r.Notify(engine.Notification{Kind: kind, Namespace: "default", Name: queue})
 	synctest.Wait()
 }
 

@@ -1,8 +1,8 @@
 // Package matching matches waiting workers with due runs. It keeps no state that matters: restart it and nothing is lost.
 //
-// Workers that could take the same runs sit at one table, whose single goroutine claims for all of them at once; so a hundred
-// idle workers cost one query, and nothing at all while nobody rings. A store that makes a run may as well take a grant for it there (Take),
-// and hand it over in the same commit.
+// A Poller is a worker that waits. Pollers that could take the same runs form a group, whose single goroutine claims for all of
+// them at once. So a hundred idle workers cost one query, and nothing at all without a notification. A store that makes a run
+// may ask for a waiting poller (Offer) and hand the run over in the same commit: a hand-off, or sync match.
 package matching
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// store is what the dispatcher needs of engine.Store.
+// store is what the matcher needs of engine.Store.
 type store interface {
 	Claim(ctx context.Context, p engine.ClaimParams) (engine.Claimed, error)
 	Release(ctx context.Context, p engine.ReleaseParams) error
@@ -28,27 +28,27 @@ type store interface {
 	Now() time.Time
 }
 
-// Dispatcher hands due runs to seats. Make it with New, run it with Run, and give it every ring of the store.
-type Dispatcher struct {
+// Matcher hands due runs to pollers. Make it with New, run it with Run, and give it every notification of the store.
+type Matcher struct {
 	store    store
 	log      *slog.Logger
 	observer Observer
 	alarm    alarm
 
-	mu     sync.Mutex
-	tables map[string]*table
-	queues map[queueKey][]*table // the tables at which each queue is served
-	asked  int                   // how often somebody took a grant: whom the next is asked of first goes round
-	ctx    context.Context       // of Run; nil before it
-	closed bool
-	group  sync.WaitGroup
+	mu      sync.Mutex
+	groups  map[string]*group
+	queues  map[queueKey][]*group // the groups at which each queue is served
+	asked   int                   // how often Offer found somebody: the group that is asked first goes round
+	ctx     context.Context       // of Run; nil before it
+	closed  bool
+	running sync.WaitGroup
 }
 
 type queueKey struct{ namespace, queue string }
 
-// New makes a dispatcher that claims from s.
-func New(s store, log *slog.Logger) *Dispatcher {
-	return &Dispatcher{store: s, log: log, observer: nobody{}, tables: map[string]*table{}, queues: map[queueKey][]*table{}}
+// New makes a matcher that claims from s.
+func New(s store, log *slog.Logger) *Matcher {
+	return &Matcher{store: s, log: log, observer: nobody{}, groups: map[string]*group{}, queues: map[queueKey][]*group{}}
 }
 
 // Observer hears of every claim: how long it took and how many runs it brought; and which runs ended here because their time was up. It is
@@ -58,24 +58,24 @@ type Observer interface {
 	RunsExpired(e engine.Expired)
 }
 
-// nobody is the Observer of a dispatcher that has none.
+// nobody is the Observer of a matcher that has none.
 type nobody struct{}
 
 func (nobody) Claimed(time.Duration, int, error) {}
 func (nobody) RunsExpired(engine.Expired)        {}
 
 // Observe has o hear of the claims. Call it before Run.
-func (d *Dispatcher) Observe(o Observer) { d.observer = o }
+func (d *Matcher) Observe(o Observer) { d.observer = o }
 
-// KeepTime has tables woken by a clock besides the timers of Go, which are less exact. Call it before Run, which closes the clock in the end.
-func (d *Dispatcher) KeepTime(c Clock) { d.alarm.clock = c }
+// KeepTime has groups woken by a clock besides the timers of Go, which are less exact. Call it before Run, which closes the clock in the end.
+func (d *Matcher) KeepTime(c Clock) { d.alarm.clock = c }
 
-// Run serves the tables until ctx ends, and then waits until no claim is under way.
-func (d *Dispatcher) Run(ctx context.Context) error {
+// Run serves the groups until ctx ends, and then waits until no claim is under way.
+func (d *Matcher) Run(ctx context.Context) error {
 	d.mu.Lock()
 	d.ctx = ctx
 	d.alarm.start()
-	for _, t := range d.tables {
+	for _, t := range d.groups {
 		d.start(t)
 	}
 	d.mu.Unlock()
@@ -85,70 +85,70 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	d.mu.Lock()
 	d.closed = true
 	d.mu.Unlock()
-	d.group.Wait()
+	d.running.Wait()
 	return nil
 }
 
 // start needs d.mu.
-func (d *Dispatcher) start(t *table) {
+func (d *Matcher) start(t *group) {
 	if d.ctx == nil || d.closed {
 		return
 	}
 	ctx, cancel := context.WithCancel(d.ctx)
 	t.cancel = cancel
-	d.group.Go(func() { t.run(ctx) })
+	d.running.Go(func() { t.run(ctx) })
 }
 
-// Ring wakes the tables that a ring of the store concerns. It does not block.
-func (d *Dispatcher) Ring(r engine.Ring) {
+// Notify wakes the groups that a notification of the store concerns. It does not block.
+func (d *Matcher) Notify(r engine.Notification) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	switch r.Kind {
-	case engine.RingAll:
-		for _, t := range d.tables {
-			t.rung(r)
+	case engine.NotifyAll:
+		for _, t := range d.groups {
+			t.mark(r)
 		}
-	case engine.RingQueue, engine.RingSlot:
-		if r.Taken {
+	case engine.NotifyQueue, engine.NotifySlot:
+		if r.Claimed {
 			return
 		}
 		for _, t := range d.queues[queueKey{r.Namespace, r.Name}] {
-			t.rung(r)
+			t.mark(r)
 		}
 	}
 }
 
-// Request is what a seat wants to be given: runs of these queues, in order of preference, and types.
+// Request is what a poller wants to be given: runs of these queues, in order of preference, and types.
 type Request struct {
 	Worker *engine.Worker // its id, namespace, offers and limits
 	Queues []string
 	Types  []string
 	// Deliver is called with each task, from any goroutine; it must not block. False means that the worker is gone: the run is
-	// released. A call may be under way while the seat is left, so the function must know by itself when nobody listens.
+	// released. A call may be under way while the poller is left, so the function must know by itself when nobody listens.
 	Deliver func(engine.Task) bool
-	// Refused is called, likewise without blocking, when the store says that the worker is not ONLINE; the seat gets nothing any more.
+	// Refused is called, likewise without blocking, when the store says that the worker is not ONLINE; the poller gets nothing any more.
 	Refused func()
 }
 
-// Sit takes a place for a worker. It is given nothing until it has credit.
-func (d *Dispatcher) Sit(r Request) *Seat {
+// Join makes a poller for a worker. It is given nothing until it has credit.
+func (d *Matcher) Join(r Request) *Poller {
 	key := r.key()
-	seat := &Seat{request: r, dispatcher: d}
+	poller := &Poller{request: r, matcher: d}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	t := d.tables[key]
+	t := d.groups[key]
 	if t == nil {
-		t = newTable(d, key, r)
-		d.tables[key] = t
+		t = newGroup(d, key, r)
+		d.groups[key] = t
 		for _, q := range r.Queues {
 			in := queueKey{t.namespace, q}
 			d.queues[in] = append(d.queues[in], t)
 		}
 		d.start(t)
 	}
-	seat.table = t
-	t.join(seat)
-	return seat
+	poller.group = t
+	t.join(poller)
+	return poller
 }
 
 // key is equal for requests that could take the same runs under the same limits.
@@ -177,45 +177,45 @@ func (r *Request) key() string {
 	return b.String()
 }
 
-// Seat is one worker's place at a table.
-type Seat struct {
-	request    Request
-	dispatcher *Dispatcher
-	table      *table
+// Poller is one waiting worker in a group.
+type Poller struct {
+	request Request
+	matcher *Matcher
+	group   *group
 
-	// Under table.mu.
+	// Under group.mu.
 	credit int
-	place  *list.Element // in the table's line; nil without credit
+	place  *list.Element // in the group's ready list; nil without credit
 	left   bool
 }
 
-// Grant adds credit: the right to be given so many more tasks.
-func (s *Seat) Grant(n int) {
-	s.table.grant(s, n)
+// AddCredit adds credit: the right to be given so many more tasks.
+func (s *Poller) AddCredit(n int) {
+	s.group.addCredit(s, n)
 }
 
-// Look has the table look again although nobody rang: the safety net under lost rings, cast at the worker's heartbeats and
+// Look has the group look again although nobody notified: the safety net under lost notifications, cast at the worker's heartbeats and
 // polls, so that an idle server asks the database nothing in between.
-func (s *Seat) Look() {
-	s.table.look(s)
+func (s *Poller) Look() {
+	s.group.look(s)
 }
 
-// Leave gives the place up. A task that was claimed for it by then and is not yet delivered is released.
-func (s *Seat) Leave() {
-	d := s.dispatcher
+// Leave ends the poller. A task that was claimed for it by then and is not yet delivered is released.
+func (s *Poller) Leave() {
+	d := s.matcher
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if empty := s.table.leave(s); empty && d.tables[s.table.key] == s.table {
-		d.drop(s.table)
+	if empty := s.group.leave(s); empty && d.groups[s.group.key] == s.group {
+		d.drop(s.group)
 	}
 }
 
-// drop ends an empty table. It needs d.mu.
-func (d *Dispatcher) drop(t *table) {
-	delete(d.tables, t.key)
+// drop ends an empty group. It needs d.mu.
+func (d *Matcher) drop(t *group) {
+	delete(d.groups, t.key)
 	for _, q := range t.queues {
 		key := queueKey{t.namespace, q.name}
-		d.queues[key] = slices.DeleteFunc(d.queues[key], func(other *table) bool { return other == t })
+		d.queues[key] = slices.DeleteFunc(d.queues[key], func(other *group) bool { return other == t })
 		if len(d.queues[key]) == 0 {
 			delete(d.queues, key)
 		}

@@ -19,19 +19,19 @@ func TestAHundredWaitingSeatsShareOneClaim(t *testing.T) {
 		var desks []*desk
 		for i := range 100 {
 			d := r.sit(fmt.Sprintf("w%d", i), []string{"q"})
-			d.Grant(1)
+			d.AddCredit(1)
 			desks = append(desks, d)
 		}
 		synctest.Wait()
 		r.store.claimed()
 
 		r.store.add("q", 1, 0)
-		r.ring(engine.RingQueue, "q")
+		r.notify(engine.NotifyQueue, "q")
 		if n := len(r.store.claims); n != 1 {
-			t.Errorf("one run for a hundred seats took %d claims, want 1", n)
+			t.Errorf("one run for a hundred pollers took %d claims, want 1", n)
 		}
-		if n := len(r.store.claims[0].Grants); n != 100 {
-			t.Errorf("the claim had %d grants, want 100", n)
+		if n := len(r.store.claims[0].Slots); n != 100 {
+			t.Errorf("the claim had %d slots, want 100", n)
 		}
 		given := 0
 		for _, d := range desks {
@@ -45,12 +45,12 @@ func TestAHundredWaitingSeatsShareOneClaim(t *testing.T) {
 
 func TestNobodyAsksForRunsThatAreTaken(t *testing.T) {
 	inBubble(t, func(t *testing.T, r room) {
-		r.sit("w", []string{"q"}).Grant(1)
+		r.sit("w", []string{"q"}).AddCredit(1)
 		synctest.Wait()
 		r.store.claimed()
-		r.Ring(engine.Ring{Kind: engine.RingQueue, Namespace: "default", Name: "q", Taken: true})
-		wantClaims(t, r, "when the runs of a ring are taken", 0)
-		r.ring(engine.RingQueue, "q")
+		r.Notify(engine.Notification{Kind: engine.NotifyQueue, Namespace: "default", Name: "q", Claimed: true})
+		wantClaims(t, r, "when the runs of a notification are taken", 0)
+		r.notify(engine.NotifyQueue, "q")
 		wantClaims(t, r, "when they are not", 1)
 	})
 }
@@ -59,14 +59,14 @@ func TestNobodyAsksTheStoreWithoutCredit(t *testing.T) {
 	inBubble(t, func(t *testing.T, r room) {
 		d := r.sit("w", []string{"q"})
 		r.store.add("q", 3, 0)
-		r.ring(engine.RingQueue, "q")
-		r.ring(engine.RingAll, "")
+		r.notify(engine.NotifyQueue, "q")
+		r.notify(engine.NotifyAll, "")
 		d.Look()
 		time.Sleep(time.Hour)
 		wantClaims(t, r, "without credit", 0)
-		d.Grant(1)
+		d.AddCredit(1)
 		wantClaims(t, r, "with credit", 1)
-		r.ring(engine.RingQueue, "q")
+		r.notify(engine.NotifyQueue, "q")
 		wantClaims(t, r, "when the credit is spent", 0)
 		if d.given() != 1 {
 			t.Errorf("given %d runs for a credit of 1", d.given())
@@ -77,7 +77,7 @@ func TestNobodyAsksTheStoreWithoutCredit(t *testing.T) {
 func TestAnIdleHourCostsNoQuery(t *testing.T) {
 	inBubble(t, func(t *testing.T, r room) {
 		for i := range 10 {
-			r.sit(fmt.Sprintf("w%d", i), []string{"q", "p"}).Grant(100)
+			r.sit(fmt.Sprintf("w%d", i), []string{"q", "p"}).AddCredit(100)
 		}
 		synctest.Wait()
 		r.store.claimed()
@@ -89,30 +89,30 @@ func TestAnIdleHourCostsNoQuery(t *testing.T) {
 func TestARingClaimsAtOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, r room) {
 		d := r.sit("w", []string{"q"})
-		d.Grant(5)
+		d.AddCredit(5)
 		time.Sleep(10 * time.Minute)
-		rung := time.Now()
+		notified := time.Now()
 		r.store.add("q", 1, 0)
-		r.ring(engine.RingQueue, "q")
-		if d.given() != 1 || !d.times[0].Equal(rung) {
-			t.Fatalf("given %d runs, at %v, want one at %s", d.given(), d.times, rung)
+		r.notify(engine.NotifyQueue, "q")
+		if d.given() != 1 || !d.times[0].Equal(notified) {
+			t.Fatalf("given %d runs, at %v, want one at %s", d.given(), d.times, notified)
 		}
 	})
 }
 
 func TestARingOfAnotherQueueOrNamespaceIsNobodysBusiness(t *testing.T) {
 	inBubble(t, func(t *testing.T, r room) {
-		r.sit("w", []string{"q"}).Grant(1)
+		r.sit("w", []string{"q"}).AddCredit(1)
 		synctest.Wait()
 		r.store.claimed()
-		r.ring(engine.RingQueue, "other")
-		r.Ring(engine.Ring{Kind: engine.RingQueue, Namespace: "other", Name: "q"})
-		r.ring(engine.RingRun, "q")
-		r.ring(engine.RingWorker, "w")
-		r.ring(engine.RingTimer, "")
-		wantClaims(t, r, "rings about other things", 0)
-		r.ring(engine.RingAll, "")
-		wantClaims(t, r, "a ring about everything", 1)
+		r.notify(engine.NotifyQueue, "other")
+		r.Notify(engine.Notification{Kind: engine.NotifyQueue, Namespace: "other", Name: "q"})
+		r.notify(engine.NotifyRun, "q")
+		r.notify(engine.NotifyWorker, "w")
+		r.notify(engine.NotifyTimer, "")
+		wantClaims(t, r, "notifications about other things", 0)
+		r.notify(engine.NotifyAll, "")
+		wantClaims(t, r, "a notification about everything", 1)
 	})
 }
 
@@ -122,7 +122,7 @@ func TestTheNextDueMomentIsMetExactly(t *testing.T) {
 		r.store.add("q", 1, time.Hour)
 		began := time.Now()
 		d := r.sit("w", []string{"q"})
-		d.Grant(2)
+		d.AddCredit(2)
 		wantClaims(t, r, "at the start", 1)
 		time.Sleep(2 * time.Second)
 		wantClaims(t, r, "when the first was due", 1)
@@ -146,7 +146,7 @@ func TestTheEarliestOfSeveralQueuesIsMetExactly(t *testing.T) {
 			r.store.add("later", 1, time.Hour)
 			began := time.Now()
 			d := r.sit("w", queues)
-			d.Grant(3)
+			d.AddCredit(3)
 			time.Sleep(2 * time.Hour)
 			synctest.Wait()
 			if d.given() != 2 {
@@ -164,14 +164,14 @@ func TestTheEarliestOfSeveralQueuesIsMetExactly(t *testing.T) {
 func TestNoTimerRunsForATableWithoutCredit(t *testing.T) {
 	inBubble(t, func(t *testing.T, r room) {
 		d := r.sit("w", []string{"q"})
-		d.Grant(1)
+		d.AddCredit(1)
 		r.store.add("q", 1, 0)
 		r.store.add("q", 1, time.Minute)
-		r.ring(engine.RingQueue, "q")
+		r.notify(engine.NotifyQueue, "q")
 		r.store.claimed()
 		time.Sleep(time.Hour)
 		wantClaims(t, r, "a run became due that nobody can take", 0)
-		d.Grant(1)
+		d.AddCredit(1)
 		wantClaims(t, r, "somebody can", 1)
 	})
 }
@@ -183,17 +183,17 @@ func TestQueuesAreServedInOrderOfPreference(t *testing.T) {
 		}
 		d := r.sit("w", []string{"high", "middle", "low"})
 		for range 6 {
-			d.Grant(1)
+			d.AddCredit(1)
 			synctest.Wait()
 		}
 		want := []string{"high", "high", "middle", "middle", "low", "low"}
 		if got := d.queues(); !slices.Equal(got, want) {
 			t.Errorf("served from %v, want %v", got, want)
 		}
-		d.Grant(1)
+		d.AddCredit(1)
 		synctest.Wait()
 		r.store.add("low", 1, 0)
-		r.ring(engine.RingQueue, "low")
+		r.notify(engine.NotifyQueue, "low")
 		if d.given() != 7 {
 			t.Error("a run of the last queue is not given although the others are empty")
 		}
@@ -208,13 +208,13 @@ func TestABacklogIsSpreadEvenly(t *testing.T) {
 			desks = append(desks, r.sit(fmt.Sprintf("w%d", i), []string{"q"}))
 		}
 		// All the credit is there before the first claim.
-		table := desks[0].table
-		table.mu.Lock()
+		group := desks[0].group
+		group.mu.Lock()
 		for _, d := range desks {
-			table.give(d.Seat, 100)
+			group.addCreditLocked(d.Poller, 100)
 		}
-		table.mu.Unlock()
-		table.wake()
+		group.mu.Unlock()
+		group.wake()
 		synctest.Wait()
 		for i, d := range desks {
 			if d.given() != 50 {
@@ -222,8 +222,8 @@ func TestABacklogIsSpreadEvenly(t *testing.T) {
 			}
 		}
 		for _, c := range r.store.claims {
-			if len(c.Grants) > maxClaim {
-				t.Errorf("a claim of %d grants, want at most %d", len(c.Grants), maxClaim)
+			if len(c.Slots) > maxClaim {
+				t.Errorf("a claim of %d slots, want at most %d", len(c.Slots), maxClaim)
 			}
 		}
 	})
@@ -235,13 +235,13 @@ func TestSingleRunsGoRoundTheWorkers(t *testing.T) {
 		var desks []*desk
 		for i := range 3 {
 			d := r.sit(fmt.Sprintf("w%d", i), []string{"q"})
-			d.Grant(10)
+			d.AddCredit(10)
 			desks = append(desks, d)
 		}
 		synctest.Wait()
 		for range 9 {
 			r.store.add("q", 1, 0)
-			r.ring(engine.RingQueue, "q")
+			r.notify(engine.NotifyQueue, "q")
 		}
 		for i, d := range desks {
 			if d.given() != 3 {
@@ -259,7 +259,7 @@ func TestALimitedQueueIsLookedAtWhenASlotIsFree(t *testing.T) {
 		r.store.limits["q"] = 1
 		r.store.add("q", 3, 0)
 		d := r.sit("w", []string{"q"})
-		d.Grant(5)
+		d.AddCredit(5)
 		synctest.Wait()
 		if d.given() != 1 {
 			t.Fatalf("given %d runs, want 1: the limit", d.given())
@@ -269,7 +269,7 @@ func TestALimitedQueueIsLookedAtWhenASlotIsFree(t *testing.T) {
 		wantClaims(t, r, "while the limit holds", 0)
 
 		r.store.running["q"] = 0
-		r.ring(engine.RingSlot, "q")
+		r.notify(engine.NotifySlot, "q")
 		if d.given() != 2 {
 			t.Errorf("given %d runs after a slot was freed, want 2", d.given())
 		}
@@ -278,11 +278,11 @@ func TestALimitedQueueIsLookedAtWhenASlotIsFree(t *testing.T) {
 
 func TestAFreeSlotOfAQueueThatNoLimitHoldsBackIsNobodysBusiness(t *testing.T) {
 	inBubble(t, func(t *testing.T, r room) {
-		r.sit("w", []string{"q"}).Grant(5)
-		r.sit("limited", []string{"q"}, func(request *Request) { request.Worker.QueueLimit = 9 }).Grant(5)
+		r.sit("w", []string{"q"}).AddCredit(5)
+		r.sit("limited", []string{"q"}, func(request *Request) { request.Worker.QueueLimit = 9 }).AddCredit(5)
 		synctest.Wait()
 		r.store.claimed()
-		r.ring(engine.RingSlot, "q")
+		r.notify(engine.NotifySlot, "q")
 		wantClaims(t, r, "a slot of a queue without limit, or with slots to spare", 0)
 	})
 }
@@ -292,8 +292,8 @@ func TestOfflineWorkersLoseTheirCreditAndOthersAreServed(t *testing.T) {
 		r.store.offline["dead"] = true
 		r.store.add("q", 2, 0)
 		dead, alive := r.sit("dead", []string{"q"}), r.sit("alive", []string{"q"})
-		dead.Grant(3)
-		alive.Grant(2)
+		dead.AddCredit(3)
+		alive.AddCredit(2)
 		synctest.Wait()
 		if dead.given() != 0 || dead.refused != 1 {
 			t.Errorf("the offline worker: %d runs, refused %d times, want 0 and 1", dead.given(), dead.refused)
@@ -302,14 +302,14 @@ func TestOfflineWorkersLoseTheirCreditAndOthersAreServed(t *testing.T) {
 			t.Errorf("the other got %d runs, want 2", alive.given())
 		}
 		r.store.claimed()
-		dead.Grant(1)
+		dead.AddCredit(1)
 		r.store.add("q", 1, 0)
-		r.ring(engine.RingQueue, "q")
+		r.notify(engine.NotifyQueue, "q")
 		wantClaims(t, r, "for a worker that was refused", 0)
 		dead.Leave()
 		alive.Leave()
-		if len(r.tables) != 0 || len(r.queues) != 0 {
-			t.Errorf("%d tables and %d queues are left, want none", len(r.tables), len(r.queues))
+		if len(r.groups) != 0 || len(r.queues) != 0 {
+			t.Errorf("%d groups and %d queues are left, want none", len(r.groups), len(r.queues))
 		}
 	})
 }
@@ -319,9 +319,9 @@ func TestWhatAnOfflineWorkerWasNotGivenIsThereForTheNext(t *testing.T) {
 		r.store.offline["dead"] = true
 		r.store.add("q", 1, 0)
 		dead, alive := r.sit("dead", []string{"q"}), r.sit("alive", []string{"q"})
-		dead.Grant(3)
+		dead.AddCredit(3)
 		synctest.Wait()
-		alive.Grant(1) // nobody rings again
+		alive.AddCredit(1) // nobody notifies again
 		synctest.Wait()
 		if alive.given() != 1 {
 			t.Errorf("given %d runs, want the one that the offline worker could not have", alive.given())
@@ -331,26 +331,26 @@ func TestWhatAnOfflineWorkerWasNotGivenIsThereForTheNext(t *testing.T) {
 
 func TestAtOneTableSomeLeaveAndOthersStay(t *testing.T) {
 	inBubble(t, func(t *testing.T, r room) {
-		arrives := func(d *desk, kind engine.RingKind, when string) {
+		arrives := func(d *desk, kind engine.NotificationKind, when string) {
 			t.Helper()
 			before := d.given()
-			d.Grant(1)
+			d.AddCredit(1)
 			synctest.Wait()
 			r.store.add("q", 1, 0)
-			r.ring(kind, "q")
+			r.notify(kind, "q")
 			if d.given() != before+1 {
 				t.Errorf("%s: given %d runs, want 1", when, d.given()-before)
 			}
 		}
 		first, stays := r.sit("first", []string{"q"}), r.sit("stays", []string{"q"})
 		first.Leave()
-		arrives(stays, engine.RingQueue, "after another has left")
+		arrives(stays, engine.NotifyQueue, "after another has left")
 		stays.Leave()
 		next := r.sit("next", []string{"q"})
 		stays.Leave() // as a session that ends after its worker's goodbye
-		arrives(next, engine.RingAll, "after one who had left before left again")
-		if beside := r.sit("beside", []string{"q"}); beside.table != next.table {
-			t.Error("two alike sit at two tables")
+		arrives(next, engine.NotifyAll, "after one who had left before left again")
+		if beside := r.sit("beside", []string{"q"}); beside.group != next.group {
+			t.Error("two alike sit at two groups")
 		}
 	})
 }
@@ -360,10 +360,10 @@ func TestAFailedClaimIsTriedAgainAfterASecond(t *testing.T) {
 		r.store.add("q", 1, 0)
 		r.store.fail = 3
 		d := r.sit("w", []string{"q"})
-		d.Grant(1)
+		d.AddCredit(1)
 		synctest.Wait()
 		for range 100 {
-			r.ring(engine.RingQueue, "q") // rings do not shorten the pause
+			r.notify(engine.NotifyQueue, "q") // notifications do not shorten the pause
 		}
 		wantClaims(t, r, "at first", 1)
 		began := time.Now()
@@ -384,7 +384,7 @@ func TestAQueueThatCannotBeClaimedFromKeepsNoOther(t *testing.T) {
 		r.store.add("good", 250, 0)
 		r.store.add("good", 1, 30*time.Second)
 		d := r.sit("w", []string{"bad", "good"})
-		d.Grant(1000)
+		d.AddCredit(1000)
 		began := time.Now()
 		time.Sleep(time.Minute)
 		synctest.Wait()
@@ -399,7 +399,7 @@ func TestAQueueThatCannotBeClaimedFromKeepsNoOther(t *testing.T) {
 		}
 		time.Sleep(time.Second / 2) // into the pause
 		r.store.add("good", 1, 0)
-		r.ring(engine.RingQueue, "good")
+		r.notify(engine.NotifyQueue, "good")
 		if d.given() != 252 {
 			t.Error("what is due during the pause of the queue that cannot be claimed from waits for its end")
 		}
@@ -426,7 +426,7 @@ func TestAQueueOfWhichAClaimFailedOnceComesFirstAgainSoonAfter(t *testing.T) {
 		d := r.sit("w", []string{"preferred", "other"})
 		began := time.Now()
 		for range 1000 { // more waits in the other one than there are slots for
-			d.Grant(1)
+			d.AddCredit(1)
 			time.Sleep(10 * time.Millisecond)
 		}
 		synctest.Wait()
@@ -447,10 +447,10 @@ func TestAQueueOfWhichAClaimFailedComesLastForAWhile(t *testing.T) {
 		r.store.add("other", 9, 0)
 		r.store.fail = 1
 		d := r.sit("w", []string{"preferred", "other"})
-		d.Grant(1)
+		d.AddCredit(1)
 		for _, wait := range []time.Duration{2 * time.Second, 5 * time.Second} { // the pause is over, and then the while
 			time.Sleep(wait)
-			d.Grant(1)
+			d.AddCredit(1)
 		}
 		synctest.Wait()
 		if got, want := d.queues(), []string{"other", "other", "preferred"}; !slices.Equal(got, want) {
@@ -489,7 +489,7 @@ func TestTheObserverHearsOfEveryClaim(t *testing.T) {
 		r.Observe(n)
 		r.store.add("q", 3, 0)
 		r.store.fail, r.store.during = 1, func() { time.Sleep(20 * time.Millisecond) }
-		r.sit("w", []string{"q"}).Grant(2)
+		r.sit("w", []string{"q"}).AddCredit(2)
 		time.Sleep(time.Minute)
 		n.mu.Lock()
 		defer n.mu.Unlock()
@@ -508,7 +508,7 @@ func TestARunWhoseTimeIsUpIsNotBegunAnyMore(t *testing.T) {
 		r.store.deadline["late"], r.store.deadline["q"] = time.Now(), time.Now().Add(time.Second+time.Microsecond)
 		r.store.ends = []engine.Expired{{Runs: maxClaim, TimedOut: make([]engine.ID, maxClaim)}, {Runs: 1, Cancelled: make([]engine.ID, 1)}}
 		d := r.sit("w", []string{"late", "q"})
-		d.Grant(2)
+		d.AddCredit(2)
 		time.Sleep(time.Second)
 		synctest.Wait()
 		if got := d.queues(); !slices.Equal(got, []string{"q", "q"}) {
@@ -519,8 +519,8 @@ func TestARunWhoseTimeIsUpIsNotBegunAnyMore(t *testing.T) {
 		}
 		n.mu.Unlock()
 		r.store.add("late", 1, 0)
-		d.Grant(1)
-		r.ring(engine.RingQueue, "late") // their end fails: the coordinator comes
+		d.AddCredit(1)
+		r.notify(engine.NotifyQueue, "late") // their end fails: the coordinator comes
 		if r.store.ended != 3 || len(r.store.handedBack()) > 0 || d.given() != 2 {
 			t.Errorf("%d steps, %v handed back, %d given, want 3, none and 2", r.store.ended, r.store.handedBack(), d.given())
 		}
@@ -532,13 +532,13 @@ func TestWhoHasWaitedLongestIsServedNext(t *testing.T) {
 		var desks []*desk
 		for i := range maxClaim + 50 { // more than one claim asks for
 			d := r.sit(fmt.Sprintf("w%d", i), []string{"q"})
-			d.Grant(2)
+			d.AddCredit(2)
 			desks = append(desks, d)
 		}
 		synctest.Wait()
 		for n := range 2 * len(desks) {
 			r.store.add("q", 1, 0)
-			r.ring(engine.RingQueue, "q")
+			r.notify(engine.NotifyQueue, "q")
 			if d := desks[n%len(desks)]; d.given() != n/len(desks)+1 {
 				t.Fatalf("after %d runs worker %s has been given %d", n+1, d.request.Worker.ID, d.given())
 			}
@@ -552,12 +552,12 @@ func TestATaskForASeatThatLeftIsReleased(t *testing.T) {
 		left, gone, stays := r.sit("left", []string{"q"}), r.sit("gone", []string{"q"}), r.sit("stays", []string{"q"})
 		gone.gone = true
 		r.store.during = func() { left.Leave() }
-		table := left.table
-		table.mu.Lock()
-		table.give(left.Seat, 1)
-		table.give(gone.Seat, 1)
-		table.mu.Unlock()
-		table.wake()
+		group := left.group
+		group.mu.Lock()
+		group.addCreditLocked(left.Poller, 1)
+		group.addCreditLocked(gone.Poller, 1)
+		group.mu.Unlock()
+		group.wake()
 		synctest.Wait()
 		if n := len(r.store.released); n != 2 {
 			t.Errorf("%d runs were released, want the one of who left and the one of who refused", n)
@@ -575,7 +575,7 @@ func TestARunWhoseClaimCountedUnheardIsHandedBack(t *testing.T) {
 		r.store.add("q", 2, 0)
 		r.store.mute, r.store.deaf = 1, 1
 		d := r.sit("w", []string{"q"})
-		d.Grant(2)
+		d.AddCredit(2)
 		synctest.Wait()
 		if released := r.store.handedBack(); len(released) != 0 || d.given() != 0 {
 			t.Fatalf("released %v and given %d at once, want neither before the store answers", released, d.given())
@@ -589,7 +589,7 @@ func TestARunWhoseClaimCountedUnheardIsHandedBack(t *testing.T) {
 		}
 		wantClaims(t, r, "before and after the question that failed", 2)
 		r.store.add("q", 1, 0)
-		if r.ring(engine.RingQueue, "q"); d.given() != 1 {
+		if r.notify(engine.NotifyQueue, "q"); d.given() != 1 {
 			t.Fatalf("given %d runs, want the one that came afterwards", d.given())
 		}
 	})
@@ -605,7 +605,7 @@ func TestWhatIsInDoubtIsHandedBackBeforeItsTableEnds(t *testing.T) {
 			r.store.mute = 1
 			d, other := r.sit("w", []string{"q"}), r.sit("without credit", []string{"q"})
 			r.store.during = func() { d.Leave() }
-			d.Grant(1)
+			d.AddCredit(1)
 			time.Sleep(wait)
 			if n := len(r.store.handedBack()); n != 0 {
 				t.Errorf("%d runs are handed back while nobody has credit", n)
@@ -613,7 +613,7 @@ func TestWhatIsInDoubtIsHandedBackBeforeItsTableEnds(t *testing.T) {
 			other.Leave()
 			synctest.Wait()
 			if n := len(r.store.handedBack()); n != want {
-				t.Errorf("%d runs are handed back when the last seat is left %s after the claim that failed, want %d", n, wait, want)
+				t.Errorf("%d runs are handed back when the last poller is left %s after the claim that failed, want %d", n, wait, want)
 			}
 		})
 	}
@@ -642,7 +642,7 @@ func TestRunWaitsForTheClaimThatIsUnderWay(t *testing.T) {
 		store.add("q", 1, 0)
 		answer := make(chan struct{})
 		store.during = func() { <-answer }
-		d.Grant(1)
+		d.AddCredit(1)
 		synctest.Wait()
 		stop()
 		d.Leave()
@@ -659,13 +659,13 @@ func TestRunWaitsForTheClaimThatIsUnderWay(t *testing.T) {
 func TestAClaimThatFindsNothingForASeatThatLeftGivesTheOthersTheirCreditBack(t *testing.T) {
 	inBubble(t, func(t *testing.T, r room) {
 		left, stays := r.sit("left", []string{"q"}), r.sit("stays", []string{"q"})
-		left.Grant(1)
+		left.AddCredit(1)
 		synctest.Wait()
 		r.store.during = func() { left.Leave() }
-		stays.Grant(1)
-		r.ring(engine.RingQueue, "q") // a claim for both
+		stays.AddCredit(1)
+		r.notify(engine.NotifyQueue, "q") // a claim for both
 		r.store.add("q", 2, 0)
-		r.ring(engine.RingQueue, "q")
+		r.notify(engine.NotifyQueue, "q")
 		if left.given() != 0 || stays.given() != 1 {
 			t.Errorf("who left was given %d runs and who stayed %d, want 0 and 1", left.given(), stays.given())
 		}
@@ -677,15 +677,15 @@ func TestTheLastSeatCanLeaveDuringItsClaim(t *testing.T) {
 		r.store.add("q", 1, 0)
 		d := r.sit("w", []string{"q"})
 		r.store.during = func() { d.Leave() }
-		d.Grant(1)
+		d.AddCredit(1)
 		synctest.Wait()
 		if d.given() != 0 || len(r.store.released) != 1 {
 			t.Errorf("given %d, released %d, want 0 and 1", d.given(), len(r.store.released))
 		}
 		again := r.sit("w", []string{"q"})
-		again.Grant(1)
+		again.AddCredit(1)
 		r.store.add("q", 1, 0)
-		r.ring(engine.RingQueue, "q")
+		r.notify(engine.NotifyQueue, "q")
 		if again.given() != 1 {
 			t.Error("a worker that comes back gets nothing")
 		}
@@ -695,15 +695,15 @@ func TestTheLastSeatCanLeaveDuringItsClaim(t *testing.T) {
 func TestARingDuringAClaimIsNotLost(t *testing.T) {
 	inBubble(t, func(t *testing.T, r room) {
 		d := r.sit("w", []string{"q"})
-		d.Grant(1)
+		d.AddCredit(1)
 		synctest.Wait()
 		r.store.during = func() {
 			// The claim has read the queue already, as far as anybody knows.
-			r.Ring(engine.Ring{Kind: engine.RingQueue, Namespace: "default", Name: "q"})
+			r.Notify(engine.Notification{Kind: engine.NotifyQueue, Namespace: "default", Name: "q"})
 		}
 		r.store.claimed()
-		r.ring(engine.RingQueue, "q")
-		wantClaims(t, r, "a ring within a claim", 2)
+		r.notify(engine.NotifyQueue, "q")
+		wantClaims(t, r, "a notification within a claim", 2)
 	})
 }
 
@@ -714,11 +714,11 @@ func TestASlotThatIsFreedDuringAClaimIsNotLost(t *testing.T) {
 	} {
 		inBubble(t, func(t *testing.T, r room) {
 			d := r.sit("w", []string{"q"}, func(request *Request) { request.Worker.QueueLimit = c.limit })
-			d.Grant(1)
+			d.AddCredit(1)
 			synctest.Wait()
-			r.store.during = func() { r.Ring(engine.Ring{Kind: engine.RingSlot, Namespace: "default", Name: "q"}) }
+			r.store.during = func() { r.Notify(engine.Notification{Kind: engine.NotifySlot, Namespace: "default", Name: "q"}) }
 			r.store.claimed()
-			r.ring(engine.RingQueue, "q")
+			r.notify(engine.NotifyQueue, "q")
 			wantClaims(t, r, "a freed slot within a claim "+name, c.claims)
 		})
 	}
@@ -729,7 +729,7 @@ func TestLookIsThrottledAndNeedsCredit(t *testing.T) {
 		var desks []*desk
 		for i := range 20 {
 			d := r.sit(fmt.Sprintf("w%d", i), []string{"q"})
-			d.Grant(1)
+			d.AddCredit(1)
 			desks = append(desks, d)
 		}
 		synctest.Wait()
@@ -744,7 +744,7 @@ func TestLookIsThrottledAndNeedsCredit(t *testing.T) {
 		}
 		wantClaims(t, r, "a minute of heartbeats of twenty workers", 6)
 
-		r.store.add("q", 1, 0) // whose ring is lost
+		r.store.add("q", 1, 0) // whose notification is lost
 		desks[3].Look()
 		synctest.Wait()
 		given := 0
@@ -752,7 +752,7 @@ func TestLookIsThrottledAndNeedsCredit(t *testing.T) {
 			given += d.given()
 		}
 		if given != 1 {
-			t.Errorf("a run whose ring was lost is given %d times after a look, want once", given)
+			t.Errorf("a run whose notification was lost is given %d times after a look, want once", given)
 		}
 	})
 }
@@ -761,8 +761,8 @@ func TestWorkersThatCouldNotTakeTheSameRunsSitApart(t *testing.T) {
 	inBubble(t, func(t *testing.T, r room) {
 		base := r.sit("a", []string{"q"})
 		same := r.sit("b", []string{"q"})
-		if base.table != same.table {
-			t.Error("two alike sit at two tables")
+		if base.group != same.group {
+			t.Error("two alike sit at two groups")
 		}
 		for name, change := range map[string]func(*Request){
 			"another namespace":        func(r *Request) { r.Worker.Namespace = "other" },
@@ -778,22 +778,22 @@ func TestWorkersThatCouldNotTakeTheSameRunsSitApart(t *testing.T) {
 			"names that look like two": func(r *Request) { r.Queues = []string{`q""p`} },
 			"a queue as its type":      func(r *Request) { r.Queues, r.Types = []string{"q", "t"}, nil },
 		} {
-			if d := r.sit("c", []string{"q"}, change); d.table == base.table {
-				t.Errorf("%s sits at the same table", name)
+			if d := r.sit("c", []string{"q"}, change); d.group == base.group {
+				t.Errorf("%s sits at the same group", name)
 			}
 		}
 		sorted := r.sit("d", []string{"q"}, func(r *Request) { r.Types = []string{"t", "u"} })
 		turned := r.sit("e", []string{"q"}, func(r *Request) { r.Types = []string{"u", "t"} })
-		if sorted.table != turned.table {
-			t.Error("the order of types decides over the table")
+		if sorted.group != turned.group {
+			t.Error("the order of types decides over the group")
 		}
 		labels := map[string]string{}
 		for i := range 20 {
 			labels[fmt.Sprint("k", i)] = "v"
 		}
 		labelled := func(r *Request) { r.Worker.Labels = labels }
-		if r.sit("f", []string{"q"}, labelled).table != r.sit("g", []string{"q"}, labelled).table {
-			t.Error("the order of labels decides over the table")
+		if r.sit("f", []string{"q"}, labelled).group != r.sit("g", []string{"q"}, labelled).group {
+			t.Error("the order of labels decides over the group")
 		}
 	})
 }
@@ -805,7 +805,7 @@ func TestAClaimSaysWhatItsWorkersSaid(t *testing.T) {
 			r.Worker.QueueLimit = 7
 			r.Worker.TypeLimits = map[string]int{"t": 3}
 		})
-		d.Grant(1)
+		d.AddCredit(1)
 		synctest.Wait()
 		p := r.store.claims[0]
 		if p.Namespace != "default" || p.Queue != "q" || !slices.Equal(p.Types, []string{"t"}) || p.QueueLimit != 7 ||
@@ -813,8 +813,8 @@ func TestAClaimSaysWhatItsWorkersSaid(t *testing.T) {
 			p.HistoryBytes != engine.HistoryBytes || !p.Now.Equal(r.store.Now()) {
 			t.Errorf("the claim was %+v", p)
 		}
-		if p.Grants[0].WorkerID != "w" || p.Grants[0].Token.IsZero() {
-			t.Errorf("the grant was %+v", p.Grants[0])
+		if p.Slots[0].WorkerID != "w" || p.Slots[0].Token.IsZero() {
+			t.Errorf("the slot was %+v", p.Slots[0])
 		}
 	})
 }
@@ -825,35 +825,35 @@ func TestSeatsTakenBeforeRunAreServedByIt(t *testing.T) {
 		store.add("q", 1, 0)
 		r := room{New(store, slog.New(slog.DiscardHandler)), store}
 		d := r.sit("w", []string{"q"})
-		d.Grant(1)
+		d.AddCredit(1)
 		synctest.Wait()
-		if len(store.claims) != 0 || r.Take(starting(r, "q")) != nil {
-			t.Error("somebody claims or takes a run although nobody runs the dispatcher")
+		if len(store.claims) != 0 || r.Offer(starting(r, "q")) != nil {
+			t.Error("somebody claims or takes a run although nobody runs the matcher")
 		}
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- r.Run(ctx) }()
 		synctest.Wait()
 		if d.given() != 1 {
-			t.Error("the seat gets nothing")
+			t.Error("the poller gets nothing")
 		}
-		d.Grant(1)
+		d.AddCredit(1)
 		synctest.Wait()
 		start := starting(r, "q")
-		taken := r.Take(start)
+		taken := r.Offer(start)
 		d.Leave()
 		stop()
 		<-done
-		taken.Give(task(start, taken))
+		taken.Commit(task(start, taken))
 		if synctest.Wait(); len(store.handedBack()) != 0 {
-			t.Error("a dispatcher that has stopped writes")
+			t.Error("a matcher that has stopped writes")
 		}
 		late := r.sit("late", []string{"q"})
-		late.Grant(1)
+		late.AddCredit(1)
 		store.add("q", 1, 0)
-		r.ring(engine.RingQueue, "q")
-		if late.given() != 0 || r.Take(starting(r, "q")) != nil {
-			t.Error("a dispatcher that has stopped gives out runs")
+		r.notify(engine.NotifyQueue, "q")
+		if late.given() != 0 || r.Offer(starting(r, "q")) != nil {
+			t.Error("a matcher that has stopped gives out runs")
 		}
 		late.Leave()
 	})

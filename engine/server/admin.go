@@ -8,6 +8,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/auth"
+	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
@@ -15,7 +17,7 @@ import (
 func (s *Server) ListWorkers(ctx context.Context, request *kagziv1.ListWorkersRequest) (*kagziv1.ListWorkersResponse, error) {
 	filter := engine.WorkerFilter{Queue: request.GetTaskQueue(), Status: engine.WorkerStatus(request.GetStatusFilter())}
 	var err error
-	if filter.Namespace, err = namespaceOf(request.Namespace); err != nil {
+	if filter.Namespace, err = wire.NamespaceOf(request.Namespace); err != nil {
 		return nil, err
 	}
 	if err := engine.CheckOptionalName("task_queue", filter.Queue); err != nil {
@@ -24,7 +26,7 @@ func (s *Server) ListWorkers(ctx context.Context, request *kagziv1.ListWorkersRe
 	if request.StatusFilter != nil && (filter.Status < engine.WorkerOnline || filter.Status > engine.WorkerOffline) {
 		return nil, engine.Invalid("status_filter", "has the unknown value %d", request.GetStatusFilter())
 	}
-	page, err := pageOf(request, request.Page, belowIDs)
+	page, err := wire.PageOf(request, request.Page, wire.BelowIDs)
 	if err != nil {
 		return nil, err
 	}
@@ -33,9 +35,9 @@ func (s *Server) ListWorkers(ctx context.Context, request *kagziv1.ListWorkersRe
 		return nil, err
 	}
 	for i := range workers {
-		s.sessions.freshen(&workers[i])
+		s.workers.Freshen(&workers[i])
 	}
-	list, around := pageOfItems(request, page, info, workers, workerTo, func(w *engine.Worker) engine.Cursor {
+	list, around := wire.PageOfItems(request, page, info, workers, wire.WorkerTo, func(w *engine.Worker) engine.Cursor {
 		return engine.Cursor{At: w.RegisteredAt, Name: w.ID}
 	})
 	return &kagziv1.ListWorkersResponse{Workers: list, Page: around}, nil
@@ -50,8 +52,8 @@ func (s *Server) GetWorker(ctx context.Context, request *kagziv1.GetWorkerReques
 	if err != nil {
 		return nil, err
 	}
-	s.sessions.freshen(&worker)
-	return &kagziv1.GetWorkerResponse{Worker: workerTo(&worker)}, nil
+	s.workers.Freshen(&worker)
+	return &kagziv1.GetWorkerResponse{Worker: wire.WorkerTo(&worker)}, nil
 }
 
 // DrainWorker asks a worker to finish what it holds and go.
@@ -60,11 +62,11 @@ func (s *Server) DrainWorker(ctx context.Context, request *kagziv1.DrainWorkerRe
 		return nil, err
 	}
 	now := s.now()
-	p := engine.DrainWorkerParams{WorkerID: request.WorkerId, By: actorOf(ctx), AuditID: engine.NewID(now), Now: now}
+	p := engine.DrainWorkerParams{WorkerID: request.WorkerId, By: auth.ActorOf(ctx), AuditID: engine.NewID(now), Now: now}
 	if err := s.store.DrainWorker(ctx, p); err != nil {
 		return nil, err
 	}
-	s.noteWorker(ctx, "worker draining", request.WorkerId)
+	s.recorder.NoteWorker(auth.ActorOf(ctx), "worker draining", request.WorkerId)
 	return &kagziv1.DrainWorkerResponse{Success: true, Message: "the worker finishes what it holds and gets nothing new"}, nil
 }
 
@@ -74,31 +76,31 @@ func (s *Server) ForceOfflineWorker(ctx context.Context, request *kagziv1.ForceO
 		return nil, err
 	}
 	now := s.now()
-	taken, err := s.store.OfflineWorker(ctx, engine.OfflineWorkerParams{
-		WorkerID: request.WorkerId, Reason: engine.OfflineForced, By: actorOf(ctx), AuditID: engine.NewID(now), Now: now,
+	taken, err := s.store.ForceOfflineWorker(ctx, engine.OfflineWorkerParams{
+		WorkerID: request.WorkerId, Reason: engine.OfflineForced, By: auth.ActorOf(ctx), AuditID: engine.NewID(now), Now: now,
 	})
 	if err != nil {
 		return nil, err
 	}
-	s.noteWorker(ctx, "worker taken offline", request.WorkerId, slog.Int("runs_freed", taken.Freed))
+	s.recorder.NoteWorker(auth.ActorOf(ctx), "worker taken offline", request.WorkerId, slog.Int("runs_freed", taken.Freed))
 	return &kagziv1.ForceOfflineWorkerResponse{ReleasedRuns: int32(taken.Freed)}, nil
 }
 
 // GetQueueDepth is what waits and runs in each queue, by name, and in all of them together.
 func (s *Server) GetQueueDepth(ctx context.Context, request *kagziv1.GetQueueDepthRequest) (*kagziv1.GetQueueDepthResponse, error) {
-	namespace, err := namespaceOf(request.Namespace)
+	namespace, err := wire.NamespaceOf(request.Namespace)
 	if err != nil {
 		return nil, err
 	}
 	if err := engine.CheckOptionalName("task_queue", request.GetTaskQueue()); err != nil {
 		return nil, err
 	}
-	page, err := pageOf(request, request.Page, behindNames)
+	page, err := wire.PageOf(request, request.Page, wire.BehindNames)
 	if err != nil {
 		return nil, err
 	}
 	now := s.now()
-	queues, err := s.store.QueueDepths(ctx, namespace, request.GetTaskQueue(), now)
+	queues, err := s.store.GetQueueDepth(ctx, namespace, request.GetTaskQueue(), now)
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +113,7 @@ func (s *Server) GetQueueDepth(ctx context.Context, request *kagziv1.GetQueueDep
 	if request.GetPage().GetPageSize() == 0 {
 		page.Limit = max(len(queues), 1) // clients that know no pages get what fits
 	}
-	queues, info := pageOfWhole(queues, page, func(q *engine.QueueDepth) string { return q.Queue })
+	queues, info := wire.PageOfWhole(queues, page, func(q *engine.QueueDepth) string { return q.Queue })
 	list := make([]*kagziv1.QueueDepth, len(queues))
 	for i, q := range queues {
 		list[i] = &kagziv1.QueueDepth{
@@ -120,13 +122,13 @@ func (s *Server) GetQueueDepth(ctx context.Context, request *kagziv1.GetQueueDep
 		}
 	}
 	const count = 24 // bytes of an entry in depth_by_queue without its name, at most
-	from, to := fit(list, page, &info, func(q *kagziv1.QueueDepth) int { return proto.Size(q) + len(q.TaskQueue) + count })
+	from, to := wire.Fit(list, page, &info, func(q *kagziv1.QueueDepth) int { return proto.Size(q) + len(q.TaskQueue) + count })
 	response.Queues = list[from:to]
 	var first, last engine.Cursor
 	if n := len(response.Queues); n > 0 {
 		first, last = engine.Cursor{Name: response.Queues[0].TaskQueue}, engine.Cursor{Name: response.Queues[n-1].TaskQueue}
 	}
-	response.Page = pageTo(request, page, info, first, last)
+	response.Page = wire.PageTo(request, page, info, first, last)
 	for _, q := range response.Queues {
 		response.DepthByQueue[q.TaskQueue] = q.Pending
 	}

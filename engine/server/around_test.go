@@ -1,355 +1,83 @@
 package server
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"log/slog"
-	"slices"
-	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
-	"google.golang.org/grpc/metadata"
+	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/servertest"
+	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// door is a server over the books, for calls that need no connection.
-func door(b *books) *Server {
-	return &Server{store: b, log: slog.New(slog.DiscardHandler), options: Options{}.withDefaults(), events: &Events{},
-		registering: make(chan struct{}, registeredAtOnce), stopping: make(chan struct{})}
+// serverOver is a server over a store, for calls that need no connection.
+func serverOver(b *servertest.Books) *Server {
+	return New(b, nil, Options{})
 }
 
 func TestACancelTellsWhetherTheRunEndedOrItsCodeWasTold(t *testing.T) {
-	until := began.Add(time.Minute)
-	b := &books{end: engine.RunEnd{Status: engine.RunRunning, Changed: true, GraceUntil: until}}
-	s := door(b)
-	answer, err := s.CancelWorkflow(t.Context(), &kagziv1.CancelWorkflowRequest{RunId: anID, Grace: durationpb.New(time.Minute), Reason: "enough"})
-	p := last[engine.EndRunParams](b)
+	until := servertest.Began.Add(time.Minute)
+	b := &servertest.Books{End: engine.RunEnd{Status: engine.RunRunning, Changed: true, GraceUntil: until}}
+	s := serverOver(b)
+	answer, err := s.CancelWorkflow(t.Context(), &kagziv1.CancelWorkflowRequest{RunId: servertest.AnID, Grace: durationpb.New(time.Minute), Reason: "enough"})
+	p := servertest.Last[engine.EndRunParams](b)
 	if err != nil || answer.Cancelled || !answer.Requested || !answer.GraceUntil.AsTime().Equal(until) || p.Grace != time.Minute || p.Reason != "enough" {
 		t.Errorf("told: %v, %v, asked with %+v", answer, err, p)
 	}
 	if p.By.Name != "local" || p.AuditID.IsZero() {
 		t.Errorf("asked by %+v, noted as %s", p.By, p.AuditID)
 	}
-	if s.counters.finished() != 0 {
+	if s.recorder.Mark().Finished != 0 {
 		t.Error("a run whose code was told counts as finished")
 	}
-	b.end = engine.RunEnd{Status: engine.RunCancelled, Changed: true}
-	answer, err = s.CancelWorkflow(t.Context(), &kagziv1.CancelWorkflowRequest{RunId: anID})
-	if err != nil || !answer.Cancelled || answer.Requested || s.counters.finished() != 1 {
+	b.End = engine.RunEnd{Status: engine.RunCancelled, Changed: true}
+	answer, err = s.CancelWorkflow(t.Context(), &kagziv1.CancelWorkflowRequest{RunId: servertest.AnID})
+	if err != nil || !answer.Cancelled || answer.Requested || s.recorder.Mark().Finished != 1 {
 		t.Errorf("ended: %v, %v", answer, err)
 	}
 }
 
 func TestTheActorIsWhereTheCallCameFrom(t *testing.T) {
-	b := &books{}
+	b := &servertest.Books{}
 	_, conn := serve(t, b)
-	if _, err := kagziv1.NewWorkflowServiceClient(conn).PauseWorkflow(t.Context(), &kagziv1.PauseWorkflowRequest{RunId: anID, Reason: "why"}); err != nil {
+	if _, err := kagziv1.NewWorkflowServiceClient(conn).PauseWorkflow(t.Context(), &kagziv1.PauseWorkflowRequest{RunId: servertest.AnID, Reason: "why"}); err != nil {
 		t.Fatal(err)
 	}
-	p := last[engine.SteerParams](b)
-	if p.By != (engine.Actor{Name: "local", Peer: "bufconn"}) || p.Reason != "why" || p.Namespace != "default" || p.RunID.String() != anID {
+	p := servertest.Last[engine.SteerParams](b)
+	if p.By != (engine.Actor{Name: "local", Peer: "bufconn"}) || p.Reason != "why" || p.Namespace != "default" || p.RunID.String() != servertest.AnID {
 		t.Errorf("asked with %+v", p)
-	}
-}
-
-func TestAContinuationIsReadWithWhatItNames(t *testing.T) {
-	b := &books{}
-	answer, err := door(b).completeWorkflow(t.Context(), &kagziv1.CompleteWorkflowRequest{
-		Namespace: "team", RunId: anID, LeaseToken: aToken, ContinueAs: &kagziv1.StartWorkflowRequest{
-			Input: &kagziv1.Payload{Data: []byte("in")}, RequestId: "r", ConcurrencyKey: "k", Timeouts: &kagziv1.TimeoutConfig{ExecutionTimeoutMs: 1000},
-		},
-	})
-	p := last[engine.CompleteRunParams](b)
-	next := p.ContinueAs
-	if err != nil || next == nil || answer.ContinuedAsRunId != next.ID.String() || answer.Status != kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED {
-		t.Fatalf("answer %v, %v", answer, err)
-	}
-	if next.Namespace != "team" || next.Queue != "" || next.Type != "" || next.RequestID != "" || string(next.Input.Data) != "in" || next.Bytes != 2 ||
-		next.ConcurrencyLimit != 1 || next.Timeouts.Execution != time.Second || !next.DeadlineAt.IsZero() {
-		t.Errorf("next = %+v", next.Run)
-	}
-	answer, err = door(b).completeWorkflow(t.Context(), &kagziv1.CompleteWorkflowRequest{RunId: anID, LeaseToken: aToken})
-	if err != nil || answer.Status != kagziv1.WorkflowStatus_WORKFLOW_STATUS_CANCELLED || answer.ContinuedAsRunId != "" {
-		t.Errorf("a run that was to be cancelled: %v, %v", answer, err)
-	}
-}
-
-func TestAFailedHandlerIsLogged(t *testing.T) {
-	for _, c := range []struct {
-		verdict engine.RunVerdict
-		logged  bool
-	}{
-		{engine.RunVerdict{Status: engine.RunFailed, Handler: true}, true},
-		{engine.RunVerdict{Status: engine.RunFailed}, false},
-		{engine.RunVerdict{Status: engine.RunCancelled, Handler: true}, false},
-		{engine.RunVerdict{Status: engine.RunPending, Handler: true, Verdict: engine.Verdict{Retry: true, RetryAt: began}}, false},
-	} {
-		var log bytes.Buffer
-		s := door(&books{verdict: c.verdict})
-		s.log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))
-		answer, err := s.failWorkflow(t.Context(), &kagziv1.FailWorkflowRequest{RunId: anID, LeaseToken: aToken, Error: &kagziv1.ErrorDetail{}})
-		if err != nil || answer.Status != kagziv1.WorkflowStatus(c.verdict.Status) {
-			t.Errorf("%+v: %v, %v", c.verdict, answer, err)
-		}
-		if logged := strings.Contains(log.String(), "failure handler failed; no handler is started for it"); logged != c.logged {
-			t.Errorf("%+v: logged %v, want %v", c.verdict, logged, c.logged)
-		}
-	}
-}
-
-func TestARetryIsLoggedOnceWithItsRunStepFailuresAndDelay(t *testing.T) {
-	for _, c := range []struct {
-		verdict engine.Verdict
-		want    []string
-	}{
-		{engine.Verdict{Retry: true, RetryAt: began.Add(time.Minute), Failures: 3}, []string{"step will be retried", "step=pay failures=3", "run will be retried", anID + " failures=3"}},
-		{engine.Verdict{Retry: true, RetryAt: began.Add(time.Minute)}, nil}, // the failure was reported before
-		{engine.Verdict{}, nil},
-	} {
-		var log bytes.Buffer
-		verdict := c.verdict
-		s := door(&books{stepVerdict: verdict, verdict: engine.RunVerdict{Status: engine.RunFailed, Verdict: verdict}})
-		s.log = slog.New(slog.NewTextHandler(&log, nil))
-		answer, err := s.failStep(t.Context(), &kagziv1.FailStepRequest{RunId: anID, LeaseToken: aToken, StepId: "pay", Error: &kagziv1.ErrorDetail{}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if left := max(0, began.Add(time.Minute).Sub(s.now())); verdict.Retry != (answer.RetryIn != nil) || answer.RetryIn.AsDuration() != left && verdict.Retry {
-			t.Errorf("%+v: the retry is told to be due in %v, want %v", verdict, answer.RetryIn, left)
-		}
-		if _, err := s.failWorkflow(t.Context(), &kagziv1.FailWorkflowRequest{RunId: anID, LeaseToken: aToken, Error: &kagziv1.ErrorDetail{}}); err != nil {
-			t.Fatal(err)
-		}
-		for _, want := range c.want {
-			if !strings.Contains(log.String(), want) {
-				t.Errorf("%+v: %q is not in the log:\n%s", verdict, want, log.String())
-			}
-		}
-		if n := strings.Count(log.String(), "run="+anID); n != strings.Count(log.String(), "delay=") || (c.want != nil) != (n == 2) || c.want == nil && n != 0 {
-			t.Errorf("%+v: the run is named %d times:\n%s", verdict, n, log.String())
-		}
-	}
-}
-
-func TestABeginningIsTakenAsItIsToldUnlessItCannotBe(t *testing.T) {
-	for what, c := range map[string]struct {
-		told *timestamppb.Timestamp
-		want time.Time
-	}{
-		"of now":                         {timestamppb.New(began), began},
-		"of a day and an hour ago":       {timestamppb.New(began.Add(-25 * time.Hour)), began.Add(-25 * time.Hour)},
-		"of a clock that is ahead":       {timestamppb.New(began.Add(time.Hour)), began.Add(time.Hour)},
-		"that is not told":               {nil, time.Time{}},
-		"of a clock that was never set":  {timestamppb.New(time.Unix(5, 0)), time.Time{}},
-		"of a clock that lies far ahead": {timestamppb.New(began.Add(400 * 24 * time.Hour)), time.Time{}},
-	} {
-		if got, err := startedOf(c.told, began); err != nil || !got.Equal(c.want) {
-			t.Errorf("a beginning %s is %s, %v, want %s", what, got, err, c.want)
-		}
-	}
-}
-
-func TestWhatEndedUnaskedIsLoggedByItsRunAndNotWithoutEnd(t *testing.T) {
-	var log bytes.Buffer
-	s := door(&books{})
-	s.log = slog.New(slog.NewTextHandler(&log, nil))
-	late, cancelled, again, last, poison := someID(1), someID(2), someID(3), someID(4), someID(5)
-	s.RunsExpired(engine.Expired{Runs: 2, TimedOut: []engine.ID{late}, Cancelled: []engine.ID{cancelled}})
-	s.StepsTimedOut([]engine.TimedOutAttempt{
-		{RunID: again, Step: "pay", Worker: "w1", Verdict: engine.Verdict{Retry: true, RetryAt: began, Failures: 2}}, {RunID: last, Step: "ship", Worker: "w2"},
-	})
-	s.Ring(engine.Ring{Kind: engine.RingAside, Aside: &engine.Aside{Failed: []engine.ID{poison}, Stopped: 2}})
-	for _, want := range []string{
-		`msg="run timed out" run=` + late.String() + "\n",
-		`msg="run cancelled at the end of its grace" run=` + cancelled.String() + "\n",
-		`msg="step timed out and will be retried" run=` + again.String() + " step=pay worker=w1 failures=2 at=" + began.Format("2006-01-02T15:04:05."),
-		`msg="step timed out for good" run=` + last.String() + " step=ship worker=w2\n",
-		`msg="run failed: its worker was lost too often" run=` + poison.String() + "\n",
-	} {
-		if strings.Count(log.String(), want) != 1 {
-			t.Errorf("%q is not in the log once:\n%s", want, log.String())
-		}
-	}
-	if n := strings.Count(log.String(), "\n"); n != 5 {
-		t.Errorf("%d lines, want 5:\n%s", n, log.String())
-	}
-	for what, tell := range map[string]func(n int){
-		"runs":  func(n int) { s.RunsExpired(engine.Expired{Runs: n, TimedOut: make([]engine.ID, n)}) },
-		"steps": func(n int) { s.StepsTimedOut(make([]engine.TimedOutAttempt, n)) },
-	} {
-		for _, more := range []int{0, 7} {
-			log.Reset()
-			tell(mostNamed + more)
-			if n := strings.Count(log.String(), "run="); n != mostNamed || strings.Contains(log.String(), "others=7\n") != (more == 7) {
-				t.Errorf("%d and %d %s: %d were named, want %d and how many others there are:\n%s", mostNamed, more, what, n, mostNamed, log.String())
-			}
-		}
-	}
-}
-
-func TestASignalIsAnsweredByWhatItsStepBecame(t *testing.T) {
-	request := &kagziv1.AwaitSignalRequest{RunId: anID, LeaseToken: aToken, StepName: "s", SignalName: "go", Timeout: durationpb.New(time.Second), Hold: true}
-	done := engine.Step{Name: "s", Kind: engine.StepSignal, Status: engine.StepCompleted}
-	late, failed := done, done
-	late.TimedOut, failed.Status = true, engine.StepFailed
-	for _, c := range []struct {
-		awaited engine.AwaitedSignal
-		want    *kagziv1.AwaitSignalResponse
-		kind    engine.Kind
-	}{
-		{engine.AwaitedSignal{Waiting: true}, &kagziv1.AwaitSignalResponse{}, 0},
-		{engine.AwaitedSignal{Step: done}, &kagziv1.AwaitSignalResponse{Payload: &kagziv1.Payload{}}, 0},
-		{engine.AwaitedSignal{Step: late}, &kagziv1.AwaitSignalResponse{TimedOut: true}, 0},
-		{engine.AwaitedSignal{Step: failed}, nil, engine.KindConflict},
-	} {
-		b := &books{awaited: c.awaited}
-		got, err := door(b).awaitSignal(t.Context(), request)
-		if !proto.Equal(got, c.want) || engine.KindOf(err) != c.kind {
-			t.Errorf("%+v is answered with %v, %v, want %v", c.awaited, got, err, c.want)
-		}
-		if p := last[engine.AwaitSignalParams](b); p.Timeout != time.Second || !p.Hold || p.Signal != "go" || p.ID.IsZero() {
-			t.Errorf("asked with %+v", p)
-		}
-	}
-}
-
-func TestAChildIsStartedInItsParentsNamespace(t *testing.T) {
-	b := &books{}
-	s := door(b)
-	ctx := metadata.NewIncomingContext(t.Context(), metadata.MD{})
-	answer, err := s.startChild(ctx, &kagziv1.StartChildRequest{
-		StepName: "c", LeaseToken: aToken, ParentClosePolicy: kagziv1.ParentClosePolicy_PARENT_CLOSE_POLICY_CANCEL,
-		Child: &kagziv1.StartWorkflowRequest{Namespace: "team", WorkflowType: "t", ParentRunId: anID, RequestId: "dropped"},
-	})
-	p := last[engine.StartChildParams](b)
-	if err != nil || answer.ChildRunId != p.Child.ID.String() || answer.StepId != p.ID.String() || answer.Step.GetName() != "c" {
-		t.Fatalf("answer %v, %v", answer, err)
-	}
-	if p.Lease.Namespace != "team" || p.Lease.RunID.String() != anID || p.Child.Namespace != "team" || p.Child.Queue != "default" ||
-		p.Child.ParentClose != engine.CloseCancel || p.Child.RequestID != "" || s.counters.started() != 1 {
-		t.Errorf("asked with %+v", p)
-	}
-}
-
-// farAway is books to which the way takes a second.
-type farAway struct{ *books }
-
-func (f farAway) GetRun(ctx context.Context, namespace string, id engine.ID) (engine.Run, error) {
-	time.Sleep(time.Second)
-	return f.books.GetRun(ctx, namespace, id)
-}
-
-func TestManyChildrenAreReadSeveralAtATime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := &books{}
-		var want []string
-		for i := range 2*looksAtOnce + 1 {
-			id := someID(i)
-			b.runs = append(b.runs, engine.Run{ID: id, Status: engine.RunCompleted})
-			b.children = append(b.children, engine.Step{ChildRunID: id, Status: engine.StepCompleted})
-			want = append(want, id.String())
-		}
-		s := door(b)
-		s.store = farAway{b}
-		begun := time.Now()
-		answer, err := s.awaitChildren(t.Context(), &kagziv1.AwaitChildrenRequest{RunId: anID, LeaseToken: aToken, ChildRunIds: want})
-		if err != nil {
-			t.Fatal(err)
-		}
-		var got []string
-		for _, run := range answer.Finished {
-			got = append(got, run.RunId)
-		}
-		if took := time.Since(begun); took != 3*time.Second || !slices.Equal(got, want) {
-			t.Errorf("%d of %d children, in their order: %t, after %v; want all, as asked for, after 3s", len(got), len(want), slices.Equal(got, want), took)
-		}
-	})
-}
-
-func TestChildrenAreAnsweredInTheOrderAskedForAsFarAsThereIsRoom(t *testing.T) {
-	b := &books{}
-	var ids []string
-	for i := range 4 {
-		id := someID(i)
-		output := engine.Payload{Data: make([]byte, 1500<<10)}
-		b.runs = append(b.runs, engine.Run{ID: id, Status: engine.RunCompleted, Input: output, Output: output})
-		b.children = append(b.children, engine.Step{Name: fmt.Sprint(i), ChildRunID: id, Status: engine.StepCompleted, Output: output})
-		ids = append(ids, id.String())
-	}
-	slices.Reverse(ids)
-	b.runs = slices.Delete(b.runs, 3, 4) // the first asked for is gone
-	answer, err := door(b).awaitChildren(t.Context(), &kagziv1.AwaitChildrenRequest{
-		RunId: anID, LeaseToken: aToken, ChildRunIds: append(ids, ids[0]), Any: true, Hold: true,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var names, finished []string
-	for _, step := range answer.Steps {
-		names = append(names, step.Name)
-	}
-	for _, run := range answer.Finished {
-		finished = append(finished, run.RunId)
-		if run.Output == nil || run.Input != nil {
-			t.Error("a finished child comes without its output, or with its input")
-		}
-	}
-	if !slices.Equal(names, []string{"3", "2"}) || !slices.Equal(finished, ids[1:3]) {
-		t.Errorf("steps %v and runs %v, want two of each, the last first", names, finished)
-	}
-	if p := last[engine.AwaitChildrenParams](b); len(p.Children) != 4 || !p.Any || !p.Hold {
-		t.Errorf("asked with %+v", p)
-	}
-	b.children = nil
-	if answer, err := door(b).awaitChildren(t.Context(), &kagziv1.AwaitChildrenRequest{RunId: anID, LeaseToken: aToken, ChildRunIds: ids}); err != nil ||
-		len(answer.Steps)+len(answer.Finished) != 0 {
-		t.Errorf("parked: %v, %v", answer, err)
-	}
-}
-
-func TestANoteGoesByItsTokenAlone(t *testing.T) {
-	b := &books{}
-	for _, namespace := range []string{"", "team"} {
-		if _, err := door(b).setNote(t.Context(), namespace, &kagziv1.SetNote{RunId: anID, LeaseToken: aToken, Note: "half done"}); err != nil {
-			t.Fatal(err)
-		}
-		if p := last[engine.SetNoteParams](b); p.Lease.Namespace != namespace || p.Note != "half done" || p.Lease.RunID.String() != anID {
-			t.Errorf("asked with %+v", p)
-		}
 	}
 }
 
 func TestAnOverrideSaysWhoAndWhy(t *testing.T) {
-	b := &books{}
-	answer, err := door(b).OverrideStep(t.Context(), &kagziv1.OverrideStepRequest{
-		RunId: anID, StepName: "s", Reason: "why", Result: &kagziv1.OverrideStepRequest_Error{Error: &kagziv1.ErrorDetail{Message: "m"}},
+	b := &servertest.Books{}
+	answer, err := serverOver(b).OverrideStep(t.Context(), &kagziv1.OverrideStepRequest{
+		RunId: servertest.AnID, StepName: "s", Reason: "why", Result: &kagziv1.OverrideStepRequest_Error{Error: &kagziv1.ErrorDetail{Message: "m"}},
 	})
-	p := last[engine.OverrideStepParams](b)
+	p := servertest.Last[engine.OverrideStepParams](b)
 	if err != nil || answer.Step.OverriddenBy != "local" || answer.Step.OverrideReason != "why" || p.Output != nil || p.Failure.Message != "m" {
 		t.Errorf("%v, %v, asked with %+v", answer, err, p)
 	}
-	if _, err = door(b).OverrideStep(t.Context(), &kagziv1.OverrideStepRequest{
-		RunId: anID, StepName: "s", Reason: "why", Result: &kagziv1.OverrideStepRequest_Output{Output: &kagziv1.Payload{Data: []byte("o")}},
+	if _, err = serverOver(b).OverrideStep(t.Context(), &kagziv1.OverrideStepRequest{
+		RunId: servertest.AnID, StepName: "s", Reason: "why", Result: &kagziv1.OverrideStepRequest_Output{Output: &kagziv1.Payload{Data: []byte("o")}},
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if p := last[engine.OverrideStepParams](b); p.Failure != nil || string(p.Output.Data) != "o" {
+	if p := servertest.Last[engine.OverrideStepParams](b); p.Failure != nil || string(p.Output.Data) != "o" {
 		t.Errorf("asked with %+v", p)
 	}
 }
 
 func TestARepeatedSignalIsToldApart(t *testing.T) {
 	for id, want := range map[string]bool{"first": false, "again": true} {
-		answer, err := door(&books{}).SignalWorkflow(t.Context(), &kagziv1.SignalWorkflowRequest{RunId: anID, Name: "go", SignalId: id})
+		answer, err := serverOver(&servertest.Books{}).SignalWorkflow(t.Context(), &kagziv1.SignalWorkflowRequest{RunId: servertest.AnID, Name: "go", SignalId: id})
 		if err != nil || answer.AlreadyDelivered != want {
 			t.Errorf("%s: %v, %v", id, answer, err)
 		}
@@ -358,11 +86,11 @@ func TestARepeatedSignalIsToldApart(t *testing.T) {
 
 func TestKeepRoundTrips(t *testing.T) {
 	keep := map[string]*durationpb.Duration{}
-	for name := range outcomes {
+	for name := range wire.Outcomes {
 		keep[name] = durationpb.New(time.Hour + time.Duration(len(name))*time.Minute)
 	}
-	b := &books{}
-	answer, err := door(b).CreateNamespace(t.Context(), &kagziv1.CreateNamespaceRequest{Namespace: "team", Keep: keep, Retention: durationpb.New(time.Hour)})
+	b := &servertest.Books{}
+	answer, err := serverOver(b).CreateNamespace(t.Context(), &kagziv1.CreateNamespaceRequest{Namespace: "team", Keep: keep, Retention: durationpb.New(time.Hour)})
 	if err != nil || !answer.Namespace.Enabled || answer.Namespace.Retention.AsDuration() != time.Hour || len(answer.Namespace.Keep) != 5 {
 		t.Fatalf("%v, %v", answer, err)
 	}
@@ -403,51 +131,15 @@ func TestAnUpdateOfANamespaceChangesOnlyWhatItNames(t *testing.T) {
 			return err
 		}, func(*engine.Namespace) {}, "EnableNamespace"},
 	} {
-		b := &books{namespaces: map[string]engine.Namespace{"team": was}}
-		if err := c.call(door(b)); err != nil {
+		b := &servertest.Books{Namespaces: map[string]engine.Namespace{"team": was}}
+		if err := c.call(serverOver(b)); err != nil {
 			t.Fatalf("%s: %v", c.what, err)
 		}
 		want := was
 		c.change(&want)
-		p := last[engine.NamespaceParams](b)
+		p := servertest.Last[engine.NamespaceParams](b)
 		if diff := cmp.Diff(want, p.Namespace); diff != "" || p.Method != c.method {
 			t.Errorf("%s by %s:\n%s", c.what, p.Method, diff)
-		}
-	}
-}
-
-func TestAWaitIsRefusedBeyondItsLimits(t *testing.T) {
-	now := time.Now()
-	moment := func(d time.Duration) *timestamppb.Timestamp { return timestamppb.New(now.Add(d)) }
-	const most = engine.MaxDelay
-	for what, c := range map[string]struct {
-		request *kagziv1.SleepRequest
-		field   string // the answer names it; empty: it counts
-	}{
-		"an hour":                {&kagziv1.SleepRequest{Duration: durationpb.New(time.Hour)}, ""},
-		"the longest":            {&kagziv1.SleepRequest{Duration: durationpb.New(most)}, ""},
-		"longer":                 {&kagziv1.SleepRequest{Duration: durationpb.New(most + time.Millisecond)}, "duration"},
-		"nothing":                {&kagziv1.SleepRequest{}, "duration"},
-		"until long ago":         {&kagziv1.SleepRequest{Until: moment(-most)}, ""},
-		"until the farthest":     {&kagziv1.SleepRequest{Until: moment(most)}, ""},
-		"until later":            {&kagziv1.SleepRequest{Until: moment(most + time.Hour)}, "until"},
-		"an hour, and until one": {&kagziv1.SleepRequest{Duration: durationpb.New(time.Hour), Until: moment(time.Hour)}, "until"},
-	} {
-		b := &books{}
-		c.request.RunId, c.request.LeaseToken, c.request.StepId = anID, aToken, "nap"
-		_, err := door(b).sleep(t.Context(), c.request)
-		if field := fieldOf(err); field != c.field || b.changes() != 1 && c.field == "" || b.changes() != 0 && c.field != "" {
-			t.Errorf("%s: %v after %d changes, want it to name %q", what, err, b.changes(), c.field)
-		}
-	}
-	for n, field := range map[int]string{0: "child_run_ids", 1: "", maxAwaited: "", maxAwaited + 1: "child_run_ids"} {
-		b, ids := &books{}, make([]string, n)
-		for i := range ids {
-			ids[i] = someID(i).String()
-		}
-		_, err := door(b).awaitChildren(t.Context(), &kagziv1.AwaitChildrenRequest{RunId: anID, LeaseToken: aToken, ChildRunIds: ids})
-		if fieldOf(err) != field {
-			t.Errorf("a wait for %d children: %v, want it to name %q", n, err, field)
 		}
 	}
 }
@@ -461,7 +153,7 @@ func TestAKeyIsReadAsFarAsItsMakerDecides(t *testing.T) {
 		key   *kagziv1.Key
 		field string
 	}{
-		"with an id":         {&kagziv1.Key{KeyId: anID}, "key.key_id"},
+		"with an id":         {&kagziv1.Key{KeyId: servertest.AnID}, "key.key_id"},
 		"made before":        {&kagziv1.Key{CreatedAt: timestamppb.Now()}, "key.created_at"},
 		"used before":        {&kagziv1.Key{LastUsedAt: timestamppb.Now()}, "key.last_used_at"},
 		"revoked":            {&kagziv1.Key{RevokedAt: timestamppb.Now()}, "key.revoked_at"},
@@ -469,15 +161,15 @@ func TestAKeyIsReadAsFarAsItsMakerDecides(t *testing.T) {
 		"for many types":     {&kagziv1.Key{WorkflowTypes: globs}, "key.workflow_types"},
 		"without a real end": {&kagziv1.Key{ExpiresAt: &timestamppb.Timestamp{Seconds: -1}}, "key.expires_at"},
 	} {
-		if _, err := keyOf(c.key); fieldOf(err) != c.field {
+		if _, err := keyOf(c.key); servertest.FieldOf(err) != c.field {
 			t.Errorf("a key %s: %v, want it to name %s", what, err, c.field)
 		}
 	}
 	got, err := keyOf(&kagziv1.Key{
 		Name: "n", Role: kagziv1.KeyRole_KEY_ROLE_WORKER, Namespaces: []string{"b", "a", "b"}, TaskQueues: globs[1:], WorkflowTypes: []string{"t", "t"},
-		ExpiresAt: timestamppb.New(began),
+		ExpiresAt: timestamppb.New(servertest.Began),
 	})
-	want := engine.APIKey{Name: "n", Role: engine.RoleWorker, Namespaces: []string{"a", "b"}, Queues: globs[1:], Types: []string{"t"}, ExpiresAt: began}
+	want := engine.APIKey{Name: "n", Role: engine.RoleWorker, Namespaces: []string{"a", "b"}, Queues: globs[1:], Types: []string{"t"}, ExpiresAt: servertest.Began}
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("it is read otherwise, %v:\n%s", err, diff)
 	}
@@ -485,16 +177,16 @@ func TestAKeyIsReadAsFarAsItsMakerDecides(t *testing.T) {
 
 func TestAPreviewShowsTheNextTicks(t *testing.T) {
 	now := time.Now()
-	soon, err := door(&books{}).PreviewSchedule(t.Context(), &kagziv1.PreviewScheduleRequest{CronExpr: "* * * * *"})
+	soon, err := serverOver(&servertest.Books{}).PreviewSchedule(t.Context(), &kagziv1.PreviewScheduleRequest{CronExpr: "* * * * *"})
 	if err != nil || len(soon.Ticks) != 5 || !soon.Ticks[0].AsTime().After(now) || soon.Ticks[0].AsTime().Sub(now) > 2*time.Minute {
 		t.Errorf("of every minute, from now on: %v, %v", soon, err)
 	}
-	after := timestamppb.New(began)
-	answer, err := door(&books{}).PreviewSchedule(t.Context(), &kagziv1.PreviewScheduleRequest{CronExpr: "0 9 * * *", TimeZone: "Europe/Berlin", After: after})
+	after := timestamppb.New(servertest.Began)
+	answer, err := serverOver(&servertest.Books{}).PreviewSchedule(t.Context(), &kagziv1.PreviewScheduleRequest{CronExpr: "0 9 * * *", TimeZone: "Europe/Berlin", After: after})
 	if err != nil || len(answer.Ticks) != 5 || !answer.Ticks[0].AsTime().Equal(time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)) {
 		t.Errorf("%v, %v", answer, err)
 	}
-	answer, err = door(&books{}).PreviewSchedule(t.Context(), &kagziv1.PreviewScheduleRequest{CronExpr: "0 0 0 1 1 ? 2027", Count: 100, After: after})
+	answer, err = serverOver(&servertest.Books{}).PreviewSchedule(t.Context(), &kagziv1.PreviewScheduleRequest{CronExpr: "0 0 0 1 1 ? 2027", Count: 100, After: after})
 	if err != nil || len(answer.Ticks) != 1 {
 		t.Errorf("an expression with one tick left: %v, %v", answer, err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
@@ -19,21 +20,14 @@ func (s *Server) ListAuditEvents(ctx context.Context, request *kagziv1.ListAudit
 	if err := engine.CheckOptionalName("subject_id", filter.SubjectID); err != nil {
 		return nil, err
 	}
-	page, err := pageOf(request, request.Page, belowIDs)
+	page, err := wire.PageOf(request, request.Page, wire.BelowIDs)
 	if err != nil {
 		return nil, err
 	}
-	events, info, err := s.store.ListAudit(ctx, filter, page)
+	events, info, err := s.store.ListAuditEvents(ctx, filter, page)
 	if err != nil {
 		return nil, err
 	}
-	list, around := pageOfItems(request, page, info, events, auditTo, func(e *engine.AuditEvent) engine.Cursor { return engine.Cursor{ID: e.ID} })
+	list, around := wire.PageOfItems(request, page, info, events, wire.AuditTo, func(e *engine.AuditEvent) engine.Cursor { return engine.Cursor{ID: e.ID} })
 	return &kagziv1.ListAuditEventsResponse{Events: list, Page: around}, nil
-}
-
-func auditTo(e *engine.AuditEvent) *kagziv1.AuditEvent {
-	return &kagziv1.AuditEvent{
-		At: timeTo(e.At), Actor: e.Actor.Name, Peer: e.Actor.Peer, Method: e.Method, Namespace: e.Namespace,
-		Subject: e.Subject, SubjectId: e.SubjectID, Outcome: e.Outcome, Reason: e.Reason, Detail: e.Detail,
-	}
 }

@@ -5,9 +5,10 @@ import (
 	"errors"
 	"io"
 	"log/slog"
-	"time"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/auth"
+	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
@@ -36,8 +37,8 @@ func (s *Server) Backup(_ *kagziv1.BackupRequest, stream kagziv1.AdminService_Ba
 	if err := s.sendBackup(ctx, &made, file, stream); err != nil {
 		return s.unlessStopping(err)
 	}
-	by := actorOf(ctx)
-	s.events.note(slog.LevelInfo, "backup sent", slog.Int64("bytes", made.Bytes), slog.String("by", by.Name), slog.String("peer", by.Peer))
+	by := auth.ActorOf(ctx)
+	s.recorder.Events.Note(slog.LevelInfo, "backup sent", slog.Int64("bytes", made.Bytes), slog.String("by", by.Name), slog.String("peer", by.Peer))
 	return nil
 }
 
@@ -45,7 +46,7 @@ func (s *Server) Backup(_ *kagziv1.BackupRequest, stream kagziv1.AdminService_Ba
 func (s *Server) unlessStopping(err error) error {
 	select {
 	case <-s.stopping:
-		return errStopping
+		return wire.ErrStopping
 	default:
 		return err
 	}
@@ -71,20 +72,4 @@ func (s *Server) sendBackup(ctx context.Context, made *engine.Backup, file io.Re
 			return stream.Send(&kagziv1.BackupChunk{TotalBytes: made.Bytes, Sha256: made.SHA256[:]})
 		}
 	}
-}
-
-// BackupMade hears of the scheduled backups of this process: when the last was made, or that one failed.
-func (s *Server) BackupMade(at time.Time, err error) {
-	if err != nil {
-		s.meters.backupsFailed.Add(1)
-		return
-	}
-	s.meters.lastBackup.Store(at.UnixMicro())
-}
-
-func (m *meters) backups() (last time.Time, failed int64) {
-	if at := m.lastBackup.Load(); at != 0 {
-		last = time.UnixMicro(at).UTC()
-	}
-	return last, m.backupsFailed.Load()
 }

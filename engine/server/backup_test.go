@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/servertest"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
@@ -50,7 +51,7 @@ func TestBackup(t *testing.T) {
 	sum := sha256.Sum256(whole)
 	t.Run("it comes whole, with its checksum last, and is deleted", func(t *testing.T) {
 		file := &closing{bytes.NewReader(whole), make(chan struct{})}
-		_, conn := serveWith(t, stubStore{}, Options{Backup: func(context.Context) (engine.Backup, io.ReadCloser, error) {
+		_, conn := serveWith(t, servertest.StubStore{}, Options{Backup: func(context.Context) (engine.Backup, io.ReadCloser, error) {
 			return engine.Backup{Bytes: int64(len(whole)), SHA256: sum}, file, nil
 		}})
 		data, last, err := receive(t, kagziv1.NewAdminServiceClient(conn))
@@ -63,7 +64,7 @@ func TestBackup(t *testing.T) {
 		<-file.closed
 	})
 	t.Run("one that is refused says why", func(t *testing.T) {
-		_, conn := serveWith(t, stubStore{}, Options{Backup: func(context.Context) (engine.Backup, io.ReadCloser, error) {
+		_, conn := serveWith(t, servertest.StubStore{}, Options{Backup: func(context.Context) (engine.Backup, io.ReadCloser, error) {
 			return engine.Backup{}, nil, &engine.Error{Kind: engine.KindExhausted, Message: "no room"}
 		}})
 		if _, _, err := receive(t, kagziv1.NewAdminServiceClient(conn)); status.Code(err) != codes.ResourceExhausted {
@@ -72,7 +73,7 @@ func TestBackup(t *testing.T) {
 	})
 	t.Run("the end of the server ends it", func(t *testing.T) {
 		begun := make(chan struct{})
-		s, conn := serveWith(t, stubStore{}, Options{Backup: func(ctx context.Context) (engine.Backup, io.ReadCloser, error) {
+		s, conn := serveWith(t, servertest.StubStore{}, Options{Backup: func(ctx context.Context) (engine.Backup, io.ReadCloser, error) {
 			close(begun)
 			<-ctx.Done()
 			return engine.Backup{}, nil, ctx.Err()
@@ -88,7 +89,7 @@ func TestBackup(t *testing.T) {
 		s.stopping = make(chan struct{}) // for the stop of the test
 	})
 	t.Run("a server that makes none says so", func(t *testing.T) {
-		_, conn := serveWith(t, stubStore{}, Options{})
+		_, conn := serveWith(t, servertest.StubStore{}, Options{})
 		if _, _, err := receive(t, kagziv1.NewAdminServiceClient(conn)); status.Code(err) != codes.Unimplemented {
 			t.Fatalf("error = %v, want UNIMPLEMENTED", err)
 		}

@@ -7,6 +7,9 @@ import (
 	"time"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/async"
+	"github.com/kagzi/kagzi/engine/server/internal/auth"
+	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
@@ -40,7 +43,7 @@ func (s *Server) BulkWorkflows(request *kagziv1.BulkWorkflowsRequest, stream kag
 		case <-ticker.C:
 			err = stream.Send(b.sofar())
 		case <-s.stopping:
-			err = errStopping
+			err = wire.ErrStopping
 		}
 		if err != nil {
 			stop()
@@ -55,7 +58,9 @@ type bulk struct {
 	filter engine.RunFilter
 	limit  int64
 	change func(context.Context, *engine.Run) (changed bool, err error)
-	store  engine.Store
+	store  interface {
+		ListRuns(context.Context, engine.RunFilter, engine.Page) ([]engine.Run, engine.PageInfo, error)
+	}
 	detail func(error) *kagziv1.ErrorDetail
 
 	mu       sync.Mutex
@@ -64,7 +69,7 @@ type bulk struct {
 
 func (s *Server) bulkOf(ctx context.Context, r *kagziv1.BulkWorkflowsRequest) (*bulk, error) {
 	b := &bulk{limit: r.Limit, store: s.store, detail: func(err error) *kagziv1.ErrorDetail {
-		_, detail := s.errorDetail(err)
+		_, detail := s.errors.Detail(err)
 		return detail
 	}}
 	if r.Filter == nil {
@@ -78,7 +83,7 @@ func (s *Server) bulkOf(ctx context.Context, r *kagziv1.BulkWorkflowsRequest) (*
 	}
 	var err error
 	if b.filter, err = s.runFilter(ctx, r.Filter); err != nil {
-		return nil, within("filter", err)
+		return nil, wire.Within("filter", err)
 	}
 	if now := s.now(); b.filter.CreatedBefore.IsZero() || b.filter.CreatedBefore.After(now) {
 		b.filter.CreatedBefore = now
@@ -89,7 +94,7 @@ func (s *Server) bulkOf(ctx context.Context, r *kagziv1.BulkWorkflowsRequest) (*
 
 // bulkChange is what an action does to one run. It tells whether that changed anything.
 func (s *Server) bulkChange(ctx context.Context, action kagziv1.BulkAction, namespace, reason string) (func(context.Context, *engine.Run) (bool, error), error) {
-	by := actorOf(ctx)
+	by := auth.ActorOf(ctx)
 	end := func(verb func(context.Context, engine.EndRunParams) (engine.RunEnd, error)) func(context.Context, *engine.Run) (bool, error) {
 		return func(ctx context.Context, run *engine.Run) (bool, error) {
 			now := s.now()
@@ -142,7 +147,7 @@ func stoppedMeanwhile(listed *engine.Run, err error) bool {
 func (b *bulk) run(ctx context.Context) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			err = panicked(v)
+			err = async.Recovered(v)
 		}
 	}()
 	page := engine.Page{Limit: engine.MaxPage, Count: true}
@@ -188,7 +193,7 @@ func (b *bulk) changeAll(ctx context.Context, runs []engine.Run) {
 func (b *bulk) changeOne(ctx context.Context, run *engine.Run) (changed bool, err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			err = panicked(v)
+			err = async.Recovered(v)
 		}
 	}()
 	return b.change(ctx, run)

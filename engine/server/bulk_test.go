@@ -14,11 +14,13 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/servertest"
+	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
 // progress is all that a bulk change says.
-func progress(t *testing.T, b *books, r *kagziv1.BulkWorkflowsRequest) []*kagziv1.BulkWorkflowsProgress {
+func progress(t *testing.T, b *servertest.Books, r *kagziv1.BulkWorkflowsRequest) []*kagziv1.BulkWorkflowsProgress {
 	t.Helper()
 	_, conn := serve(t, b)
 	stream, err := kagziv1.NewWorkflowServiceClient(conn).BulkWorkflows(t.Context(), r)
@@ -41,37 +43,37 @@ func progress(t *testing.T, b *books, r *kagziv1.BulkWorkflowsRequest) []*kagziv
 func manyRuns(n int) []engine.Run {
 	runs := make([]engine.Run, n)
 	for i := range runs {
-		runs[n-1-i] = engine.Run{ID: someID(i), CreatedAt: began}
+		runs[n-1-i] = engine.Run{ID: servertest.SomeID(i), CreatedAt: servertest.Began}
 	}
 	return runs
 }
 
 func TestABulkChangeReachesEachRunOnceAndCountsThoseThatRefuse(t *testing.T) {
 	const n = 2*engine.MaxPage + 3
-	b := &books{runs: manyRuns(n)}
-	stubborn := b.runs[1500].ID
-	b.refuse = func(id engine.ID) error {
+	b := &servertest.Books{Runs: manyRuns(n)}
+	stubborn := b.Runs[1500].ID
+	b.Refuse = func(id engine.ID) error {
 		if id == stubborn {
 			return engine.RunEnded(&engine.Run{ID: id, Status: engine.RunCompleted})
 		}
 		return nil
 	}
-	b.runs = append([]engine.Run{{ID: someID(n), CreatedAt: time.Now().Add(time.Hour)}}, b.runs...) // made after the call began
+	b.Runs = append([]engine.Run{{ID: servertest.SomeID(n), CreatedAt: time.Now().Add(time.Hour)}}, b.Runs...) // made after the call began
 	all := progress(t, b, &kagziv1.BulkWorkflowsRequest{Action: kagziv1.BulkAction_BULK_ACTION_TERMINATE, Filter: &kagziv1.ListWorkflowsRequest{}, Reason: "why"})
 	end := all[len(all)-1]
 	if end.Matched != n || end.Done != n-1 || end.Failed != 1 || end.LastRunId != stubborn.String() || end.LastError.GetMetadata()["status"] != "COMPLETED" {
 		t.Errorf("at the end %v, want %d done and one failed", end, n-1)
 	}
 	seen := map[engine.ID]bool{}
-	for _, p := range b.asked {
+	for _, p := range b.Asked {
 		end := p.(engine.EndRunParams)
 		if seen[end.RunID] || end.Namespace != "default" || end.Reason != "why" || end.By.Name != "local" || end.AuditID.IsZero() || end.Grace != 0 {
 			t.Fatalf("asked with %+v, again: %v", end, seen[end.RunID])
 		}
 		seen[end.RunID] = true
 	}
-	if len(seen) != n || len(b.pages) != 3 || !b.pages[0].Count || b.pages[1].Count {
-		t.Errorf("%d runs changed in %d pages, want %d in 3, counted once", len(seen), len(b.pages), n)
+	if len(seen) != n || len(b.Pages) != 3 || !b.Pages[0].Count || b.Pages[1].Count {
+		t.Errorf("%d runs changed in %d pages, want %d in 3, counted once", len(seen), len(b.Pages), n)
 	}
 }
 
@@ -89,9 +91,9 @@ func TestOfRunsThatAreStoppedInBulkThoseStoppedMeanwhileHaveNotFailed(t *testing
 		{"is in the way of a retry", kagziv1.BulkAction_BULK_ACTION_RETRY, engine.RunSleeping, engine.RunTerminated, 0, 0, 1},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			b := &books{runs: manyRuns(1)}
-			b.runs[0].Status = test.listed
-			b.refuse = func(id engine.ID) error { return engine.RunEnded(&engine.Run{ID: id, Status: test.met}) }
+			b := &servertest.Books{Runs: manyRuns(1)}
+			b.Runs[0].Status = test.listed
+			b.Refuse = func(id engine.ID) error { return engine.RunEnded(&engine.Run{ID: id, Status: test.met}) }
 			all := progress(t, b, &kagziv1.BulkWorkflowsRequest{Action: test.action, Filter: &kagziv1.ListWorkflowsRequest{}})
 			if end := all[len(all)-1]; end.Matched != 1 || end.Done != test.done || end.Unchanged != test.unchanged || end.Failed != test.fail {
 				t.Errorf("at the end %v, want %d done, %d of them before, and %d failed", end, test.done, test.unchanged, test.fail)
@@ -101,12 +103,12 @@ func TestOfRunsThatAreStoppedInBulkThoseStoppedMeanwhileHaveNotFailed(t *testing
 }
 
 func TestABulkChangeStopsAtItsLimit(t *testing.T) {
-	b := &books{runs: manyRuns(engine.MaxPage + 20), end: engine.RunEnd{Changed: true}}
+	b := &servertest.Books{Runs: manyRuns(engine.MaxPage + 20), End: engine.RunEnd{Changed: true}}
 	all := progress(t, b, &kagziv1.BulkWorkflowsRequest{Action: kagziv1.BulkAction_BULK_ACTION_CANCEL, Filter: &kagziv1.ListWorkflowsRequest{}, Limit: engine.MaxPage + 5})
-	if end := all[len(all)-1]; end.Matched != engine.MaxPage+5 || end.Done != engine.MaxPage+5 || end.Unchanged != 0 || b.changes() != engine.MaxPage+5 {
-		t.Errorf("at the end %v after %d changes, want %d", end, b.changes(), engine.MaxPage+5)
+	if end := all[len(all)-1]; end.Matched != engine.MaxPage+5 || end.Done != engine.MaxPage+5 || end.Unchanged != 0 || b.Changes() != engine.MaxPage+5 {
+		t.Errorf("at the end %v after %d changes, want %d", end, b.Changes(), engine.MaxPage+5)
 	}
-	b = &books{}
+	b = &servertest.Books{}
 	if all := progress(t, b, &kagziv1.BulkWorkflowsRequest{Action: kagziv1.BulkAction_BULK_ACTION_CANCEL, Filter: &kagziv1.ListWorkflowsRequest{}}); len(all) != 1 ||
 		!proto.Equal(all[0], &kagziv1.BulkWorkflowsProgress{}) {
 		t.Errorf("of nothing: %v", all)
@@ -115,7 +117,7 @@ func TestABulkChangeStopsAtItsLimit(t *testing.T) {
 
 func TestARepeatedBulkRetryAsksForTheSame(t *testing.T) {
 	request := &kagziv1.BulkWorkflowsRequest{Action: kagziv1.BulkAction_BULK_ACTION_RETRY, Filter: &kagziv1.ListWorkflowsRequest{}}
-	b := &books{runs: manyRuns(3)}
+	b := &servertest.Books{Runs: manyRuns(3)}
 	ends := func() *kagziv1.BulkWorkflowsProgress {
 		all := progress(t, b, request)
 		return all[len(all)-1]
@@ -123,12 +125,12 @@ func TestARepeatedBulkRetryAsksForTheSame(t *testing.T) {
 	if end := ends(); end.Done != 3 || end.Unchanged != 0 {
 		t.Errorf("the first ends with %v, want 3 done", end)
 	}
-	b.repeat = true
+	b.Repeat = true
 	if end := ends(); end.Done != 3 || end.Unchanged != 3 {
 		t.Errorf("the second ends with %v, want 3 done, all of them before", end)
 	}
 	ids := map[string]int{}
-	for _, p := range b.asked {
+	for _, p := range b.Asked {
 		retry := p.(engine.RetryRunParams)
 		if err := engine.CheckRequestID(retry.RequestID); err != nil || retry.Restart || retry.FromStep != "" || retry.Input != nil {
 			t.Errorf("asked with %+v, %v", retry, err)
@@ -141,14 +143,14 @@ func TestARepeatedBulkRetryAsksForTheSame(t *testing.T) {
 }
 
 func TestABulkRetryLeavesAloneWhatWasRetriedBefore(t *testing.T) {
-	b := &books{runs: manyRuns(4)}
-	tried := b.runs[3].ID
-	b.runs[1].RetriedFrom = tried // and is to be retried itself
+	b := &servertest.Books{Runs: manyRuns(4)}
+	tried := b.Runs[3].ID
+	b.Runs[1].RetriedFrom = tried // and is to be retried itself
 	all := progress(t, b, &kagziv1.BulkWorkflowsRequest{Action: kagziv1.BulkAction_BULK_ACTION_RETRY, Filter: &kagziv1.ListWorkflowsRequest{}})
 	if end := all[len(all)-1]; end.Done != 4 || end.Unchanged != 1 || end.Failed != 0 {
 		t.Errorf("it ends with %v, want 4 done, one of them before", end)
 	}
-	for _, p := range b.asked {
+	for _, p := range b.Asked {
 		if p.(engine.RetryRunParams).RunID == tried {
 			t.Error("a run that was retried by hand is retried again")
 		}
@@ -156,7 +158,7 @@ func TestABulkRetryLeavesAloneWhatWasRetriedBefore(t *testing.T) {
 }
 
 func TestARetryUnlessThereIsOneAnswersThatOne(t *testing.T) {
-	first, second, newest := someID(0), someID(1), someID(2)
+	first, second, newest := servertest.SomeID(0), servertest.SomeID(1), servertest.SomeID(2)
 	for _, c := range []struct {
 		status engine.RunStatus
 		want   *kagziv1.RetryWorkflowResponse
@@ -164,33 +166,33 @@ func TestARetryUnlessThereIsOneAnswersThatOne(t *testing.T) {
 		{engine.RunCompleted, &kagziv1.RetryWorkflowResponse{NewRunId: newest.String(), AlreadyRetried: true}},
 		{engine.RunSleeping, &kagziv1.RetryWorkflowResponse{NewRunId: newest.String(), AlreadyRetried: true, AlreadyRunning: true}},
 	} {
-		b := &books{runs: []engine.Run{
+		b := &servertest.Books{Runs: []engine.Run{
 			{ID: first, Status: engine.RunFailed}, {ID: second, Status: engine.RunFailed, RetriedFrom: first},
 			{ID: newest, Status: c.status, RetriedFrom: first},
 		}}
 		ask := func(run engine.ID, unless bool) *kagziv1.RetryWorkflowResponse {
-			answer, err := door(b).RetryWorkflow(t.Context(), &kagziv1.RetryWorkflowRequest{RunId: run.String(), UnlessRetried: unless})
+			answer, err := serverOver(b).RetryWorkflow(t.Context(), &kagziv1.RetryWorkflowRequest{RunId: run.String(), UnlessRetried: unless})
 			if err != nil {
 				t.Fatal(err)
 			}
 			return answer
 		}
-		if got := ask(first, true); !proto.Equal(got, c.want) || b.changes() != 0 {
-			t.Errorf("%s: %v after %d changes, want %v and none", c.status, got, b.changes(), c.want)
+		if got := ask(first, true); !proto.Equal(got, c.want) || b.Changes() != 0 {
+			t.Errorf("%s: %v after %d changes, want %v and none", c.status, got, b.Changes(), c.want)
 		}
-		if ask(first, false); b.changes() != 1 {
+		if ask(first, false); b.Changes() != 1 {
 			t.Errorf("%s: who asks for a retry all the same gets none", c.status)
 		}
-		if ask(second, true); b.changes() != 2 {
+		if ask(second, true); b.Changes() != 2 {
 			t.Errorf("%s: a run that was not retried is left alone", c.status)
 		}
 	}
 }
 
 func TestProgressIsSentWhileARunTakesLong(t *testing.T) {
-	b := &books{runs: manyRuns(2)}
+	b := &servertest.Books{Runs: manyRuns(2)}
 	release := make(chan struct{})
-	b.refuse = func(engine.ID) error {
+	b.Refuse = func(engine.ID) error {
 		<-release
 		return nil
 	}
@@ -236,16 +238,16 @@ func TestABulkChangeStopsWithTheServerAndWithItsCaller(t *testing.T) {
 		end  func(s *Server, hangUp func())
 		want error
 	}{
-		{"the server stops", func(s *Server, _ func()) { close(s.stopping) }, errStopping},
+		{"the server stops", func(s *Server, _ func()) { close(s.stopping) }, wire.ErrStopping},
 		{"nobody takes the progress", func(*Server, func()) { time.Sleep(bulkReport) }, gone},
 		{"the call is given up", func(_ *Server, hangUp func()) { hangUp() }, context.Canceled},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			b, release := &books{runs: manyRuns(10 * bulkAtOnce)}, make(chan struct{})
-			for i := range b.runs {
-				b.runs[i].CreatedAt = time.Now().Add(-time.Hour)
+			b, release := &servertest.Books{Runs: manyRuns(10 * bulkAtOnce)}, make(chan struct{})
+			for i := range b.Runs {
+				b.Runs[i].CreatedAt = time.Now().Add(-time.Hour)
 			}
-			b.refuse = func(engine.ID) error { <-release; return nil }
+			b.Refuse = func(engine.ID) error { <-release; return nil }
 			s := New(b, nil, Options{Trusted: true})
 			ctx, hangUp := context.WithCancel(t.Context())
 			defer hangUp()
@@ -260,8 +262,8 @@ func TestABulkChangeStopsWithTheServerAndWithItsCaller(t *testing.T) {
 			c.end(s, hangUp)
 			synctest.Wait()
 			close(release)
-			if err := <-over; !errors.Is(err, c.want) || b.changes() != bulkAtOnce {
-				t.Errorf("%s: %v after %d changes, want %v after the %d that were under way", c.what, err, b.changes(), c.want, bulkAtOnce)
+			if err := <-over; !errors.Is(err, c.want) || b.Changes() != bulkAtOnce {
+				t.Errorf("%s: %v after %d changes, want %v after the %d that were under way", c.what, err, b.Changes(), c.want, bulkAtOnce)
 			}
 		})
 	}
@@ -269,7 +271,7 @@ func TestABulkChangeStopsWithTheServerAndWithItsCaller(t *testing.T) {
 
 // restless is a store whose lists say that there is more than they hold, and one of whose runs brings a defect to light.
 type restless struct {
-	*books
+	*servertest.Books
 	defect engine.ID
 	broken bool // every list does
 }
@@ -278,7 +280,7 @@ func (r restless) ListRuns(ctx context.Context, f engine.RunFilter, p engine.Pag
 	if r.broken {
 		panic("of the list")
 	}
-	runs, info, err := r.books.ListRuns(ctx, f, p)
+	runs, info, err := r.Books.ListRuns(ctx, f, p)
 	info.Total += 5
 	return runs, info, err
 }
@@ -287,13 +289,13 @@ func (r restless) CancelRun(ctx context.Context, p engine.EndRunParams) (engine.
 	if p.RunID == r.defect {
 		panic("of a run")
 	}
-	return r.books.CancelRun(ctx, p)
+	return r.Books.CancelRun(ctx, p)
 }
 
 func TestABulkChangeCountsWhatItDidAndOutlivesADefect(t *testing.T) {
 	const n = 7
-	b := &books{runs: manyRuns(n), end: engine.RunEnd{Changed: true, Status: engine.RunCancelled}}
-	store := &restless{books: b, defect: b.runs[3].ID}
+	b := &servertest.Books{Runs: manyRuns(n), End: engine.RunEnd{Changed: true, Status: engine.RunCancelled}}
+	store := &restless{Books: b, defect: b.Runs[3].ID}
 	s := New(store, nil, Options{Trusted: true})
 	var last *kagziv1.BulkWorkflowsProgress
 	change := func(action kagziv1.BulkAction) error {
@@ -308,8 +310,8 @@ func TestABulkChangeCountsWhatItDidAndOutlivesADefect(t *testing.T) {
 		t.Errorf("at the end %v, want %d done and one failed", last, n-1)
 	}
 	store.defect = engine.ID{}
-	b.refuse = func(id engine.ID) error {
-		if id == b.runs[0].ID {
+	b.Refuse = func(id engine.ID) error {
+		if id == b.Runs[0].ID {
 			return engine.RunEnded(&engine.Run{ID: id, Status: engine.RunCompleted})
 		}
 		return nil

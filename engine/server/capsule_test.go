@@ -1,12 +1,10 @@
 package server
 
 import (
-	"archive/zip"
 	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"maps"
 	"os"
@@ -15,94 +13,23 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
-
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/bundle"
+	"github.com/kagzi/kagzi/engine/server/internal/servertest"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-var began = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-
-func someID(n int) engine.ID { return engine.NewID(began.Add(time.Duration(n) * time.Second)) }
-
-func data(s string) engine.Payload {
-	return engine.Payload{Data: []byte(s), Metadata: map[string]string{"content-type": "text/plain"}}
-}
-
-// family is a completed run with a child, which continued as another one, which is open; and a run that has nothing to do with them.
-func family() *books {
-	root, first, second, stranger := someID(1), someID(2), someID(3), someID(4)
-	start := someID(5)
-	run := func(id engine.ID, status engine.RunStatus) engine.Run {
-		r := engine.Run{
-			ID: id, Namespace: "default", Queue: "q", Type: "t", Status: status, Attempts: 2, CreatedAt: began, StartedAt: began.Add(time.Second),
-			Input: data("in of " + id.String()), Tags: map[string]string{"k": "v"}, Note: "n", ScheduleID: "elsewhere", WorkerID: "w-1",
-			RetryPolicy: &engine.RetryPolicy{MaximumAttempts: 7}, Timeouts: engine.Timeouts{StartToClose: time.Minute}, DeadlineAt: began.Add(time.Hour),
-			ExternalID: "x-" + id.String(), Version: "v3", Priority: -7, Requirements: map[string]string{"gpu": "yes"}, Pinned: true, LeaseLosses: 3,
-			OnFailureWorkflow: "tidy", OnFailureQueue: "tidiers", ConcurrencyKey: "c", ConcurrencyLimit: 4, ScheduledAt: began.Add(-time.Minute),
-		}
-		if status.Ended() {
-			r.FinishedAt, r.Output = began.Add(time.Minute), data("out")
-		}
-		return r
-	}
-	b := &books{
-		steps: map[engine.ID][]engine.Step{}, signals: map[engine.ID][]engine.Signal{},
-		audit: map[string][]engine.AuditEvent{},
-	}
-	pins := make([]engine.AuditEvent, engine.MaxPage+1)
-	for i := range pins {
-		pins[i] = engine.AuditEvent{ID: someID(10_000 + i), At: began, Method: "PinWorkflow", Reason: "why"}
-	}
-	slices.Reverse(pins)
-	b.audit[root.String()] = pins
-	runs := []engine.Run{run(root, engine.RunCompleted), run(first, engine.RunCompleted), run(second, engine.RunRunning), run(stranger, engine.RunFailed)}
-	runs[1].ParentRunID, runs[1].ParentStepID, runs[1].ContinuedAs = root, start, second
-	runs[2].ParentRunID, runs[2].ContinuedFrom, runs[2].RetriedFrom = root, first, stranger
-	runs[2].CancelRequestedAt, runs[2].GraceUntil = began, began.Add(time.Minute)
-	b.runs = slices.Clone(runs)
-	slices.Reverse(b.runs)
-	for i := range 250 { // several pages
-		b.steps[root] = append(b.steps[root], engine.Step{
-			ID: someID(10 + i), RunID: root, Name: fmt.Sprintf("s%d", i), Kind: engine.StepFunction, Status: engine.StepCompleted, Attempt: 1, Latest: true,
-			Sequence: int64(i + 1), Input: data("in of a step"), Output: data("in of the next"), CreatedAt: began, StartedAt: began.Add(time.Second), FinishedAt: began.Add(time.Minute),
-			WorkerID: "w-2",
-		})
-	}
-	failed := &b.steps[root][248]
-	failed.Status, failed.Error, failed.Output, failed.Failures = engine.StepFailed, &engine.Failure{Code: engine.FailureCrashed, Message: "no"}, engine.Payload{}, 0
-	failed.RetryAt, failed.OverriddenBy, failed.OverrideReason = began.Add(time.Hour), "somebody", "because"
-	waited := &b.steps[root][249]
-	waited.Kind, waited.SignalName, waited.TimedOut, waited.WakeAt = engine.StepSignal, "stop", true, began.Add(time.Minute)
-	b.steps[root] = append(b.steps[root], engine.Step{
-		ID: start, RunID: root, Name: "child", Kind: engine.StepChild, Status: engine.StepCompleted, Attempt: 1, Latest: true, Sequence: 251,
-		ChildRunID: first, Output: data("out"), CreatedAt: began, StartedAt: began, FinishedAt: began,
-	})
-	lost := engine.InterruptedFailure()
-	b.steps[second] = []engine.Step{
-		{ID: someID(7), Name: "work", Kind: engine.StepFunction, Status: engine.StepFailed, Attempt: 1, Sequence: 1, Error: &lost, CreatedAt: began, StartedAt: began, FinishedAt: began},
-		{ID: someID(8), Name: "work", Kind: engine.StepFunction, Status: engine.StepRunning, Attempt: 2, Sequence: 1, Latest: true, CreatedAt: began, StartedAt: began},
-		{ID: someID(9), Name: "nap", Kind: engine.StepSleep, Status: engine.StepRunning, Attempt: 1, Sequence: 2, Latest: true, CreatedAt: began, StartedAt: began, WakeAt: began.Add(time.Hour)},
-	}
-	for i := range 250 {
-		b.signals[root] = append(b.signals[root], engine.Signal{
-			RunID: root, Sequence: int64(i + 1), Name: "go", SignalID: fmt.Sprintf("id-%d", i), Payload: data("signal"), ReceivedAt: began, StepName: "s1",
-		})
-	}
-	b.signals[second] = []engine.Signal{{RunID: second, Sequence: 1, Name: "go", Payload: data("signal"), ReceivedAt: began, StepName: "not-there"}}
-	return b
-}
-
 // exported is a capsule of the oldest run in the books, and how it came.
-func exported(t *testing.T, b *books, redact bool) []byte {
+func exported(t *testing.T, b *servertest.Books, redact bool) []byte {
 	t.Helper()
 	_, conn := serve(t, b)
-	id := b.runs[len(b.runs)-1].ID
+	id := b.Runs[len(b.Runs)-1].ID
 	stream, err := kagziv1.NewWorkflowServiceClient(conn).ExportWorkflow(t.Context(), &kagziv1.ExportWorkflowRequest{RunId: id.String(), RedactPayloads: redact})
 	if err != nil {
 		t.Fatal(err)
@@ -116,15 +43,15 @@ func exported(t *testing.T, b *books, redact bool) []byte {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(part.Data) == 0 || len(part.Data) > capsuleChunk {
-			t.Errorf("a part of %d bytes, want 1 to %d", len(part.Data), capsuleChunk)
+		if len(part.Data) == 0 || len(part.Data) > bundle.ChunkBytes {
+			t.Errorf("a part of %d bytes, want 1 to %d", len(part.Data), bundle.ChunkBytes)
 		}
 		file = append(file, part.Data...)
 	}
 }
 
 // imported is what a store is asked to make of a capsule.
-func imported(t *testing.T, b *books, file []byte) (*kagziv1.ImportWorkflowResponse, error) {
+func imported(t *testing.T, b *servertest.Books, file []byte) (*kagziv1.ImportWorkflowResponse, error) {
 	t.Helper()
 	_, conn := serve(t, b)
 	stream, err := kagziv1.NewWorkflowServiceClient(conn).ImportWorkflow(t.Context())
@@ -142,59 +69,19 @@ func imported(t *testing.T, b *books, file []byte) (*kagziv1.ImportWorkflowRespo
 	return stream.CloseAndRecv()
 }
 
-// files unpacks a zip, in its order.
-func files(t *testing.T, file []byte) (names []string, content map[string][]byte) {
-	t.Helper()
-	z, err := zip.NewReader(bytes.NewReader(file), int64(len(file)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	content = map[string][]byte{}
-	for _, f := range z.File {
-		r, err := f.Open()
-		if err != nil {
-			t.Fatal(err)
-		}
-		text, err := io.ReadAll(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		names, content[f.Name] = append(names, f.Name), text
-	}
-	return names, content
-}
-
-func packed(t *testing.T, content map[string][]byte) []byte {
-	t.Helper()
-	var b bytes.Buffer
-	z := zip.NewWriter(&b)
-	for _, name := range slices.Sorted(maps.Keys(content)) {
-		w, err := z.Create(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := w.Write(content[name]); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return b.Bytes()
-}
-
 func TestACapsuleHoldsARunWithAllThatItLedTo(t *testing.T) {
-	b := family()
-	names, content := files(t, exported(t, b, false))
-	var m manifest
-	if err := json.Unmarshal(content[capsuleManifest], &m); err != nil {
+	b := servertest.Family()
+	names, content := servertest.Files(t, exported(t, b, false))
+	var m bundle.Manifest
+	if err := json.Unmarshal(content[bundle.ManifestFile], &m); err != nil {
 		t.Fatal(err)
 	}
-	root, first, second := b.runs[3].ID.String(), b.runs[2].ID.String(), b.runs[1].ID.String()
-	want := []manifestRun{
-		{root, "t", "COMPLETED", "", "runs/" + root}, {first, "t", "COMPLETED", root, "runs/" + first}, {second, "t", "RUNNING", root, "runs/" + second},
+	root, first, second := b.Runs[3].ID.String(), b.Runs[2].ID.String(), b.Runs[1].ID.String()
+	run := func(id, status, parent string) bundle.ManifestRun {
+		return bundle.ManifestRun{RunID: id, WorkflowType: "t", Status: status, ParentRunID: parent, Directory: "runs/" + id}
 	}
-	if diff := cmp.Diff(want, m.Runs); diff != "" || names[0] != capsuleManifest || len(names) != 13 {
+	want := []bundle.ManifestRun{run(root, "COMPLETED", ""), run(first, "COMPLETED", root), run(second, "RUNNING", root)}
+	if diff := cmp.Diff(want, m.Runs); diff != "" || names[0] != bundle.ManifestFile || len(names) != 13 {
 		t.Errorf("files %v, runs differ:\n%s", names, diff)
 	}
 	if m.Format != "kagzi-capsule" || m.Version != 1 || m.RootRunID != root || m.Namespace != "default" || m.Redacted || m.ExportedAt.IsZero() {
@@ -217,8 +104,8 @@ func TestACapsuleHoldsARunWithAllThatItLedTo(t *testing.T) {
 }
 
 func TestARedactedCapsuleKeepsSizesAndHashesOnly(t *testing.T) {
-	file := exported(t, family(), true)
-	_, content := files(t, file)
+	file := exported(t, servertest.Family(), true)
+	_, content := servertest.Files(t, file)
 	for name, text := range content {
 		for _, secret := range []string{"aW4gb2Yg", "c2lnbmFs", "text/plain"} { // base64 of what the payloads begin with
 			if bytes.Contains(text, []byte(secret)) {
@@ -226,35 +113,27 @@ func TestARedactedCapsuleKeepsSizesAndHashesOnly(t *testing.T) {
 			}
 		}
 	}
-	p := data("four")
-	redact(&p)
-	want := engine.Payload{Metadata: map[string]string{
-		"kagzi-redacted-bytes": "4", "kagzi-redacted-sha256": "04efaf080f5a3e74e1c29d1ca6a48569382cbbcd324e8d59d2b83ef21c039f00",
-	}}
-	if diff := cmp.Diff(want, p); diff != "" {
-		t.Errorf("redacted:\n%s", diff)
-	}
-	b := family()
-	if _, err := imported(t, b, file); status.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(), "redacted") || b.changes() != 0 {
+	b := servertest.Family()
+	if _, err := imported(t, b, file); status.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(), "redacted") || b.Changes() != 0 {
 		t.Errorf("importing it: %v", err)
 	}
 }
 
 func TestAnImportMakesTheRunsAnewUnderTheirOwnIDs(t *testing.T) {
-	source, b := family(), &books{}
+	source, b := servertest.Family(), &servertest.Books{}
 	answer, err := imported(t, b, exported(t, source, false))
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := last[engine.ImportRunsParams](b)
+	p := servertest.Last[engine.ImportRunsParams](b)
 	if answer.Runs != 3 || answer.RunId != p.Runs[0].Run.ID.String() || p.Namespace != "other" || p.RequestID != "once" || p.By.Name != "local" || p.AuditID.IsZero() {
 		t.Errorf("answer %v to %+v", answer, p.By)
 	}
 	root, first, second := &p.Runs[0], &p.Runs[1], &p.Runs[2]
 	old := map[engine.ID]bool{}
-	for _, r := range source.runs {
+	for _, r := range source.Runs {
 		old[r.ID] = true
-		for _, s := range source.steps[r.ID] {
+		for _, s := range source.Steps[r.ID] {
 			old[s.ID] = true
 		}
 	}
@@ -273,27 +152,27 @@ func TestAnImportMakesTheRunsAnewUnderTheirOwnIDs(t *testing.T) {
 		t.Errorf("references: child of %s by %s, continued as %s from %s, retried from %s", first.Run.ParentRunID, first.Run.ParentStepID,
 			first.Run.ContinuedAs, second.Run.ContinuedFrom, second.Run.RetriedFrom)
 	}
-	was := source.runs[3]
+	was := source.Runs[3]
 	if diff := cmp.Diff(was, root.Run, cmpopts.IgnoreFields(engine.Run{}, "ID", "Namespace", "Origin", "Steps", "Bytes", "ScheduleID")); diff != "" {
 		t.Errorf("the run that has ended changed:\n%s", diff)
 	}
 	if root.Run.Steps != 251 || root.Run.Bytes == 0 {
 		t.Errorf("%d steps of %d bytes", root.Run.Steps, root.Run.Bytes)
 	}
-	if diff := cmp.Diff(source.steps[was.ID], root.Steps, cmpopts.IgnoreFields(engine.Step{}, "ID", "RunID", "ChildRunID", "Token")); diff != "" {
+	if diff := cmp.Diff(source.Steps[was.ID], root.Steps, cmpopts.IgnoreFields(engine.Step{}, "ID", "RunID", "ChildRunID", "Token")); diff != "" {
 		t.Errorf("its steps changed:\n%s", diff)
 	}
-	if diff := cmp.Diff(source.signals[was.ID], root.Signals, cmpopts.IgnoreFields(engine.Signal{}, "RunID")); diff != "" || root.Signals[0].RunID != root.Run.ID {
+	if diff := cmp.Diff(source.Signals[was.ID], root.Signals, cmpopts.IgnoreFields(engine.Signal{}, "RunID")); diff != "" || root.Signals[0].RunID != root.Run.ID {
 		t.Errorf("its signals, of %s, changed:\n%s", root.Signals[0].RunID, diff)
 	}
 }
 
 func TestAnOpenRunIsImportedReadyToGoOn(t *testing.T) {
-	b := &books{}
-	if _, err := imported(t, b, exported(t, family(), false)); err != nil {
+	b := &servertest.Books{}
+	if _, err := imported(t, b, exported(t, servertest.Family(), false)); err != nil {
 		t.Fatal(err)
 	}
-	p := last[engine.ImportRunsParams](b)
+	p := servertest.Last[engine.ImportRunsParams](b)
 	open := p.Runs[2]
 	r := open.Run
 	if r.Status != engine.RunPending || !r.Paused || !r.HeldAt.Equal(p.Now) || !r.AvailableAt.IsZero() || r.WorkerID != "" ||
@@ -304,7 +183,7 @@ func TestAnOpenRunIsImportedReadyToGoOn(t *testing.T) {
 	if !lost.Interrupted() || lost.Latest || !cut.Interrupted() || !cut.Latest || cut.Failures != 0 || cut.Attempt != 2 || cut.Sequence != 1 {
 		t.Errorf("attempts %+v and %+v, want both interrupted and only the second the latest", lost, cut)
 	}
-	if nap.Status != engine.StepRunning || nap.Duration != time.Hour || !nap.WakeAt.Equal(began.Add(time.Hour)) || nap.Sequence != 2 {
+	if nap.Status != engine.StepRunning || nap.Duration != time.Hour || !nap.WakeAt.Equal(servertest.Began.Add(time.Hour)) || nap.Sequence != 2 {
 		t.Errorf("timer %+v", nap)
 	}
 	if open.Signals[0].StepName != "" {
@@ -313,12 +192,12 @@ func TestAnOpenRunIsImportedReadyToGoOn(t *testing.T) {
 }
 
 func TestAChildIsImportedToEndWithItsParentAsItWould(t *testing.T) {
-	source, b := family(), &books{}
-	source.runs[1].ParentClose = engine.CloseTerminate
+	source, b := servertest.Family(), &servertest.Books{}
+	source.Runs[1].ParentClose = engine.CloseTerminate
 	if _, err := imported(t, b, exported(t, source, false)); err != nil {
 		t.Fatal(err)
 	}
-	if child := last[engine.ImportRunsParams](b).Runs[2].Run; child.ParentRunID.IsZero() || child.ParentClose != engine.CloseTerminate {
+	if child := servertest.Last[engine.ImportRunsParams](b).Runs[2].Run; child.ParentRunID.IsZero() || child.ParentClose != engine.CloseTerminate {
 		t.Errorf("child of %s, which has it %d at its end, want %d", child.ParentRunID, child.ParentClose, engine.CloseTerminate)
 	}
 }
@@ -331,17 +210,17 @@ func TestADeadlineThatWasNamedHoldsForWhatGoesOnForAnImportedRun(t *testing.T) {
 		want            time.Time // of the run that goes on for it, whose limit counts anew
 	}{
 		{"the limit comes first", ahead, ahead.Add(time.Hour), ahead.Add(time.Hour)},
-		{"the limit has passed", began.Add(time.Minute), ahead.Add(time.Hour), ahead.Add(time.Hour)},
-		{"both have passed", began.Add(time.Minute), began.Add(time.Hour), time.Time{}},
+		{"the limit has passed", servertest.Began.Add(time.Minute), ahead.Add(time.Hour), ahead.Add(time.Hour)},
+		{"both have passed", servertest.Began.Add(time.Minute), servertest.Began.Add(time.Hour), time.Time{}},
 		{"the named one comes first", ahead, ahead, ahead},
 	} {
-		source, b := family(), &books{}
-		source.runs[1].Timeouts.Execution = 5 * 365 * 24 * time.Hour
-		source.runs[1].DeadlineAt, source.runs[1].NamedDeadlineAt = c.deadline, c.named
+		source, b := servertest.Family(), &servertest.Books{}
+		source.Runs[1].Timeouts.Execution = 5 * 365 * 24 * time.Hour
+		source.Runs[1].DeadlineAt, source.Runs[1].NamedDeadlineAt = c.deadline, c.named
 		if _, err := imported(t, b, exported(t, source, false)); err != nil {
 			t.Fatal(err)
 		}
-		p := last[engine.ImportRunsParams](b)
+		p := servertest.Last[engine.ImportRunsParams](b)
 		run := p.Runs[2].Run
 		if run.DeadlineAt.IsZero() != c.want.IsZero() || !run.DeadlineAt.IsZero() && !run.DeadlineAt.After(p.Now) {
 			t.Errorf("%s: the imported run ends at %s", c.what, run.DeadlineAt)
@@ -353,36 +232,24 @@ func TestADeadlineThatWasNamedHoldsForWhatGoesOnForAnImportedRun(t *testing.T) {
 	}
 }
 
-func TestATimerIsImportedAsItWasAskedFor(t *testing.T) {
-	asked := began.Add(123_456 * time.Microsecond)
-	for _, c := range []struct {
-		wake time.Time
-		want time.Duration
-	}{{asked.Add(time.Hour), time.Hour}, {asked.Add(time.Millisecond), time.Millisecond}, {began.Add(time.Hour), 0}, {time.Time{}, 0}} {
-		if got := askedFor(&engine.Step{StartedAt: asked, WakeAt: c.wake}); got != c.want {
-			t.Errorf("a timer until %s has the length %s, want %s", c.wake, got, c.want)
-		}
-	}
-}
-
 func TestWhatAnEndedRunLeftOpenIsImportedAsEnded(t *testing.T) {
-	id := someID(1)
-	b := &books{
-		runs: []engine.Run{{ID: id, Namespace: "default", Queue: "q", Type: "t", Status: engine.RunFailed, Attempts: 1, CreatedAt: began, FinishedAt: began}},
-		steps: map[engine.ID][]engine.Step{id: {
-			{ID: someID(2), Name: "child", Kind: engine.StepChild, Status: engine.StepRunning, Attempt: 1, Sequence: 1, ChildRunID: someID(99), CreatedAt: began},
-			{ID: someID(3), Name: "again", Kind: engine.StepFunction, Status: engine.StepPending, Attempt: 1, Sequence: 2, CreatedAt: began},
+	id := servertest.SomeID(1)
+	b := &servertest.Books{
+		Runs: []engine.Run{{ID: id, Namespace: "default", Queue: "q", Type: "t", Status: engine.RunFailed, Attempts: 1, CreatedAt: servertest.Began, FinishedAt: servertest.Began}},
+		Steps: map[engine.ID][]engine.Step{id: {
+			{ID: servertest.SomeID(2), Name: "child", Kind: engine.StepChild, Status: engine.StepRunning, Attempt: 1, Sequence: 1, ChildRunID: servertest.SomeID(99), CreatedAt: servertest.Began},
+			{ID: servertest.SomeID(3), Name: "again", Kind: engine.StepFunction, Status: engine.StepPending, Attempt: 1, Sequence: 2, CreatedAt: servertest.Began},
 		}},
 	}
 	if _, err := imported(t, b, exported(t, b, false)); err != nil {
 		t.Fatal(err)
 	}
-	steps := last[engine.ImportRunsParams](b).Runs[0].Steps
+	steps := servertest.Last[engine.ImportRunsParams](b).Runs[0].Steps
 	if len(steps) != 2 {
 		t.Fatalf("steps %+v, want both", steps)
 	}
 	for _, s := range steps {
-		if s.Status != engine.StepFailed || s.Error.Type != "run_ended" || !s.FinishedAt.Equal(began) {
+		if s.Status != engine.StepFailed || s.Error.Type != "run_ended" || !s.FinishedAt.Equal(servertest.Began) {
 			t.Errorf("step %+v", s)
 		}
 	}
@@ -393,23 +260,23 @@ func TestAStepWhoseChildEndedMeanwhileIsImportedAsEnded(t *testing.T) {
 		child engine.RunStatus
 		want  engine.StepStatus
 	}{{engine.RunCompleted, engine.StepCompleted}, {engine.RunTerminated, engine.StepFailed}, {engine.RunRunning, engine.StepRunning}} {
-		parent, child := someID(1), someID(2)
-		b := &books{steps: map[engine.ID][]engine.Step{parent: {
-			{ID: someID(3), Name: "child", Kind: engine.StepChild, Status: engine.StepRunning, Attempt: 1, Sequence: 1, ChildRunID: child, CreatedAt: began},
-			{ID: someID(4), Name: "gone", Kind: engine.StepChild, Status: engine.StepRunning, Attempt: 1, Sequence: 2, ChildRunID: someID(99), CreatedAt: began},
-			{ID: someID(5), Name: "after", Kind: engine.StepFunction, Status: engine.StepCompleted, Attempt: 1, Sequence: 3, CreatedAt: began},
+		parent, child := servertest.SomeID(1), servertest.SomeID(2)
+		b := &servertest.Books{Steps: map[engine.ID][]engine.Step{parent: {
+			{ID: servertest.SomeID(3), Name: "child", Kind: engine.StepChild, Status: engine.StepRunning, Attempt: 1, Sequence: 1, ChildRunID: child, CreatedAt: servertest.Began},
+			{ID: servertest.SomeID(4), Name: "gone", Kind: engine.StepChild, Status: engine.StepRunning, Attempt: 1, Sequence: 2, ChildRunID: servertest.SomeID(99), CreatedAt: servertest.Began},
+			{ID: servertest.SomeID(5), Name: "after", Kind: engine.StepFunction, Status: engine.StepCompleted, Attempt: 1, Sequence: 3, CreatedAt: servertest.Began},
 		}}}
-		for _, r := range []engine.Run{{ID: child, Status: c.child, ParentRunID: parent, Output: data("result")}, {ID: parent, Status: engine.RunSleeping}} {
-			r.Namespace, r.Queue, r.Type, r.Attempts, r.CreatedAt = "default", "q", "t", 1, began
+		for _, r := range []engine.Run{{ID: child, Status: c.child, ParentRunID: parent, Output: servertest.TextPayload("result")}, {ID: parent, Status: engine.RunSleeping}} {
+			r.Namespace, r.Queue, r.Type, r.Attempts, r.CreatedAt = "default", "q", "t", 1, servertest.Began
 			if r.Status.Ended() {
-				r.FinishedAt = began.Add(time.Minute)
+				r.FinishedAt = servertest.Began.Add(time.Minute)
 			}
-			b.runs = append(b.runs, r)
+			b.Runs = append(b.Runs, r)
 		}
 		if _, err := imported(t, b, exported(t, b, false)); err != nil {
 			t.Fatal(err)
 		}
-		p := last[engine.ImportRunsParams](b)
+		p := servertest.Last[engine.ImportRunsParams](b)
 		steps := p.Runs[0].Steps
 		if len(steps) != 3 || steps[0].Status != c.want || !steps[1].Interrupted() || !steps[1].ChildRunID.IsZero() || steps[2].Name != "after" {
 			t.Fatalf("child %s: steps %+v, want the child's %s, then one whose child is to be started anew, then the last", c.child, steps, c.want)
@@ -428,9 +295,9 @@ func TestAStepWhoseChildEndedMeanwhileIsImportedAsEnded(t *testing.T) {
 }
 
 func TestWhatIsNoCapsuleIsRefusedAndNothingIsMade(t *testing.T) {
-	source := family()
-	_, good := files(t, exported(t, source, false))
-	root := "runs/" + source.runs[3].ID.String()
+	source := servertest.Family()
+	_, good := servertest.Files(t, exported(t, source, false))
+	root := "runs/" + source.Runs[3].ID.String()
 	edit := func(name, from, to string) func(map[string][]byte) {
 		return func(c map[string][]byte) {
 			if !bytes.Contains(c[name], []byte(from)) {
@@ -444,16 +311,16 @@ func TestWhatIsNoCapsuleIsRefusedAndNothingIsMade(t *testing.T) {
 		change func(map[string][]byte)
 		names  string // the answer says
 	}{
-		{"no manifest", func(c map[string][]byte) { delete(c, capsuleManifest) }, "manifest.json: is missing"},
-		{"another format", edit(capsuleManifest, "kagzi-capsule", "zip-of-cats"), "manifest.json: format"},
-		{"a manifest that is no JSON", func(c map[string][]byte) { c[capsuleManifest] = []byte("[") }, "manifest.json: is not the manifest"},
-		{"no runs", edit(capsuleManifest, `"runs": [`, `"runs": [], "others": [`), "manifest.json: runs: must be"},
+		{"no manifest", func(c map[string][]byte) { delete(c, bundle.ManifestFile) }, "manifest.json: is missing"},
+		{"another format", edit(bundle.ManifestFile, "kagzi-capsule", "zip-of-cats"), "manifest.json: format"},
+		{"a manifest that is no JSON", func(c map[string][]byte) { c[bundle.ManifestFile] = []byte("[") }, "manifest.json: is not the manifest"},
+		{"no runs", edit(bundle.ManifestFile, `"runs": [`, `"runs": [], "others": [`), "manifest.json: runs: must be"},
 		{"a run's id in another spelling", func(c map[string][]byte) {
-			c[capsuleManifest] = bytes.ReplaceAll(c[capsuleManifest], []byte(source.runs[3].ID.String()), []byte(strings.ToUpper(source.runs[3].ID.String())))
+			c[bundle.ManifestFile] = bytes.ReplaceAll(c[bundle.ManifestFile], []byte(source.Runs[3].ID.String()), []byte(strings.ToUpper(source.Runs[3].ID.String())))
 		}, "manifest.json: runs[0].run_id"},
-		{"a newer version", edit(capsuleManifest, `"version": 1`, `"version": 2`), "manifest.json: version"},
-		{"a directory elsewhere", edit(capsuleManifest, `"directory": "runs/`, `"directory": "../`), "manifest.json: runs[0].directory"},
-		{"another root", edit(capsuleManifest, `"root_run_id": "`, `"root_run_id": "x`), "manifest.json: root_run_id"},
+		{"a newer version", edit(bundle.ManifestFile, `"version": 1`, `"version": 2`), "manifest.json: version"},
+		{"a directory elsewhere", edit(bundle.ManifestFile, `"directory": "runs/`, `"directory": "../`), "manifest.json: runs[0].directory"},
+		{"another root", edit(bundle.ManifestFile, `"root_run_id": "`, `"root_run_id": "x`), "manifest.json: root_run_id"},
 		{"a run that is missing", func(c map[string][]byte) { delete(c, root+"/run.json") }, root + "/run.json: is missing"},
 		{"steps that are missing", func(c map[string][]byte) { delete(c, root+"/steps.json") }, root + "/steps.json: is missing"},
 		{"a bad name", edit(root+"/run.json", `"task_queue": "q"`, `"task_queue": "a b"`), root + "/run.json: task_queue"},
@@ -470,181 +337,50 @@ func TestWhatIsNoCapsuleIsRefusedAndNothingIsMade(t *testing.T) {
 		{"half an array", func(c map[string][]byte) { c[root+"/signals.json"] = []byte("[") }, root + "/signals.json: is not a whole array"},
 		{"a bad step", edit(root+"/steps.json", `"name": "s7"`, `"name": ""`), root + "/steps.json[7]: name"},
 		{"a step twice", edit(root+"/steps.json", `"name": "s7"`, `"name": "s8"`), root + "/steps.json: attempt_number"},
-		{"an id twice", edit(root+"/steps.json", source.steps[source.runs[3].ID][7].ID.String(), source.steps[source.runs[3].ID][8].ID.String()), root + "/steps.json: step_id"},
+		{"an id twice", edit(root+"/steps.json", source.Steps[source.Runs[3].ID][7].ID.String(), source.Steps[source.Runs[3].ID][8].ID.String()), root + "/steps.json: step_id"},
 		{"a step of no kind", edit(root+"/steps.json", `"STEP_KIND_CHILD_WORKFLOW"`, "0"), root + "/steps.json[250]: kind"},
 		{"a bad signal", edit(root+"/signals.json", `"name": "go"`, `"name": "a b"`), root + "/signals.json[0]: name"},
 		{"a child before its parent", func(c map[string][]byte) {
-			var m manifest
-			if err := json.Unmarshal(c[capsuleManifest], &m); err != nil {
+			var m bundle.Manifest
+			if err := json.Unmarshal(c[bundle.ManifestFile], &m); err != nil {
 				t.Fatal(err)
 			}
 			slices.Reverse(m.Runs)
 			m.RootRunID = m.Runs[0].RunID
-			c[capsuleManifest], _ = json.Marshal(m)
+			c[bundle.ManifestFile], _ = json.Marshal(m)
 		}, "parent_run_id"},
 		{"a run twice", func(c map[string][]byte) {
-			var m manifest
-			if err := json.Unmarshal(c[capsuleManifest], &m); err != nil {
+			var m bundle.Manifest
+			if err := json.Unmarshal(c[bundle.ManifestFile], &m); err != nil {
 				t.Fatal(err)
 			}
 			m.Runs = append(m.Runs, m.Runs[0])
-			c[capsuleManifest], _ = json.Marshal(m)
+			c[bundle.ManifestFile], _ = json.Marshal(m)
 		}, "manifest.json: runs[3].run_id"},
 	} {
 		content := maps.Clone(good)
 		c.change(content)
-		b := &books{}
-		_, err := imported(t, b, packed(t, content))
-		if status.Code(err) != codes.InvalidArgument || detailOf(t, err).Metadata["field"] != "data" || !strings.Contains(err.Error(), c.names) || b.changes() != 0 {
+		b := &servertest.Books{}
+		_, err := imported(t, b, servertest.Packed(t, content))
+		if status.Code(err) != codes.InvalidArgument || servertest.DetailOf(t, err).Metadata["field"] != "data" || !strings.Contains(err.Error(), c.names) || b.Changes() != 0 {
 			t.Errorf("%s: %v, want it to name %s", c.what, err, c.names)
 		}
 	}
 }
 
-func TestACapsuleThatUnpacksToTooMuchIsRefused(t *testing.T) {
-	file := packed(t, map[string][]byte{"a": make([]byte, 1000), "b": []byte("[" + strings.Repeat("{}, ", 99) + "{}]")})
-	open := func() *capsule {
-		c, err := openCapsule(bytes.NewReader(file), int64(len(file)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return c
-	}
-	if _, err := open().read("a", 1000); err != nil {
-		t.Errorf("a file at its limit: %v", err)
-	}
-	if _, err := open().read("a", 999); engine.KindOf(err) != engine.KindTooLarge {
-		t.Errorf("a file over its limit: %v", err)
-	}
-	c := open()
-	c.left = 1999
-	if _, err := c.read("a", 1000); err != nil {
-		t.Error(err)
-	}
-	if _, err := c.read("a", 1000); engine.KindOf(err) != engine.KindTooLarge {
-		t.Errorf("more than a capsule may hold in all: %v", err)
-	}
-	read := func(c *capsule) error {
-		_, err := readList(c, "b", func() *kagziv1.Step { return &kagziv1.Step{} }, func(*kagziv1.Step) (int, error) { return 0, nil })
-		return err
-	}
-	c = open()
-	c.items = 100
-	if err := read(c); err != nil {
-		t.Error(err)
-	}
-	if err := read(c); engine.KindOf(err) != engine.KindTooLarge || !strings.Contains(err.Error(), "b[0]") {
-		t.Errorf("more items than a capsule may hold in all: %v", err)
-	}
-	c = open()
-	c.left = 50
-	if err := read(c); engine.KindOf(err) != engine.KindTooLarge {
-		t.Errorf("a list that unpacks to too much: %v", err)
-	}
-	var b bytes.Buffer
-	z := zip.NewWriter(&b)
-	w, err := z.CreateHeader(&zip.FileHeader{Name: "long", Method: zip.Store})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.Write(make([]byte, 2*maxCapsuleIndex)); err != nil {
-		t.Fatal(err)
-	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
-	c, err = openCapsule(bytes.NewReader(b.Bytes()), int64(b.Len()))
-	if err == nil {
-		_, err = c.read("long", 2*maxCapsuleIndex)
-	}
-	if err != nil {
-		t.Errorf("a long file with a short directory: %v", err)
-	}
-	if _, err := openCapsule(bytes.NewReader(make([]byte, 1<<20)), 1<<20); engine.KindOf(err) != engine.KindInvalid {
-		t.Errorf("zeros: %v", err)
-	}
-}
-
-func TestACapsuleWhoseDirectoryIsTooLargeIsRefusedBeforeItIsRead(t *testing.T) {
-	var b bytes.Buffer
-	z := zip.NewWriter(&b)
-	for i := range maxCapsuleIndex / (32 << 10) { // each name is all but as long as a name can be
-		name := fmt.Sprintf("%08d%s", i, strings.Repeat("n", 60_000))
-		if _, err := z.CreateHeader(&zip.FileHeader{Name: name}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := openCapsule(bytes.NewReader(b.Bytes()), int64(b.Len())); engine.KindOf(err) != engine.KindTooLarge {
-		t.Errorf("a directory of %d bytes: %v", b.Len()/2, err)
-	}
-}
-
 func TestADamagedCapsuleIsRefused(t *testing.T) {
-	file := exported(t, family(), false)
+	file := exported(t, servertest.Family(), false)
 	for _, at := range []int{len(file) / 4, len(file) / 2} {
 		broken := bytes.Clone(file)
 		broken[at] ^= 0x55
-		b := &books{}
-		if _, err := imported(t, b, broken); status.Code(err) != codes.InvalidArgument || b.changes() != 0 {
+		b := &servertest.Books{}
+		if _, err := imported(t, b, broken); status.Code(err) != codes.InvalidArgument || b.Changes() != 0 {
 			t.Errorf("a byte changed at %d of %d: %v", at, len(file), err)
 		}
 	}
-	b := &books{}
-	if _, err := imported(t, b, file[:len(file)-100]); status.Code(err) != codes.InvalidArgument || b.changes() != 0 {
+	b := &servertest.Books{}
+	if _, err := imported(t, b, file[:len(file)-100]); status.Code(err) != codes.InvalidArgument || b.Changes() != 0 {
 		t.Errorf("the end is missing: %v", err)
-	}
-}
-
-// wide is a store in which one run has many children, and these have none.
-type wide struct {
-	*books
-	parent engine.ID
-}
-
-func (w wide) ListRuns(ctx context.Context, f engine.RunFilter, p engine.Page) ([]engine.Run, engine.PageInfo, error) {
-	if f.ParentRunID != w.parent {
-		return nil, engine.PageInfo{}, nil
-	}
-	return w.books.ListRuns(ctx, f, p)
-}
-
-func TestAnExportThatIsTooWideIsRefusedBeforeItBegins(t *testing.T) {
-	const most = engine.MaxPage + 20
-	root := someID(1)
-	b := &books{}
-	for i := range most {
-		b.runs = append(b.runs, engine.Run{ID: someID(2 + i), ParentRunID: root})
-	}
-	slices.Reverse(b.runs)
-	b.runs = append(b.runs, engine.Run{ID: root})
-	gather := func() (int, error) {
-		x := export{ctx: context.Background(), store: wide{b, root}, namespace: "default", most: most}
-		err := x.gather(root)
-		return len(x.runs), err
-	}
-	if _, err := gather(); engine.KindOf(err) != engine.KindTooLarge {
-		t.Errorf("a run with %d children: %v", most, err)
-	}
-	b.runs = b.runs[1:]
-	if n, err := gather(); err != nil || n != most {
-		t.Errorf("a run with %d children: %d runs, %v", most-1, n, err)
-	}
-}
-
-// What retention deletes after an export has gathered its runs is not NOT_FOUND, which would be said of the run that was asked for.
-func TestAnExportOfWhichARunIsDeletedMeanwhileIsToBeTriedAgain(t *testing.T) {
-	b := family()
-	root, first := b.runs[3].ID, b.runs[2].ID
-	x := export{ctx: t.Context(), store: b, namespace: "default", at: began, most: maxCapsuleRuns, zip: zip.NewWriter(io.Discard)}
-	if err := x.gather(root); err != nil {
-		t.Fatal(err)
-	}
-	b.runs = slices.DeleteFunc(b.runs, func(r engine.Run) bool { return r.ID == first })
-	if err := x.write("test"); engine.KindOf(err) != engine.KindUnavailable {
-		t.Errorf("export: %v, want that it is to be tried again", err)
 	}
 }
 
@@ -670,7 +406,7 @@ func (c *capsuleStream) Recv() (*kagziv1.Capsule, error) {
 }
 
 func TestAnImportLeavesNoFileBehindHoweverItEnds(t *testing.T) {
-	file := exported(t, family(), false)
+	file := exported(t, servertest.Family(), false)
 	for _, c := range []struct {
 		what  string
 		parts [][]byte
@@ -685,9 +421,9 @@ func TestAnImportLeavesNoFileBehindHoweverItEnds(t *testing.T) {
 		home := t.TempDir()
 		t.Setenv("TMPDIR", home)
 		t.Setenv("TMP", home) // on Windows
-		b := &books{}
+		b := &servertest.Books{}
 		err := New(b, nil, Options{Trusted: true}).ImportWorkflow(&capsuleStream{ctx: t.Context(), parts: c.parts, fails: c.fails})
-		if made := b.changes() > 0; made != (c.what == "all is well") || made != (err == nil) || c.want != 0 && engine.KindOf(err) != c.want {
+		if made := b.Changes() > 0; made != (c.what == "all is well") || made != (err == nil) || c.want != 0 && engine.KindOf(err) != c.want {
 			t.Errorf("%s: %v, made: %t", c.what, err, made)
 		}
 		if left, err := os.ReadDir(home); err != nil || len(left) > 0 {

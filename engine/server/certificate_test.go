@@ -21,6 +21,7 @@ import (
 
 	"github.com/kagzi/kagzi/engine"
 	"github.com/kagzi/kagzi/engine/matching"
+	"github.com/kagzi/kagzi/engine/server/internal/servertest"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
@@ -79,11 +80,11 @@ func (a *authority) sign(name string) tls.Certificate {
 
 func TestACertificateStandsForTheKeyOfItsName(t *testing.T) {
 	ca := newAuthority(t)
-	l := &locksmith{notifications: "in-process"}
-	root := l.make(engine.APIKey{Name: "root", Role: engine.RoleAdmin})
-	l.make(engine.APIKey{Name: "billing", Role: engine.RoleClient, Namespaces: []string{"team"}})
-	l.make(engine.APIKey{Name: "old", Role: engine.RoleClient, Namespaces: []string{"team"}, ExpiresAt: l.Now().Add(-time.Hour)})
-	s := New(l, matching.New(stubStore{}, nil), Options{DrainTimeout: time.Second, TLS: &tls.Config{
+	l := &servertest.KeyStore{Notifications: "in-process"}
+	root := l.Make(engine.APIKey{Name: "root", Role: engine.RoleAdmin})
+	l.Make(engine.APIKey{Name: "billing", Role: engine.RoleClient, Namespaces: []string{"team"}})
+	l.Make(engine.APIKey{Name: "old", Role: engine.RoleClient, Namespaces: []string{"team"}, ExpiresAt: l.Now().Add(-time.Hour)})
+	s := New(l, matching.New(servertest.StubStore{}, nil), Options{DrainTimeout: time.Second, TLS: &tls.Config{
 		MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{ca.sign("server")}, ClientCAs: ca.pool(), ClientAuth: tls.VerifyClientCertIfGiven,
 	}})
 	listener := bufconn.Listen(1 << 20)
@@ -123,24 +124,5 @@ func TestACertificateStandsForTheKeyOfItsName(t *testing.T) {
 		case c.key != "" && (err != nil || answer.Key.GetName() != c.key || !answer.Encrypted || answer.Certificate != c.certificate):
 			t.Errorf("the certificate %q and the secret %.8s: I am %v (%v), want %s", c.certificate, c.secret, answer, err, c.key)
 		}
-	}
-}
-
-func BenchmarkCallsAreLetIn(b *testing.B) {
-	none, l := &locksmith{notifications: "in-process"}, &locksmith{notifications: "in-process"}
-	secret := l.make(engine.APIKey{Name: "one", Role: engine.RoleAdmin})
-	for name, c := range map[string]struct {
-		store  *locksmith
-		header []string
-	}{"without keys": {none, nil}, "with a key": {l, []string{"Bearer " + secret}}} {
-		b.Run(name, func(b *testing.B) {
-			s := New(c.store, nil, Options{})
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := s.identify(b.Context(), c.header); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
 	}
 }

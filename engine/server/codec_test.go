@@ -17,6 +17,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/servertest"
+	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
@@ -76,11 +78,11 @@ func wireText(path []protoreflect.FieldDescriptor, text string) []byte {
 }
 
 func TestTextThatIsNoUTF8IsRefusedByName(t *testing.T) {
-	_, conn := serve(t, stubStore{})
+	_, conn := serve(t, servertest.StubStore{})
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	tried := 0
-	eachMethod(func(service protoreflect.ServiceDescriptor, method protoreflect.MethodDescriptor) {
+	servertest.EachMethod(func(service protoreflect.ServiceDescriptor, method protoreflect.MethodDescriptor) {
 		if slices.Contains(later, string(service.Name())+"/"+string(method.Name())) {
 			return
 		}
@@ -99,7 +101,7 @@ func TestTextThatIsNoUTF8IsRefusedByName(t *testing.T) {
 			if n := len(path); n > 1 && path[n-2].IsMap() {
 				want = strings.Join(names[:n-1], ".")
 			}
-			if got := detailOf(t, err).Metadata["field"]; got != want {
+			if got := servertest.DetailOf(t, err).Metadata["field"]; got != want {
 				t.Errorf("%s %s: the answer names the field %q", method.Name(), strings.Join(names, "."), got)
 			}
 		})
@@ -110,10 +112,10 @@ func TestTextThatIsNoUTF8IsRefusedByName(t *testing.T) {
 }
 
 func TestBytesThatAreNoMessageAreRefused(t *testing.T) {
-	_, conn := serve(t, stubStore{})
+	_, conn := serve(t, servertest.StubStore{})
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	eachMethod(func(service protoreflect.ServiceDescriptor, method protoreflect.MethodDescriptor) {
+	servertest.EachMethod(func(service protoreflect.ServiceDescriptor, method protoreflect.MethodDescriptor) {
 		if slices.Contains(later, string(service.Name())+"/"+string(method.Name())) {
 			return
 		}
@@ -126,8 +128,8 @@ func TestBytesThatAreNoMessageAreRefused(t *testing.T) {
 }
 
 func TestAMessageOverItsLimitIsRefusedBySize(t *testing.T) {
-	_, conn := serve(t, stubStore{})
-	eachMethod(func(service protoreflect.ServiceDescriptor, method protoreflect.MethodDescriptor) {
+	_, conn := serve(t, servertest.StubStore{})
+	servertest.EachMethod(func(service protoreflect.ServiceDescriptor, method protoreflect.MethodDescriptor) {
 		if method.Name() != "GetWorkflow" {
 			return
 		}
@@ -139,10 +141,10 @@ func TestAMessageOverItsLimitIsRefusedBySize(t *testing.T) {
 }
 
 func TestAMarkOfTheCodecCannotBeForged(t *testing.T) {
-	mark := protowire.AppendTag(nil, malformedField, protowire.BytesType)
+	mark := protowire.AppendTag(nil, wire.MalformedField, protowire.BytesType)
 	mark = protowire.AppendString(mark, "anything")
-	_, conn := serve(t, stubStore{})
-	eachMethod(func(service protoreflect.ServiceDescriptor, method protoreflect.MethodDescriptor) {
+	_, conn := serve(t, servertest.StubStore{})
+	servertest.EachMethod(func(service protoreflect.ServiceDescriptor, method protoreflect.MethodDescriptor) {
 		if method.Name() != "GetWorkflow" {
 			return
 		}
@@ -155,8 +157,8 @@ func TestAMarkOfTheCodecCannotBeForged(t *testing.T) {
 
 func TestTheCodecKeepsFieldsThatItDoesNotKnow(t *testing.T) {
 	raw := protowire.AppendVarint(protowire.AppendTag(nil, 9999, protowire.VarintType), 7)
-	_, conn := serve(t, stubStore{})
-	eachMethod(func(service protoreflect.ServiceDescriptor, method protoreflect.MethodDescriptor) {
+	_, conn := serve(t, servertest.StubStore{})
+	servertest.EachMethod(func(service protoreflect.ServiceDescriptor, method protoreflect.MethodDescriptor) {
 		if method.Name() != "GetServerInfo" {
 			return
 		}
@@ -167,7 +169,7 @@ func TestTheCodecKeepsFieldsThatItDoesNotKnow(t *testing.T) {
 }
 
 func TestAMessageHasItsLimitAtItsEdge(t *testing.T) {
-	_, conn := serve(t, stubStore{})
+	_, conn := serve(t, servertest.StubStore{})
 	start := kagziv1.File_kagzi_v1_workflow_proto.Services().ByName("WorkflowService").Methods().ByName("StartWorkflow")
 	for size, words := range map[int]string{engine.MaxMessage: "input", engine.MaxMessage + 1: "larger than max"} {
 		message := proto.Size(&kagziv1.StartWorkflowRequest{WorkflowType: "t", Input: &kagziv1.Payload{Data: make([]byte, size)}})

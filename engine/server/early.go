@@ -1,18 +1,14 @@
 package server
 
-import (
-	"context"
+import "github.com/kagzi/kagzi/engine"
 
-	"github.com/kagzi/kagzi/engine"
-)
-
-// ringEarly is ctx for the start of these runs: whoever waits for them claims as soon as the store carries out what it is handed in order
+// notifyEarly is the ticket of a start of these runs: whoever waits for them claims as soon as the store carries out what it is handed in order
 // and has been handed the start, so that both share a commit. What is claimed reaches a worker after that commit, as ever. The store still
-// rings once they are there, which is what counts where it keeps no order, or where this claim came to nothing. A run that somebody is likely
+// notifies once they are there, which is what counts where it keeps no order, or where this claim came to nothing. A run that somebody is likely
 // to be given in the start itself needs no claim.
-func (s *Server) ringEarly(ctx context.Context, starts []engine.StartRun) context.Context {
-	turn := engine.NewTurn(nil) // nothing stands behind it
-	turn.OnPlace(func() {
+func (s *Server) notifyEarly(starts []engine.StartRun) *engine.Ticket {
+	ticket := engine.NewTicket(nil) // nothing stands behind it
+	ticket.OnAdmit(func() {
 		var last *engine.StartRun
 		for i := range starts {
 			start := &starts[i]
@@ -23,8 +19,8 @@ func (s *Server) ringEarly(ctx context.Context, starts []engine.StartRun) contex
 			if start.ConcurrencyKey == "" && s.dispatcher.Waits(start) {
 				continue
 			}
-			s.dispatcher.Ring(engine.Ring{Kind: engine.RingQueue, Namespace: start.Namespace, Name: start.Queue})
+			s.dispatcher.Notify(engine.Notification{Kind: engine.NotifyQueue, Namespace: start.Namespace, Name: start.Queue})
 		}
 	})
-	return engine.WithTurn(ctx, turn)
+	return ticket
 }

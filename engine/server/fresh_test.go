@@ -10,52 +10,18 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/servertest"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-func TestFresh(t *testing.T) {
-	run := func(n byte) engine.StartRun {
-		return engine.StartRun{Run: engine.Run{ID: engine.ID{n, 1}, Namespace: "here"}}
-	}
-	t.Run("a run is fresh from before its start until its end is heard of, in its namespace", func(t *testing.T) {
-		var f fresh
-		f.add([]engine.StartRun{run(1), run(2)})
-		if !f.has("here", run(1).ID) || !f.has("here", run(2).ID) || f.has("there", run(1).ID) || f.has("here", run(3).ID) {
-			t.Fatal("not those that were started")
-		}
-		f.drop(run(1).ID)
-		if f.has("here", run(1).ID) || !f.has("here", run(2).ID) {
-			t.Fatal("not that which has ended was dropped")
-		}
-		f.dropAll()
-		if f.has("here", run(2).ID) {
-			t.Fatal("fresh although anything may have happened")
-		}
-	})
-	t.Run("only so many are remembered, the latest", func(t *testing.T) {
-		var f fresh
-		first := run(1)
-		f.add([]engine.StartRun{first})
-		for i := range maxFresh {
-			if !f.has("here", first.ID) {
-				t.Fatalf("forgotten after %d more", i)
-			}
-			f.add([]engine.StartRun{{Run: engine.Run{ID: engine.ID{2, byte(i), byte(i >> 8)}, Namespace: "here"}}})
-		}
-		if f.has("here", first.ID) || len(f.namespaces) != maxFresh {
-			t.Fatalf("remembers %d, the first of all: %t", len(f.namespaces), f.has("here", first.ID))
-		}
-	})
-}
-
 // starting is a store that starts what it is told to, and has it end when it is first read.
 type starting struct {
-	stubStore
+	servertest.StubStore
 	reads *atomic.Int32
 }
 
-func (s starting) StartRuns(_ context.Context, starts []engine.StartRun) ([]engine.Started, error) {
-	return []engine.Started{{RunID: starts[0].ID}}, nil
+func (s starting) StartRuns(_ context.Context, p engine.StartRunsParams) ([]engine.Started, error) {
+	return []engine.Started{{RunID: p.Runs[0].ID}}, nil
 }
 
 func (s starting) GetRun(_ context.Context, namespace string, id engine.ID) (engine.Run, error) {
@@ -89,13 +55,13 @@ func TestWhoStartsARunAndWaitsReadsItOnceItHasEnded(t *testing.T) {
 	}
 	answered := make(chan *kagziv1.WaitWorkflowResponse)
 	go func() { answered <- wait(run, time.Minute) }()
-	for s.waiters.count() == 0 {
+	for s.watch.Count().RunWaiters == 0 {
 		runtime.Gosched()
 	}
 	if n := reads.Load(); n != 0 {
 		t.Fatalf("read %d times before it ended", n)
 	}
-	s.Ring(engine.Ring{Kind: engine.RingEnd, ID: id})
+	s.Notify(engine.Notification{Kind: engine.NotifyEnd, ID: id})
 	if a := <-answered; !a.Finished || reads.Load() != 1 {
 		t.Fatalf("answer %v after %d reads", a, reads.Load())
 	}
@@ -104,7 +70,7 @@ func TestWhoStartsARunAndWaitsReadsItOnceItHasEnded(t *testing.T) {
 	if id, err = engine.ParseID(run); err != nil {
 		t.Fatal(err)
 	}
-	s.Ring(engine.Ring{Kind: engine.RingEnd, ID: id})
+	s.Notify(engine.Notification{Kind: engine.NotifyEnd, ID: id})
 	if a := wait(run, time.Minute); !a.Finished {
 		t.Fatalf("a run that had ended before the wait: %v", a)
 	}

@@ -5,17 +5,18 @@ import (
 	"testing"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/servertest"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
 // reluctant is a store that takes no worker off; it says so when it is let.
 type reluctant struct {
-	stubStore
+	servertest.StubStore
 	asked chan struct{}
 	let   chan struct{}
 }
 
-func (s reluctant) OfflineWorker(context.Context, engine.OfflineWorkerParams) (engine.TakenOff, error) {
+func (s reluctant) ForceOfflineWorker(context.Context, engine.OfflineWorkerParams) (engine.TakenOff, error) {
 	s.asked <- struct{}{}
 	<-s.let
 	return engine.TakenOff{}, engine.ErrUnavailable

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
@@ -55,7 +57,7 @@ func (h *health) Watch(request *healthpb.HealthCheckRequest, stream healthpb.Hea
 		case <-stream.Context().Done():
 			return stream.Context().Err()
 		case <-h.server.stopping:
-			return errStopping
+			return wire.ErrStopping
 		}
 	}
 }
@@ -70,7 +72,7 @@ func (s *Server) serves(service string) bool {
 }
 
 func noService(name string) error {
-	return &engine.Error{Kind: engine.KindNotFound, Subject: "service", SubjectID: cut(name), Message: fmt.Sprintf("this server has no service %q", cut(name))}
+	return &engine.Error{Kind: engine.KindNotFound, Subject: "service", SubjectID: wire.Cut(name), Message: fmt.Sprintf("this server has no service %q", wire.Cut(name))}
 }
 
 // trouble says in one sentence why this server cannot do its work; empty when it can.
@@ -86,7 +88,7 @@ func (s *Server) trouble(ctx context.Context) string {
 // storeTrouble says in one sentence why writes cannot be made durable; empty when they can.
 func (s *Server) storeTrouble(ctx context.Context) string {
 	if err := s.store.Health(ctx); err != nil {
-		_, detail := s.errorDetail(err)
+		_, detail := s.errors.Detail(err)
 		return detail.Message
 	}
 	return ""
@@ -104,4 +106,23 @@ func (s *Server) HealthCheck(ctx context.Context, request *kagziv1.HealthCheckRe
 		response.Status, response.Message = kagziv1.ServingStatus_SERVING_STATUS_NOT_SERVING, trouble
 	}
 	return response, nil
+}
+
+// healthLimit bounds how long the store may take to say that it is well; trouble must show within 5 s.
+const healthLimit = 4 * time.Second
+
+// Healthy is nil while the store can make writes durable; otherwise it says why not, in one sentence without a secret.
+func (s *Server) Healthy(ctx context.Context) error { return boundedly(ctx, s.storeTrouble) }
+
+// Ready is nil while the server can do its work: Healthy, and it is not stopping. It says what HealthCheck says.
+func (s *Server) Ready(ctx context.Context) error { return boundedly(ctx, s.trouble) }
+
+// boundedly asks for trouble, and takes silence for it.
+func boundedly(ctx context.Context, trouble func(context.Context) string) error {
+	ctx, cancel := context.WithTimeout(ctx, healthLimit)
+	defer cancel()
+	if why := trouble(ctx); why != "" {
+		return errors.New(why)
+	}
+	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/auth"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
@@ -40,15 +41,15 @@ func (s *Server) GetServerInfo(ctx context.Context, _ *kagziv1.GetServerInfoRequ
 	if !s.options.Beside {
 		response.HeartbeatIntervalMs, response.LeaseMs = s.options.HeartbeatInterval.Milliseconds(), s.options.WorkerLease.Milliseconds()
 	}
-	if key := callerOf(ctx); key != nil && !keepers.has(key.Role) {
+	if key := auth.CallerOf(ctx); key != nil && !auth.KeepsSystem(key.Role) {
 		return response, nil
 	}
 	response.BackendVersion, response.Database, response.DatabaseBytes = d.Version, d.Database, d.Bytes
 	response.SchemaVersion = int32(d.Schema)
 	if !s.options.Beside {
 		response.StartedAt, response.Notifications = timestamppb.New(s.started), d.Notifications
-		response.OpenConnections, response.OpenStreams = s.connections.Load(), s.methods.openStreams()
-		response.Methods = s.methods.stats() // after that, so that a stream which is not open any more is counted as ended
+		response.OpenConnections, response.OpenStreams = s.connections.Load(), s.methods.OpenStreams()
+		response.Methods = s.methods.Stats() // after that, so that a stream which is not open any more is counted as ended
 	}
 	for _, f := range d.Facts {
 		response.Facts = append(response.Facts, &kagziv1.ServerFact{Section: "database", Name: f.Name, Value: f.Value})

@@ -2,32 +2,31 @@ package server
 
 import (
 	"context"
-	"errors"
 	"net"
 	"runtime"
 	"testing"
-	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/testing/protocmp"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/servertest"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
 // described is a store with something to say of itself.
-type described struct{ stubStore }
+type described struct{ servertest.StubStore }
 
 func (described) Describe(context.Context) (engine.Description, error) {
 	return engine.Description{Backend: "stub", Facts: []engine.Fact{{Name: "write-ahead log", Value: "4.1 MiB"}, {Name: "pool", Value: "2 of 8"}}}, nil
 }
 
 func TestTheServerTellsFactsInTheirOrder(t *testing.T) {
-	s := door(&books{})
+	s := serverOver(&servertest.Books{})
 	s.store = described{}
 	s.options.Facts = func() []Fact {
 		return []Fact{{"coordinator", "next due", "soon", ""}, {"settings", "listen", "127.0.0.1:1", "flag"}}
@@ -46,10 +45,10 @@ func TestTheServerTellsFactsInTheirOrder(t *testing.T) {
 }
 
 func TestTheServerTellsHowItsMethodsWereUsed(t *testing.T) {
-	_, conn := serve(t, stubStore{})
+	_, conn := serve(t, servertest.StubStore{})
 	admin, runs := kagziv1.NewAdminServiceClient(conn), kagziv1.NewWorkflowServiceClient(conn)
 	for range 3 {
-		if _, err := runs.GetWorkflow(t.Context(), &kagziv1.GetWorkflowRequest{RunId: anID}); status.Code(err) != codes.NotFound {
+		if _, err := runs.GetWorkflow(t.Context(), &kagziv1.GetWorkflowRequest{RunId: servertest.AnID}); status.Code(err) != codes.NotFound {
 			t.Fatal(err)
 		}
 	}
@@ -105,7 +104,7 @@ func TestTheServerTellsHowItsMethodsWereUsed(t *testing.T) {
 }
 
 func TestAConnectionIsCountedWhileItIsOpen(t *testing.T) {
-	s, conn := serve(t, stubStore{})
+	s, conn := serve(t, servertest.StubStore{})
 	call := func(conn *grpc.ClientConn) int32 {
 		t.Helper()
 		info, err := kagziv1.NewAdminServiceClient(conn).GetServerInfo(t.Context(), &kagziv1.GetServerInfoRequest{})
@@ -140,36 +139,3 @@ func TestAConnectionIsCountedWhileItIsOpen(t *testing.T) {
 type nobodysConn struct{ net.Conn }
 
 func (nobodysConn) Close() error { return nil }
-
-func TestTheLengthsOfTheLatestCallsAreTold(t *testing.T) {
-	var m method
-	for i := range 3000 { // the last 1024 are 1977 to 3000 ms
-		m.inFlight.Add(1)
-		m.end(time.Duration(i+1)*time.Millisecond, nil)
-	}
-	p50, p95 := m.recent.Load().quantiles()
-	if p50 != 2488 || p95 != 2948 {
-		t.Errorf("p50 %v, p95 %v, want those of the latest 1024 calls", p50, p95)
-	}
-	if m.calls.Load() != 3000 || m.errors.Load() != 0 || m.inFlight.Load() != 0 {
-		t.Errorf("%d calls, %d errors, %d in flight", m.calls.Load(), m.errors.Load(), m.inFlight.Load())
-	}
-	for _, err := range []error{errors.New("defect"), status.Error(codes.NotFound, ""), status.Error(codes.Canceled, "")} {
-		m.end(0, err)
-	}
-	if n := m.errors.Load(); n != 2 {
-		t.Errorf("%d errors, want 2: who gives up makes none", n)
-	}
-	m.end(1<<62, nil)
-	if us := m.recent.Load().micros[(3003)%1024].Load(); us != 1<<32-1 {
-		t.Errorf("an endless call is kept as %d us", us-1)
-	}
-}
-
-func BenchmarkCallCounting(b *testing.B) {
-	m := methods{"/m": &method{}}
-	b.ReportAllocs()
-	for b.Loop() {
-		m.begin("/m").end(time.Millisecond, nil)
-	}
-}

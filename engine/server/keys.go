@@ -5,6 +5,9 @@ import (
 	"slices"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/auth"
+	"github.com/kagzi/kagzi/engine/server/internal/secret"
+	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
@@ -22,14 +25,14 @@ func (s *Server) CreateKey(ctx context.Context, request *kagziv1.CreateKeyReques
 	if err := engine.CheckKey(&key); err != nil {
 		return nil, err
 	}
-	var secret string
-	secret, key.Hash = newSecret(key.Role, key.ID)
-	key, err = s.store.CreateKey(ctx, engine.CreateKeyParams{Key: key, By: actorOf(ctx), AuditID: engine.NewID(now), Now: now})
+	text, hash := secret.New(key.Role, key.ID)
+	key.Hash = hash
+	key, err = s.store.CreateKey(ctx, engine.CreateKeyParams{Key: key, By: auth.ActorOf(ctx), AuditID: engine.NewID(now), Now: now})
 	if err != nil {
 		return nil, err
 	}
-	s.keysChanged() // the ring comes later than the answer
-	return &kagziv1.CreateKeyResponse{Key: keyTo(&key), Secret: secret}, nil
+	s.guard.KeysChanged() // the notification comes later than the answer
+	return &kagziv1.CreateKeyResponse{Key: wire.KeyTo(&key), Secret: text}, nil
 }
 
 // keyOf reads what the maker of a key decides. The rest is the server's.
@@ -48,19 +51,19 @@ func keyOf(k *kagziv1.Key) (engine.APIKey, error) {
 	}
 	key := engine.APIKey{
 		Name: k.Name, Namespaces: slices.Compact(slices.Sorted(slices.Values(k.Namespaces))),
-		Queues: dedupe(k.TaskQueues), Types: dedupe(k.WorkflowTypes),
+		Queues: wire.Dedupe(k.TaskQueues), Types: wire.Dedupe(k.WorkflowTypes),
 	}
 	if _, known := kagziv1.KeyRole_name[int32(k.Role)]; known { // another one is refused as no role
 		key.Role = engine.KeyRole(k.Role)
 	}
 	var err error
-	key.ExpiresAt, err = timeOf("key.expires_at", k.ExpiresAt)
+	key.ExpiresAt, err = wire.TimeOf("key.expires_at", k.ExpiresAt)
 	return key, err
 }
 
 // ListKeys is all keys, those that were revoked too, newest first.
 func (s *Server) ListKeys(ctx context.Context, request *kagziv1.ListKeysRequest) (*kagziv1.ListKeysResponse, error) {
-	page, err := pageOf(request, request.Page, belowIDs)
+	page, err := wire.PageOf(request, request.Page, wire.BelowIDs)
 	if err != nil {
 		return nil, err
 	}
@@ -68,44 +71,42 @@ func (s *Server) ListKeys(ctx context.Context, request *kagziv1.ListKeysRequest)
 	if err != nil {
 		return nil, err
 	}
-	list, around := pageOfItems(request, page, info, keys, keyTo, func(k *engine.APIKey) engine.Cursor { return engine.Cursor{ID: k.ID} })
+	list, around := wire.PageOfItems(request, page, info, keys, wire.KeyTo, func(k *engine.APIKey) engine.Cursor { return engine.Cursor{ID: k.ID} })
 	return &kagziv1.ListKeysResponse{Keys: list, Page: around}, nil
 }
 
 // RevokeKey makes a key worthless: on this server with the answer, on the others within 5 s.
 func (s *Server) RevokeKey(ctx context.Context, request *kagziv1.RevokeKeyRequest) (*kagziv1.RevokeKeyResponse, error) {
-	id, err := idOf("key_id", request.KeyId)
+	id, err := wire.IDOf("key_id", request.KeyId)
 	if err != nil {
 		return nil, err
 	}
 	now := s.now()
-	key, err := s.store.RevokeKey(ctx, engine.RevokeKeyParams{ID: id, By: actorOf(ctx), AuditID: engine.NewID(now), Now: now})
+	key, err := s.store.RevokeKey(ctx, engine.RevokeKeyParams{ID: id, By: auth.ActorOf(ctx), AuditID: engine.NewID(now), Now: now})
 	if err != nil {
 		return nil, err
 	}
-	s.keysChanged()
-	return &kagziv1.RevokeKeyResponse{Key: keyTo(&key)}, nil
+	s.guard.KeysChanged()
+	return &kagziv1.RevokeKeyResponse{Key: wire.KeyTo(&key)}, nil
 }
 
 // WhoAmI tells the caller as whom it is known.
 func (s *Server) WhoAmI(ctx context.Context, _ *kagziv1.WhoAmIRequest) (*kagziv1.WhoAmIResponse, error) {
-	keys, err := s.keys.get(ctx)
+	required, err := s.guard.KeysRequired(ctx)
 	if err != nil {
 		return nil, err
 	}
-	_, encrypted := tlsOf(ctx)
-	response := &kagziv1.WhoAmIResponse{KeysRequired: s.options.NeedKey || !keys.empty(), Encrypted: encrypted, Certificate: certificateOf(ctx)}
-	if key := callerOf(ctx); key != nil {
-		response.Key = keyTo(&key.APIKey)
+	_, encrypted := auth.TLSOf(ctx)
+	response := &kagziv1.WhoAmIResponse{KeysRequired: required, Encrypted: encrypted, Certificate: auth.CertificateOf(ctx)}
+	if key := auth.CallerOf(ctx); key != nil {
+		response.Key = wire.KeyTo(&key.APIKey)
 	}
 	return response, nil
 }
 
-// keyTo leaves out the hash: it is of no use to anybody but the server.
-func keyTo(k *engine.APIKey) *kagziv1.Key {
-	return &kagziv1.Key{
-		KeyId: k.ID.String(), Name: k.Name, Role: kagziv1.KeyRole(k.Role), Namespaces: k.Namespaces,
-		TaskQueues: k.Queues, WorkflowTypes: k.Types, CreatedAt: timeTo(k.CreatedAt), ExpiresAt: timeTo(k.ExpiresAt),
-		LastUsedAt: timeTo(k.LastUsedAt), RevokedAt: timeTo(k.RevokedAt),
-	}
+// KeyOf returns the key whose secret stands in an authorization header ("Bearer kz_…"), for callers that come another way than over gRPC;
+// nil where none is needed. Without a valid one the error is of engine.KindNoKey. While the database does not answer, it goes by the keys
+// as they were last read: it is for what only looks at this server.
+func (s *Server) KeyOf(ctx context.Context, authorization string) (*engine.APIKey, error) {
+	return s.guard.KeyOf(ctx, authorization)
 }

@@ -13,24 +13,12 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 
+	"github.com/kagzi/kagzi/engine/server/internal/servertest"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
 // later is what the contract has and this server does not yet.
 var later = []string{"AdminService/Backup"}
-
-// eachMethod calls f with every method of the contract.
-func eachMethod(f func(service protoreflect.ServiceDescriptor, method protoreflect.MethodDescriptor)) {
-	protoregistry.GlobalFiles.RangeFilesByPackage("kagzi.v1", func(file protoreflect.FileDescriptor) bool {
-		for i := range file.Services().Len() {
-			service := file.Services().Get(i)
-			for j := range service.Methods().Len() {
-				f(service, service.Methods().Get(j))
-			}
-		}
-		return true
-	})
-}
 
 // call makes one call of any method with one request, and returns the first answer's error.
 func call(ctx context.Context, conn *grpc.ClientConn, method protoreflect.MethodDescriptor, request proto.Message) error {
@@ -68,9 +56,9 @@ func newMessage(d protoreflect.MessageDescriptor) proto.Message {
 }
 
 func TestEachMethodOfTheContractAnswers(t *testing.T) {
-	_, conn := serve(t, stubStore{})
+	_, conn := serve(t, servertest.StubStore{})
 	seen := 0
-	eachMethod(func(service protoreflect.ServiceDescriptor, method protoreflect.MethodDescriptor) {
+	servertest.EachMethod(func(service protoreflect.ServiceDescriptor, method protoreflect.MethodDescriptor) {
 		seen++
 		name := string(service.Name()) + "/" + string(method.Name())
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -94,7 +82,7 @@ func TestEachMethodOfTheContractAnswers(t *testing.T) {
 }
 
 func TestEachOperationOfASessionAnswers(t *testing.T) {
-	_, conn := serve(t, stubStore{})
+	_, conn := serve(t, servertest.StubStore{})
 	stream, err := kagziv1.NewWorkerServiceClient(conn).Session(t.Context())
 	if err != nil {
 		t.Fatal(err)

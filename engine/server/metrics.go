@@ -1,174 +1,40 @@
 package server
 
 import (
-	"sync/atomic"
-	"time"
+	"context"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/metrics"
 )
 
-// meters is what is counted besides the counters, for metrics only. Counting costs a few additions; who reads it nobody knows here.
-type meters struct {
-	commits lengths // how long a worker waited until its result was durable
-	claims  lengths // how long a claim took
-	lags    lengths // how late ticks fired that had not been missed
+// What a server measures, for the process that runs it.
+type (
+	// Events is the latest facts that a server noted, in memory. The zero value is ready for use, from any goroutine.
+	Events = metrics.Events
+	// Metrics is what a server has counted since it started, and what is in progress.
+	Metrics = metrics.Metrics
+	// MethodMetrics is how a method of the API was used.
+	MethodMetrics = metrics.MethodMetrics
+	// Lengths is how long something took, each time that it was done.
+	Lengths = metrics.Lengths
+	// Reading is what the store holds at one moment.
+	Reading = metrics.Reading
+	// QueueReading is what waits and runs in a queue.
+	QueueReading = metrics.QueueReading
+)
 
-	claimed, claimErrors        atomic.Int64
-	stepsRetried, stepsFailed   atomic.Int64
-	stepTimeouts                atomic.Int64
-	runsDeleted                 atomic.Int64
-	workersLost, leasesLost     atomic.Int64
-	scheduleRuns                atomic.Int64
-	ticksCaughtUp, ticksSkipped atomic.Int64
-
-	backupsFailed, lastBackup atomic.Int64 // the last: when, in microseconds
-
-	rings [engine.RingKeys + 1]atomic.Int64
-}
-
-// ringNames are the kinds of rings.
-var ringNames = [engine.RingKeys + 1]string{
-	engine.RingAll: "all", engine.RingQueue: "queue", engine.RingSlot: "slot", engine.RingRun: "run", engine.RingEnd: "end",
-	engine.RingWorker: "worker", engine.RingSchedule: "schedule", engine.RingNamespace: "namespace", engine.RingTimer: "timer",
-	engine.RingKeys: "keys",
-}
-
-func (m *meters) stepFailed(retried bool) {
-	if retried {
-		m.stepsRetried.Add(1)
-	} else {
-		m.stepsFailed.Add(1)
-	}
-}
-
-func (m *meters) scheduled(fired engine.Fired, missed int, late time.Duration) {
-	m.scheduleRuns.Add(int64(fired.Runs))
-	m.ticksCaughtUp.Add(int64(missed))
-	m.ticksSkipped.Add(fired.Skipped)
-	if late >= 0 {
-		m.lags.add(late)
-	}
-}
-
-// Claimed hears from the dispatcher how long a claim took and how many runs it brought.
-func (s *Server) Claimed(took time.Duration, runs int, err error) {
-	s.meters.claims.add(took)
-	s.meters.claimed.Add(int64(runs))
-	if err != nil {
-		s.meters.claimErrors.Add(1)
-	}
-}
-
-// RunsDeleted hears from the coordinator of this process that runs are gone because they ended long ago.
-func (s *Server) RunsDeleted(n int) { s.meters.runsDeleted.Add(int64(n)) }
-
-// WorkerLost hears from the coordinator of this process that a worker was taken off because it was not heard from.
-func (s *Server) WorkerLost() { s.meters.workersLost.Add(1) }
-
-// LeasesLost hears from the coordinator of this process that runs were freed whose workers had been lost.
-func (s *Server) LeasesLost(n int) { s.meters.leasesLost.Add(int64(n)) }
-
-// Metrics is what a server has counted since it started, and what is under way in it. Several servers on one database each count
-// what they themselves acknowledged and did.
-type Metrics struct {
-	RunsStarted   int64 // those of schedules, children and handlers of failures included
-	RunsCompleted int64
-	RunsFailed    int64 // timed out ones included
-	RunsStopped   int64 // cancelled or terminated
-	RunsDeleted   int64 // for their age
-
-	StepsCompleted int64
-	StepsRetried   int64 // failed attempts that are retried
-	StepsFailed    int64 // failed for good
-	StepTimeouts   int64 // attempts
-
-	Commits     Lengths            // from the arrival of a worker's result at the store until it was durable
-	CommitSizes engine.CommitSizes // nothing where the store does not say
-	Claims      Lengths
-	RunsClaimed int64
-	ClaimErrors int64
-
-	WorkersLost int64
-	LeasesLost  int64 // runs that were freed because their worker was lost
-
-	ScheduleLag   Lengths // between a tick and the start of its run, missed ones left out
-	ScheduleRuns  int64
-	TicksCaughtUp int64 // missed ones that fired later
-	TicksSkipped  int64
-
-	Notifications map[string]int64 // rings of the store, by kind
-	Methods       []MethodMetrics
-
-	Sessions          int // workers that are connected by a stream
-	Connections       int
-	Streams           int
-	RunWatchers       int // calls that watch a run
-	RunWaiters        int // calls that wait for the end of a run
-	NamespaceWatchers int
-
-	LastBackup    time.Time // of scheduled ones; unset: none is known
-	BackupsFailed int64
-}
-
-// MethodMetrics is how a method of the API was used.
-type MethodMetrics struct {
-	Name     string // "WorkflowService/StartWorkflow"
-	Calls    int64  // that ended
-	Errors   int64  // of those
-	InFlight int32
-}
-
-// Metrics reads what was counted. It waits for nothing.
-func (s *Server) Metrics() Metrics {
-	t := &s.meters
-	m := Metrics{
-		RunsStarted: s.counters[runStarted].Load(), RunsCompleted: s.counters[runCompleted].Load(),
-		RunsFailed: s.counters[runFailed].Load(), RunsStopped: s.counters[runStopped].Load(), RunsDeleted: t.runsDeleted.Load(),
-		StepsCompleted: s.counters[stepCompleted].Load(), StepsRetried: t.stepsRetried.Load(), StepsFailed: t.stepsFailed.Load(),
-		StepTimeouts: t.stepTimeouts.Load(),
-		Commits:      t.commits.read(), Claims: t.claims.read(), RunsClaimed: t.claimed.Load(), ClaimErrors: t.claimErrors.Load(),
-		WorkersLost: t.workersLost.Load(), LeasesLost: t.leasesLost.Load(),
-		ScheduleLag: t.lags.read(), ScheduleRuns: t.scheduleRuns.Load(),
-		TicksCaughtUp: t.ticksCaughtUp.Load(), TicksSkipped: t.ticksSkipped.Load(),
-		Notifications: make(map[string]int64, len(ringNames)),
-		Sessions:      s.sessions.count(), Connections: int(s.connections.Load()), Streams: int(s.methods.openStreams()),
-		RunWatchers: s.runBells.count(), RunWaiters: s.waiters.count(), NamespaceWatchers: s.hub.count(),
-	}
-	m.LastBackup, m.BackupsFailed = t.backups()
+// Metrics returns what was counted. It waits for nothing.
+func (s *Server) Metrics() metrics.Metrics {
+	m := s.recorder.Metrics()
+	m.Sessions, m.Connections, m.Streams = s.workers.Sessions(), int(s.connections.Load()), int(s.methods.OpenStreams())
+	watch := s.watch.Count()
+	m.RunWatchers, m.RunWaiters, m.NamespaceWatchers = watch.RunWatchers, watch.RunWaiters, watch.NamespaceWatchers
 	if store, ok := s.store.(engine.Commits); ok {
 		m.CommitSizes = store.CommitSizes()
 	}
-	for kind, name := range ringNames {
-		m.Notifications[name] = t.rings[kind].Load()
-	}
-	for _, one := range s.methods {
-		m.Methods = append(m.Methods, MethodMetrics{
-			Name: one.name, Calls: one.calls.Load(), Errors: one.errors.Load(), InFlight: one.inFlight.Load(),
-		})
-	}
+	m.Methods = s.methods.Metrics()
 	return m
 }
 
-func (s *sessions) count() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.workers)
-}
-
-func (b *runBells) count() (n int) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, bells := range b.runs {
-		n += len(bells)
-	}
-	return n
-}
-
-func (h *hub) count() (n int) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, f := range h.feeds {
-		n += len(f.watchers)
-	}
-	return n
-}
+// Read counts what the store holds. All who ask within a while, as long as counting may cost a scan, share one answer.
+func (s *Server) Read(ctx context.Context) (metrics.Reading, error) { return s.readings.Read(ctx) }

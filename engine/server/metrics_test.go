@@ -13,17 +13,19 @@ import (
 
 	"github.com/kagzi/kagzi/engine"
 	"github.com/kagzi/kagzi/engine/matching"
+	"github.com/kagzi/kagzi/engine/server/internal/metrics"
+	"github.com/kagzi/kagzi/engine/server/internal/servertest"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
 func TestWhatHappensIsCountedForMetrics(t *testing.T) {
-	busy(t, func(t *testing.T, s *Server) {
-		b := s.store.(*books)
-		b.slow = 10 * time.Millisecond // which passes in the bubble
-		fail := &kagziv1.FailStepRequest{RunId: anID, LeaseToken: aToken, StepId: "s", Error: &kagziv1.ErrorDetail{}}
+	busyServer(t, func(t *testing.T, s *Server) {
+		b := s.store.(*servertest.Books)
+		b.Slow = 10 * time.Millisecond // which passes in the bubble
+		fail := &kagziv1.FailStepRequest{RunId: servertest.AnID, LeaseToken: servertest.AToken, StepId: "s", Error: &kagziv1.ErrorDetail{}}
 		for _, retry := range []bool{true, true, false} {
-			b.stepVerdict = engine.Verdict{Retry: retry}
-			if _, err := s.failStep(t.Context(), fail); err != nil {
+			b.StepVerdict = engine.Verdict{Retry: retry}
+			if _, err := s.workers.FailStep(t.Context(), fail); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -37,15 +39,15 @@ func TestWhatHappensIsCountedForMetrics(t *testing.T) {
 			{kagziv1.ErrorCode_ERROR_CODE_TIMEOUT, engine.Verdict{Retry: true}},
 			{kagziv1.ErrorCode_ERROR_CODE_UNAVAILABLE, engine.Verdict{Retry: true, Failures: 1}},
 		} {
-			b.stepVerdict, fail.Error.Code = c.verdict, c.code
-			if _, err := s.failStep(t.Context(), fail); err != nil {
+			b.StepVerdict, fail.Error.Code = c.verdict, c.code
+			if _, err := s.workers.FailStep(t.Context(), fail); err != nil {
 				t.Fatal(err)
 			}
 		}
-		s.count(stepCompleted)
-		s.count(runStarted)
-		s.count(runCompleted)
-		s.count(runStopped)
+		s.recorder.Count(metrics.StepCompleted)
+		s.recorder.Count(metrics.RunStarted)
+		s.recorder.Count(metrics.RunCompleted)
+		s.recorder.Count(metrics.RunStopped)
 		s.RunsExpired(engine.Expired{Runs: 6, TimedOut: make([]engine.ID, 3), Cancelled: make([]engine.ID, 2)})
 		s.RunsDeleted(4)
 		s.StepsTimedOut(make([]engine.TimedOutAttempt, 5))
@@ -56,25 +58,28 @@ func TestWhatHappensIsCountedForMetrics(t *testing.T) {
 		s.ScheduleFired(&engine.Schedule{}, engine.Fired{Runs: 2}, 0, 40*time.Millisecond)
 		s.ScheduleFired(&engine.Schedule{}, engine.Fired{Runs: 5, Skipped: 1}, 5, -1)
 		s.ScheduleFired(&engine.Schedule{}, engine.Fired{Skipped: 2}, 0, -1)
-		s.Ring(engine.Ring{Kind: engine.RingAside, Aside: &engine.Aside{Handlers: 20, Ticks: 3, Failed: make([]engine.ID, 40), Stopped: 50}})
-		s.Ring(engine.Ring{Kind: engine.RingAll})
-		s.Ring(engine.Ring{Kind: engine.RingTimer})
-		s.Ring(engine.Ring{Kind: engine.RingTimer})
-		_, leave := s.runBells.watch(engine.ID{1})
-		defer leave()
+		s.Notify(engine.Notification{Kind: engine.NotifySideEffects, SideEffects: &engine.SideEffects{Handlers: 20, Ticks: 3, Failed: make([]engine.ID, 40), Stopped: 50}})
+		s.Notify(engine.Notification{Kind: engine.NotifyAll})
+		s.Notify(engine.Notification{Kind: engine.NotifyTimer})
+		s.Notify(engine.Notification{Kind: engine.NotifyTimer})
+		watched := servertest.SomeID(1)
+		b.Runs = []engine.Run{{ID: watched, Status: engine.RunRunning}}
+		stream := &servertest.Stream[kagziv1.WatchWorkflowEvent]{Ctx: t.Context()}
+		go s.WatchWorkflow(&kagziv1.WatchWorkflowRequest{RunId: watched.String()}, stream) // ends with the test
+		synctest.Wait()
 
 		got := s.Metrics()
-		want := Metrics{
+		want := metrics.Metrics{
 			RunsStarted: 31, RunsCompleted: 1, RunsFailed: 43, RunsStopped: 53, RunsDeleted: 4,
 			StepsCompleted: 1, StepsRetried: 5, StepsFailed: 2, StepTimeouts: 7,
 			RunsClaimed: 7, ClaimErrors: 1, WorkersLost: 1, LeasesLost: 6,
 			ScheduleRuns: 10, TicksCaughtUp: 5, TicksSkipped: 3, RunWatchers: 1,
 		}
-		if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(Metrics{}, "Commits", "Claims", "ScheduleLag", "Notifications", "Methods")); diff != "" {
+		if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(metrics.Metrics{}, "Commits", "Claims", "ScheduleLag", "Notifications", "Methods")); diff != "" {
 			t.Errorf("metrics (-want +got):\n%s", diff)
 		}
 		for name, l := range map[string]struct {
-			got   Lengths
+			got   metrics.Lengths
 			count uint64
 			sum   time.Duration
 		}{"commits": {got.Commits, 7, 70 * time.Millisecond}, "claims": {got.Claims, 2, 3 * time.Second}, "lags": {got.ScheduleLag, 1, 40 * time.Millisecond}} {
@@ -82,47 +87,28 @@ func TestWhatHappensIsCountedForMetrics(t *testing.T) {
 				t.Errorf("%s = %d in %s, want %d in %s", name, l.got.Count, l.got.Sum, l.count, l.sum)
 			}
 		}
-		if n := got.Notifications; n["all"] != 1 || n["timer"] != 2 || len(n) != int(engine.RingKeys)+1 {
+		if n := got.Notifications; n["all"] != 1 || n["timer"] != 2 || len(n) != int(engine.NotifyKeys)+1 {
 			t.Errorf("notifications = %v, want 1 of all, 2 of timer, and the other kinds", n)
 		}
 	})
 }
 
 func TestCountingForMetricsAllocatesNothing(t *testing.T) {
-	s := &Server{}
-	s.wrote(time.Millisecond) // the activity makes its room once
+	s := New(servertest.StubStore{}, nil, Options{})
+	s.recorder.Wrote(time.Millisecond) // the activity makes its room once
 	if n := testing.AllocsPerRun(100, func() {
-		s.wrote(time.Millisecond)
+		s.recorder.Wrote(time.Millisecond)
 		s.Claimed(time.Millisecond, 1, nil)
-		s.meters.stepFailed(true)
-		s.Ring(engine.Ring{Kind: engine.RingQueue, Namespace: "n", Name: "q"})
+		s.recorder.StepFailed(true)
+		s.Notify(engine.Notification{Kind: engine.NotifyQueue, Namespace: "n", Name: "q"})
 	}); n != 0 {
 		t.Errorf("%v allocations, want none", n)
 	}
 }
 
-func TestALengthIsInEveryBucketThatItFits(t *testing.T) {
-	var l lengths
-	for _, took := range []time.Duration{-1, 0, 100 * time.Microsecond, 100*time.Microsecond + 1, time.Second, time.Minute, time.Hour} {
-		l.add(took)
-	}
-	got := l.read()
-	if got.Count != 7 || len(got.Buckets) != len(bounds) {
-		t.Fatalf("%d lengths in %d buckets, want 7 in %d", got.Count, len(got.Buckets), len(bounds))
-	}
-	for bound, want := range map[float64]uint64{0.0001: 3, 0.00025: 4, 0.5: 4, 1: 5, 10: 5, 60: 6} {
-		if got.Buckets[bound] != want {
-			t.Errorf("%d took at most %v s, want %d", got.Buckets[bound], bound, want)
-		}
-	}
-	if !slices.IsSorted(bounds[:]) {
-		t.Error("the bounds are not in order")
-	}
-}
-
 // shelves is a store of two namespaces that counts what it is asked.
 type shelves struct {
-	stubStore
+	servertest.StubStore
 	asked  map[string]int
 	slow   time.Duration
 	health error
@@ -136,7 +122,7 @@ func (s *shelves) Health(ctx context.Context) error {
 	return s.health
 }
 
-func (s *shelves) Stats(context.Context, string, time.Time) (engine.Stats, error) {
+func (s *shelves) GetStats(context.Context, string, time.Time) (engine.Stats, error) {
 	s.asked["Stats"]++
 	time.Sleep(s.slow)
 	return engine.Stats{Workers: 7}, nil
@@ -146,15 +132,15 @@ func (s *shelves) ListNamespaces(context.Context, engine.Page) ([]engine.Namespa
 	return []engine.Namespace{{Name: "a"}, {Name: "b"}}, engine.PageInfo{}, nil
 }
 
-func (s *shelves) QueueDepths(_ context.Context, namespace, _ string, _ time.Time) ([]engine.QueueDepth, error) {
-	s.asked["QueueDepths"]++
+func (s *shelves) GetQueueDepth(_ context.Context, namespace, _ string, _ time.Time) ([]engine.QueueDepth, error) {
+	s.asked["GetQueueDepth"]++
 	return []engine.QueueDepth{{Queue: "q" + namespace, Pending: 1}}, nil
 }
 
 func TestAReadingIsSharedForTwentyTimesAsLongAsItTook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &shelves{asked: map[string]int{}, slow: time.Second}
-		s := New(store, matching.New(stubStore{}, nil), Options{})
+		s := New(store, matching.New(servertest.StubStore{}, nil), Options{})
 		for range 3 {
 			r, err := s.Read(t.Context())
 			if err != nil || r.Stats.Workers != 7 || len(r.Queues) != 2 || r.Queues[1].Namespace != "b" || r.Queues[1].Queue != "qb" || r.Description.Backend != "stub" {
@@ -162,11 +148,11 @@ func TestAReadingIsSharedForTwentyTimesAsLongAsItTook(t *testing.T) {
 			}
 		}
 		time.Sleep(19 * time.Second)
-		if _, err := s.Read(t.Context()); err != nil || store.asked["Stats"] != 1 || store.asked["QueueDepths"] != 2 {
+		if _, err := s.Read(t.Context()); err != nil || store.asked["Stats"] != 1 || store.asked["GetQueueDepth"] != 2 {
 			t.Errorf("asked %v, %v, want once", store.asked, err)
 		}
 		time.Sleep(2 * time.Second)
-		if _, err := s.Read(t.Context()); err != nil || store.asked["QueueDepths"] != 4 {
+		if _, err := s.Read(t.Context()); err != nil || store.asked["GetQueueDepth"] != 4 {
 			t.Errorf("asked %v, %v, want twice", store.asked, err)
 		}
 	})
@@ -175,7 +161,7 @@ func TestAReadingIsSharedForTwentyTimesAsLongAsItTook(t *testing.T) {
 func TestAStoreThatDoesNotAnswerIsUnhealthyWithinFiveSeconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &shelves{slow: time.Hour}
-		s := New(store, matching.New(stubStore{}, nil), Options{})
+		s := New(store, matching.New(servertest.StubStore{}, nil), Options{})
 		for name, ask := range map[string]func(context.Context) error{"Healthy": s.Healthy, "Ready": s.Ready} {
 			began := time.Now()
 			if err := ask(t.Context()); err == nil || time.Since(began) > 5*time.Second {
@@ -187,12 +173,12 @@ func TestAStoreThatDoesNotAnswerIsUnhealthyWithinFiveSeconds(t *testing.T) {
 
 func TestAStoppingServerIsHealthyAndNotReady(t *testing.T) {
 	store := &shelves{}
-	s := New(store, matching.New(stubStore{}, nil), Options{})
+	s := New(store, matching.New(servertest.StubStore{}, nil), Options{})
 	if err := errors.Join(s.Healthy(t.Context()), s.Ready(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 	methods := s.Metrics().Methods
-	if !slices.ContainsFunc(methods, func(m MethodMetrics) bool { return m.Name == "WorkerService/Session" }) {
+	if !slices.ContainsFunc(methods, func(m metrics.MethodMetrics) bool { return m.Name == "WorkerService/Session" }) {
 		t.Errorf("methods = %v, want all that are served", methods)
 	}
 	close(s.stopping)
@@ -202,8 +188,8 @@ func TestAStoppingServerIsHealthyAndNotReady(t *testing.T) {
 	if err := s.Ready(t.Context()); err == nil {
 		t.Error("Ready = nil, want an error")
 	}
-	store.health = errBroken
-	if err := s.Healthy(t.Context()); err == nil || err.Error() == errBroken.Error() {
+	store.health = servertest.ErrBroken
+	if err := s.Healthy(t.Context()); err == nil || err.Error() == servertest.ErrBroken.Error() {
 		t.Errorf("Healthy = %v, want an error without what is secret in it", err)
 	}
 }

@@ -5,11 +5,10 @@ import (
 	"errors"
 	"slices"
 	"sort"
-	"time"
-
-	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/auth"
+	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
@@ -20,10 +19,10 @@ func (s *Server) CreateNamespace(ctx context.Context, request *kagziv1.CreateNam
 		FailureQueue: request.FailureTaskQueue,
 	}
 	var err error
-	if n.Retention, err = durationOf("retention", request.Retention); err != nil {
+	if n.Retention, err = wire.DurationOf("retention", request.Retention); err != nil {
 		return nil, err
 	}
-	if n.Keep, err = keepOf(request.Keep); err != nil {
+	if n.Keep, err = wire.KeepOf(request.Keep); err != nil {
 		return nil, err
 	}
 	p := s.namespaceParams(ctx, "CreateNamespace", "")
@@ -35,12 +34,12 @@ func (s *Server) CreateNamespace(ctx context.Context, request *kagziv1.CreateNam
 	if n, err = s.store.CreateNamespace(ctx, p); err != nil {
 		return nil, err
 	}
-	return &kagziv1.CreateNamespaceResponse{Namespace: namespaceTo(&n)}, nil
+	return &kagziv1.CreateNamespaceResponse{Namespace: wire.NamespaceTo(&n)}, nil
 }
 
 func (s *Server) namespaceParams(ctx context.Context, method, reason string) engine.NamespaceParams {
 	now := s.now()
-	return engine.NamespaceParams{Method: method, Reason: reason, By: actorOf(ctx), AuditID: engine.NewID(now), Now: now}
+	return engine.NamespaceParams{Method: method, Reason: reason, By: auth.ActorOf(ctx), AuditID: engine.NewID(now), Now: now}
 }
 
 // readNamespace is one namespace. The default one is there also while no store has it, and then has neither an id nor times. It is no row before
@@ -100,31 +99,31 @@ func (s *Server) GetNamespace(ctx context.Context, request *kagziv1.GetNamespace
 	if err != nil {
 		return nil, err
 	}
-	return &kagziv1.GetNamespaceResponse{Namespace: namespaceTo(&n)}, nil
+	return &kagziv1.GetNamespaceResponse{Namespace: wire.NamespaceTo(&n)}, nil
 }
 
 // ListNamespaces is by name; of a key that is not for all, its own.
 func (s *Server) ListNamespaces(ctx context.Context, request *kagziv1.ListNamespacesRequest) (*kagziv1.ListNamespacesResponse, error) {
-	page, err := pageOf(request, request.Page, behindNames)
+	page, err := wire.PageOf(request, request.Page, wire.BehindNames)
 	if err != nil {
 		return nil, err
 	}
 	list := s.readNamespaces
-	if key := callerOf(ctx); key != nil && !key.reachesAll() {
+	if key := auth.CallerOf(ctx); key != nil && !key.ReachesAll() {
 		list = s.namespacesOf(key)
 	}
 	namespaces, info, err := list(ctx, page)
 	if err != nil {
 		return nil, err
 	}
-	messages, around := pageOfItems(request, page, info, namespaces, namespaceTo, func(n *engine.Namespace) engine.Cursor {
+	messages, around := wire.PageOfItems(request, page, info, namespaces, wire.NamespaceTo, func(n *engine.Namespace) engine.Cursor {
 		return engine.Cursor{Name: n.Name}
 	})
 	return &kagziv1.ListNamespacesResponse{Namespaces: messages, Page: around}, nil
 }
 
 // namespacesOf lists those of a key that are in use, as the store lists all: the others are not even counted.
-func (s *Server) namespacesOf(key *heldKey) func(context.Context, engine.Page) ([]engine.Namespace, engine.PageInfo, error) {
+func (s *Server) namespacesOf(key *auth.Key) func(context.Context, engine.Page) ([]engine.Namespace, engine.PageInfo, error) {
 	return func(ctx context.Context, page engine.Page) ([]engine.Namespace, engine.PageInfo, error) {
 		var all []engine.Namespace // sorted, as the key's names are
 		for _, name := range key.Namespaces {
@@ -169,12 +168,12 @@ func (s *Server) UpdateNamespace(ctx context.Context, request *kagziv1.UpdateNam
 			n.FailureQueue = *request.FailureTaskQueue
 		}
 		if request.Keep != nil {
-			if n.Keep, err = keepOf(request.Keep.Keep); err != nil {
+			if n.Keep, err = wire.KeepOf(request.Keep.Keep); err != nil {
 				return err
 			}
 		}
 		if request.Retention != nil {
-			n.Retention, err = durationOf("retention", request.Retention)
+			n.Retention, err = wire.DurationOf("retention", request.Retention)
 		}
 		return err
 	})
@@ -209,7 +208,7 @@ func (s *Server) DisableNamespace(ctx context.Context, request *kagziv1.DisableN
 }
 
 // changeNamespace reads a namespace, changes it and writes it back. The changes that this server makes come one after another, and one that another
-// server's came between is begun anew, so that none undoes what it did not name.
+// server's came between is started again, so that none undoes what it did not name.
 func (s *Server) changeNamespace(ctx context.Context, method, name, reason string, change func(*engine.Namespace) error) (*kagziv1.Namespace, error) {
 	if err := engine.CheckNamespace("namespace", name); err != nil {
 		return nil, err
@@ -238,57 +237,10 @@ func (s *Server) changeNamespace(ctx context.Context, method, name, reason strin
 			n, err = s.store.UpdateNamespace(ctx, p)
 		}
 		if err == nil {
-			return namespaceTo(&n), nil
+			return wire.NamespaceTo(&n), nil
 		}
 		if !errors.Is(err, engine.ErrConflict) && !errors.Is(err, engine.ErrExists) || try == changeTries {
 			return nil, err
 		}
 	}
-}
-
-// outcomes are the statuses in which runs end, as retention names them.
-var outcomes = map[string]engine.RunStatus{
-	"completed": engine.RunCompleted, "failed": engine.RunFailed, "cancelled": engine.RunCancelled,
-	"timed_out": engine.RunTimedOut, "terminated": engine.RunTerminated,
-}
-
-func keepOf(keep map[string]*durationpb.Duration) (map[engine.RunStatus]time.Duration, error) {
-	if len(keep) == 0 {
-		return nil, nil
-	}
-	read := map[engine.RunStatus]time.Duration{}
-	for name, d := range keep {
-		status, known := outcomes[name]
-		if !known {
-			return nil, engine.Invalid("keep", "has the unknown outcome %q; completed, failed, cancelled, timed_out and terminated are known", cut(name))
-		}
-		length, err := durationOf("keep", d)
-		if err != nil {
-			return nil, err
-		}
-		read[status] = length
-	}
-	return read, nil
-}
-
-func namespaceTo(n *engine.Namespace) *kagziv1.Namespace {
-	message := &kagziv1.Namespace{
-		Namespace: n.Name, DisplayName: n.DisplayName, Description: n.Description, Enabled: n.Enabled,
-		CreatedAt: timeTo(n.CreatedAt), UpdatedAt: timeTo(n.UpdatedAt), FailureTaskQueue: n.FailureQueue,
-	}
-	if !n.ID.IsZero() {
-		message.Id = n.ID.String()
-	}
-	if n.Retention > 0 {
-		message.Retention = durationpb.New(n.Retention)
-	}
-	for name, status := range outcomes {
-		if d, kept := n.Keep[status]; kept {
-			if message.Keep == nil {
-				message.Keep = map[string]*durationpb.Duration{}
-			}
-			message.Keep[name] = durationpb.New(d)
-		}
-	}
-	return message
 }

@@ -7,12 +7,15 @@ import (
 	"time"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/auth"
+	"github.com/kagzi/kagzi/engine/server/internal/servertest"
+	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
 // sharedNamespace is a namespace that another server changes between the first reading of it and the first writing.
 type sharedNamespace struct {
-	stubStore
+	servertest.StubStore
 	stands engine.Namespace
 	writes int
 }
@@ -45,11 +48,11 @@ func TestAChangeOfANamespaceUndoesNoneOfAnotherServer(t *testing.T) {
 }
 
 func TestTheNamespacesOfAKeyArePagedAsAllAre(t *testing.T) {
-	b := &books{namespaces: map[string]engine.Namespace{}}
+	b := &servertest.Books{Namespaces: map[string]engine.Namespace{}}
 	for _, name := range []string{"a", "b", "c", "d", "e", "others"} {
-		b.namespaces[name] = engine.Namespace{Name: name}
+		b.Namespaces[name] = engine.Namespace{Name: name}
 	}
-	key := &heldKey{APIKey: engine.APIKey{Role: engine.RoleViewer, Namespaces: []string{"a", "b", "c", "d", "e", "unused"}}}
+	key := &auth.Key{APIKey: engine.APIKey{Role: engine.RoleViewer, Namespaces: []string{"a", "b", "c", "d", "e", "unused"}}}
 	list := New(b, nil, Options{Trusted: true}).namespacesOf(key)
 	at := func(name string) *engine.Cursor { return &engine.Cursor{Name: name} }
 	for _, c := range []struct {
@@ -66,7 +69,7 @@ func TestTheNamespacesOfAKeyArePagedAsAllAre(t *testing.T) {
 		{engine.Page{Limit: 2, Before: at("d")}, "<bc> of 0"},
 		{engine.Page{Limit: 3, Before: at("d")}, "abc> of 0"},
 		{engine.Page{Limit: 2, Before: at("a")}, "> of 0"},
-		{engine.Page{Limit: 2, Before: behindNames}, "<de of 0"},
+		{engine.Page{Limit: 2, Before: wire.BehindNames}, "<de of 0"},
 	} {
 		names, info, err := list(t.Context(), c.page)
 		got := ""
@@ -100,7 +103,7 @@ func TestAChangeOfANamespaceIsTriedSoManyTimes(t *testing.T) {
 
 // busyNamespace is a namespace none of whose changes succeeds.
 type busyNamespace struct {
-	stubStore
+	servertest.StubStore
 	with   engine.Kind
 	writes int
 }

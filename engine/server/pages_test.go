@@ -13,11 +13,12 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/servertest"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
 // archive is a store with seven things in each list, in the order of the list, that pages as stores do.
-type archive struct{ stubStore }
+type archive struct{ servertest.StubStore }
 
 const archived = 7
 
@@ -43,7 +44,7 @@ func leaf[T any](thing func(i int) T, p engine.Page, order func(T, engine.Cursor
 }
 
 // aged is the id of the i-th newest thing, and byID the order of such.
-func aged(i int) engine.ID { return nth(archived - i) }
+func aged(i int) engine.ID { return servertest.NthID(archived - i) }
 
 func byID(id engine.ID, c engine.Cursor) int { return bytes.Compare(c.ID[:], id[:]) }
 
@@ -59,10 +60,10 @@ func (archive) ListSchedules(_ context.Context, _ engine.ScheduleFilter, p engin
 }
 
 func (archive) GetSchedule(context.Context, string, string) (engine.Schedule, error) {
-	return engine.Schedule{ID: nth(1)}, nil
+	return engine.Schedule{ID: servertest.NthID(1)}, nil
 }
 
-func (archive) ListAudit(_ context.Context, _ engine.AuditFilter, p engine.Page) ([]engine.AuditEvent, engine.PageInfo, error) {
+func (archive) ListAuditEvents(_ context.Context, _ engine.AuditFilter, p engine.Page) ([]engine.AuditEvent, engine.PageInfo, error) {
 	part, info := leaf(func(i int) engine.AuditEvent { return engine.AuditEvent{ID: aged(i), SubjectID: aged(i).String()} }, p,
 		func(e engine.AuditEvent, c engine.Cursor) int { return byID(e.ID, c) })
 	return part, info, nil
@@ -99,7 +100,7 @@ func (archive) ListTypes(_ context.Context, _ string, p engine.Page) ([]engine.T
 	return part, info, nil
 }
 
-func (archive) QueueDepths(context.Context, string, string, time.Time) (whole []engine.QueueDepth, err error) {
+func (archive) GetQueueDepth(context.Context, string, string, time.Time) (whole []engine.QueueDepth, err error) {
 	for i := range archived {
 		whole = append(whole, engine.QueueDepth{Queue: fmt.Sprint("z", i)})
 	}
@@ -107,7 +108,9 @@ func (archive) QueueDepths(context.Context, string, string, time.Time) (whole []
 }
 
 func (archive) ListSteps(_ context.Context, _ string, _ engine.ID, _ string, p engine.Page) ([]engine.Step, engine.PageInfo, error) {
-	part, info := leaf(func(i int) engine.Step { return engine.Step{ID: nth(i), Sequence: int64(i/2 + 1), Attempt: i%2 + 1} }, p,
+	part, info := leaf(func(i int) engine.Step {
+		return engine.Step{ID: servertest.NthID(i), Sequence: int64(i/2 + 1), Attempt: i%2 + 1}
+	}, p,
 		func(s engine.Step, c engine.Cursor) int {
 			return cmp.Or(cmp.Compare(s.Sequence, c.Number), cmp.Compare(s.Attempt, c.Minor))
 		})
@@ -124,14 +127,14 @@ func (archive) ListSignals(_ context.Context, _ string, _ engine.ID, p engine.Pa
 func lists(t *testing.T) map[protoreflect.MethodDescriptor]proto.Message {
 	t.Helper()
 	found := map[protoreflect.MethodDescriptor]proto.Message{}
-	eachMethod(func(_ protoreflect.ServiceDescriptor, method protoreflect.MethodDescriptor) {
+	servertest.EachMethod(func(_ protoreflect.ServiceDescriptor, method protoreflect.MethodDescriptor) {
 		if method.Input().Fields().ByName("page") == nil || slices.Contains(later, "AdminService/"+string(method.Name())) {
 			return
 		}
 		request := emptyRequest(method).ProtoReflect()
 		for _, name := range []protoreflect.Name{"run_id", "schedule_id"} {
 			if field := method.Input().Fields().ByName(name); field != nil && !field.HasPresence() {
-				request.Set(field, protoreflect.ValueOfString(anID))
+				request.Set(field, protoreflect.ValueOfString(servertest.AnID))
 			}
 		}
 		found[method] = request.Interface()
@@ -189,7 +192,7 @@ func TestEveryListCanBeReadFromItsEnd(t *testing.T) {
 			}
 			request.ProtoReflect().Set(field, protoreflect.ValueOfMessage((&kagziv1.PageRequest{Last: true, PageToken: back}).ProtoReflect()))
 			err := call(t.Context(), conn, method, request)
-			if got := detailOf(t, err).Metadata["field"]; got != "page.last" {
+			if got := servertest.DetailOf(t, err).Metadata["field"]; got != "page.last" {
 				t.Errorf("last with a token is refused for %q (%v), want page.last", got, err)
 			}
 		})

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc"
@@ -17,6 +18,9 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/auth"
+	"github.com/kagzi/kagzi/engine/server/internal/secret"
+	"github.com/kagzi/kagzi/engine/server/internal/servertest"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
@@ -62,29 +66,29 @@ func registered(s *Server, f func(name string, method protoreflect.MethodDescrip
 }
 
 func TestTheTableOfPermissionsHasEveryMethodAndNoOther(t *testing.T) {
-	s := New(stubStore{}, nil, Options{})
-	stale := maps.Clone(permissions)
+	s := New(servertest.StubStore{}, nil, Options{})
+	stale := maps.Clone(auth.Permissions)
 	registered(s, func(name string, method protoreflect.MethodDescriptor) {
-		r, known := permissions[name]
+		r, known := auth.Permissions[name]
 		delete(stale, name)
 		switch {
 		case !known:
 			t.Errorf("%s is not in the table: decide who may call it", name)
-		case !r.open && (r.scope == nil || !r.roles.has(engine.RoleAdmin)):
+		case !r.Open && (r.Scope == nil || !r.Roles.Has(engine.RoleAdmin)):
 			t.Errorf("%s has no scope, or is closed to admins", name)
-		case r.open && (r.roles != 0 || r.scope != nil):
+		case r.Open && (r.Roles != 0 || r.Scope != nil):
 			t.Errorf("%s is open, and has roles", name)
-		case r.waits && (method.IsStreamingClient() || method.IsStreamingServer()):
+		case r.Waits && (method.IsStreamingClient() || method.IsStreamingServer()):
 			t.Errorf("%s is a stream, which ends with its key in any case", name)
-		case !r.waits && !method.IsStreamingServer() && method.Input().Fields().ByName("wait") != nil:
+		case !r.Waits && !method.IsStreamingServer() && method.Input().Fields().ByName("wait") != nil:
 			t.Errorf("%s may wait for long, and would not end with its key", name)
 		}
 		unrecorded := slices.Contains(strings.Fields(readingOf+lookingOf+opened+adminsReading+workingOf), string(method.Name()))
-		if !r.open && r.changes == unrecorded {
-			t.Errorf("%s: that a refusal goes to the audit log is %v, want %v", name, r.changes, !unrecorded)
+		if !r.Open && r.Changes == unrecorded {
+			t.Errorf("%s: that a refusal goes to the audit log is %v, want %v", name, r.Changes, !unrecorded)
 		}
-		if holds := r.roles.has(engine.RoleViewer) && holdsPayload(method.Output(), nil); holds != r.redact {
-			t.Errorf("%s: redact is %v, but that a viewer can be sent payloads is %v", name, r.redact, holds)
+		if holds := r.Roles.Has(engine.RoleViewer) && holdsPayload(method.Output(), nil); holds != r.Redact {
+			t.Errorf("%s: redact is %v, but that a viewer can be sent payloads is %v", name, r.Redact, holds)
 		}
 	})
 	for name := range stale {
@@ -157,20 +161,22 @@ var nameless = map[string]string{
 }
 
 func TestEveryMethodIsOpenToWhomTheTableSays(t *testing.T) {
+	synctest.Test(t, everyMethodIsOpenToWhomTheTableSays) // in which answers that are late take no time
+}
+
+func everyMethodIsOpenToWhomTheTableSays(t *testing.T) {
 	s, conn, l, secrets := guarded(t)
-	expired := l.make(engine.APIKey{Name: "expired", Role: engine.RoleAdmin, ExpiresAt: l.Now().Add(-time.Second)})
-	revoked := l.make(engine.APIKey{Name: "revoked", Role: engine.RoleAdmin})
-	l.revoke("revoked")
-	unknown, _ := newSecret(engine.RoleAdmin, engine.NewID(l.Now()))
-	other, _ := newSecret(engine.RoleAdmin, l.keys[0].ID)
+	expired := l.Make(engine.APIKey{Name: "expired", Role: engine.RoleAdmin, ExpiresAt: l.Now().Add(-time.Second)})
+	revoked := l.Make(engine.APIKey{Name: "revoked", Role: engine.RoleAdmin})
+	l.Revoke("revoked")
+	unknown, _ := secret.New(engine.RoleAdmin, engine.NewID(l.Now()))
+	other, _ := secret.New(engine.RoleAdmin, l.Keys[0].ID)
 	admin := secrets[engine.RoleAdmin]
 	bad := map[string][]string{
 		"none": nil, "an empty one": {""}, "no scheme": {admin}, "another scheme": {"Basic " + admin}, "half": {"Bearer " + admin[:40]},
 		"a wrong digit": {"Bearer " + strings.Replace(admin, "_", "_0", 1)}, "unknown": {"Bearer " + unknown}, "the luck of another": {"Bearer " + other},
 		"two": {"Bearer " + admin, "Bearer " + admin}, "expired": {"Bearer " + expired}, "revoked": {"Bearer " + revoked}, "long": {"Bearer " + strings.Repeat("kz_", 2000)},
 	}
-	s.strangers.failed = nil
-	s.strangers.waiting = strangersHeld // nobody is late in this test
 	registered(s, func(name string, method protoreflect.MethodDescriptor) {
 		short := string(method.Name())
 		if strings.HasPrefix(name, "/grpc.health") && short == "Watch" {
@@ -207,7 +213,7 @@ func TestEveryMethodIsOpenToWhomTheTableSays(t *testing.T) {
 
 func TestAnAdminOfSomeNamespacesIsNoneOfAll(t *testing.T) {
 	s, conn, l, _ := guarded(t)
-	header := []string{"Bearer " + l.make(engine.APIKey{Name: "team-admin", Role: engine.RoleAdmin, Namespaces: []string{"team"}})}
+	header := []string{"Bearer " + l.Make(engine.APIKey{Name: "team-admin", Role: engine.RoleAdmin, Namespaces: []string{"team"}})}
 	everywhere := []string{"Backup", "CreateKey", "ListKeys", "RevokeKey", "GetActivity", "WatchEvents"}
 	registered(s, func(name string, method protoreflect.MethodDescriptor) {
 		short := string(method.Name())
@@ -238,15 +244,15 @@ func TestAnAdminOfSomeNamespacesIsNoneOfAll(t *testing.T) {
 func TestARefusalIsTheSameWhetherTheNamespaceExistsOrNot(t *testing.T) {
 	_, conn, _, secrets := guarded(t)
 	ctx := with(soon(t), secrets[engine.RoleClient])
-	_, err := kagziv1.NewWorkflowServiceClient(conn).GetWorkflow(ctx, &kagziv1.GetWorkflowRequest{Namespace: "vault", RunId: anID})
+	_, err := kagziv1.NewWorkflowServiceClient(conn).GetWorkflow(ctx, &kagziv1.GetWorkflowRequest{Namespace: "vault", RunId: servertest.AnID})
 	want := `the API key "the-client" is not for the namespace "vault"`
 	if status.Code(err) != codes.PermissionDenied || status.Convert(err).Message() != want {
 		t.Errorf("%v, want PERMISSION_DENIED: %s", err, want)
 	}
-	if detail := detailOf(t, err); detail.Code != kagziv1.ErrorCode_ERROR_CODE_UNAUTHORIZED || !detail.NonRetryable {
+	if detail := servertest.DetailOf(t, err); detail.Code != kagziv1.ErrorCode_ERROR_CODE_UNAUTHORIZED || !detail.NonRetryable {
 		t.Errorf("its detail is %v", detail)
 	}
-	_, err = kagziv1.NewWorkflowServiceClient(conn).PauseWorkflow(ctx, &kagziv1.PauseWorkflowRequest{RunId: anID})
+	_, err = kagziv1.NewWorkflowServiceClient(conn).PauseWorkflow(ctx, &kagziv1.PauseWorkflowRequest{RunId: servertest.AnID})
 	want = `the API key "the-client" has the role client, which may not call WorkflowService/PauseWorkflow; it takes admin, operator`
 	if status.Convert(err).Message() != want {
 		t.Errorf("%v, want %s", err, want)
@@ -254,10 +260,10 @@ func TestARefusalIsTheSameWhetherTheNamespaceExistsOrNot(t *testing.T) {
 }
 
 func TestWithoutKeysAndFromWithinNoCallNeedsOne(t *testing.T) {
-	for _, l := range []*locksmith{{}, {notifications: "trusted"}} {
+	for _, l := range []*servertest.KeyStore{{}, {Notifications: "trusted"}} {
 		options := Options{DrainTimeout: time.Second}
-		if l.notifications == "trusted" {
-			l.make(engine.APIKey{Name: "root", Role: engine.RoleAdmin})
+		if l.Notifications == "trusted" {
+			l.Make(engine.APIKey{Name: "root", Role: engine.RoleAdmin})
 			options.Trusted = true
 		}
 		s, conn := serveWith(t, l, options)
@@ -266,7 +272,7 @@ func TestWithoutKeysAndFromWithinNoCallNeedsOne(t *testing.T) {
 				return
 			}
 			if got := ask(t, conn, nil, method, emptyRequest(method)); got != "in" {
-				t.Errorf("%s: %s, want it let in (%s)", name, got, fmt.Sprint(l.notifications))
+				t.Errorf("%s: %s, want it let in (%s)", name, got, fmt.Sprint(l.Notifications))
 			}
 		})
 	}
@@ -274,11 +280,14 @@ func TestWithoutKeysAndFromWithinNoCallNeedsOne(t *testing.T) {
 
 // TestAServerThatOthersReachNeedsAKeyAlsoWhileThereIsNone: its last key may be revoked while it runs, and nobody is to be let in by that.
 func TestAServerThatOthersReachNeedsAKeyAlsoWhileThereIsNone(t *testing.T) {
-	s, conn := serveWith(t, &locksmith{notifications: "in-process"}, Options{DrainTimeout: time.Second, NeedKey: true})
-	s.strangers.waiting = strangersHeld // nobody is late in this test
+	synctest.Test(t, serverThatOthersReachNeedsAKey) // in which answers that are late take no time
+}
+
+func serverThatOthersReachNeedsAKey(t *testing.T) {
+	s, conn := serveWith(t, &servertest.KeyStore{Notifications: "in-process"}, Options{DrainTimeout: time.Second, NeedKey: true})
 	registered(s, func(name string, method protoreflect.MethodDescriptor) {
 		want := "no key"
-		if s.methods[name].rule.open {
+		if auth.Permissions[name].Open {
 			want = "in"
 		}
 		if strings.HasPrefix(name, "/grpc.health") && string(method.Name()) == "Watch" {
@@ -292,8 +301,8 @@ func TestAServerThatOthersReachNeedsAKeyAlsoWhileThereIsNone(t *testing.T) {
 
 func TestAWorkersKeyReadsTheHistoryOfNothingButWhatItMayBeHanded(t *testing.T) {
 	id := engine.NewID(time.Now())
-	l := &locksmith{notifications: "in-process", runs: map[engine.ID]engine.Run{id: {ID: id, Namespace: "team", Queue: "mail", Type: "send"}}}
-	l.make(engine.APIKey{Name: "root", Role: engine.RoleAdmin})
+	l := &servertest.KeyStore{Notifications: "in-process", Runs: map[engine.ID]engine.Run{id: {ID: id, Namespace: "team", Queue: "mail", Type: "send"}}}
+	l.Make(engine.APIKey{Name: "root", Role: engine.RoleAdmin})
 	s, conn := serve(t, l)
 	worker := kagziv1.NewWorkerServiceClient(conn)
 	for name, c := range map[string]struct {
@@ -312,34 +321,11 @@ func TestAWorkersKeyReadsTheHistoryOfNothingButWhatItMayBeHanded(t *testing.T) {
 		if c.key.Name, c.key.Role = name, engine.RoleWorker; c.key.Namespaces == nil {
 			c.key.Namespaces = []string{"team"}
 		}
-		secret := l.make(c.key)
-		s.keysChanged()
+		secret := l.Make(c.key)
+		s.Notify(engine.Notification{Kind: engine.NotifyKeys})
 		_, err := worker.GetHistory(with(soon(t), secret), &kagziv1.GetHistoryRequest{Namespace: "team", RunId: id.String()})
 		if status.Code(err) != c.want {
 			t.Errorf("a key %s: %v, want %s", name, err, c.want)
-		}
-	}
-}
-
-func TestWhatNamesNoNamespaceIsAboutAllAndTakesAKeyThatIsForAll(t *testing.T) {
-	everywhere := &heldKey{APIKey: engine.APIKey{Name: "ada", Role: engine.RoleAdmin}}
-	ours := &heldKey{APIKey: engine.APIKey{Name: "eve", Role: engine.RoleAdmin, Namespaces: []string{"shop", "default"}}}
-	for what, c := range map[string]struct {
-		scope       scope
-		all, ofShop any
-	}{
-		"statistics":         {ofNamespaceOrAll, &kagziv1.GetStatsRequest{}, &kagziv1.GetStatsRequest{Namespace: new("shop")}},
-		"watched statistics": {ofNamespaceOrAll, &kagziv1.WatchStatsRequest{}, &kagziv1.WatchStatsRequest{Namespace: new("shop")}},
-		"audit events":       {ofNamespaceOrKeys, &kagziv1.ListAuditEventsRequest{}, &kagziv1.ListAuditEventsRequest{Namespace: "shop"}},
-	} {
-		for _, of := range []struct {
-			request any
-			key     *heldKey
-			allowed bool
-		}{{c.all, everywhere, true}, {c.all, ours, false}, {c.ofShop, everywhere, true}, {c.ofShop, ours, true}} {
-			if err := c.scope(nil, t.Context(), of.key, of.request); (err == nil) != of.allowed {
-				t.Errorf("%s, %v by %s: %v, want it allowed: %v", what, of.request, of.key.Name, err, of.allowed)
-			}
 		}
 	}
 }

@@ -11,16 +11,17 @@ import (
 
 	"github.com/kagzi/kagzi/engine"
 	"github.com/kagzi/kagzi/engine/matching"
+	"github.com/kagzi/kagzi/engine/server/internal/servertest"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
 // crowd is a store with a queue for each device.
 type crowd struct {
-	stubStore
+	servertest.StubStore
 	queues []engine.QueueDepth
 }
 
-func (c crowd) QueueDepths(context.Context, string, string, time.Time) ([]engine.QueueDepth, error) {
+func (c crowd) GetQueueDepth(context.Context, string, string, time.Time) ([]engine.QueueDepth, error) {
 	return c.queues, nil
 }
 
@@ -30,7 +31,7 @@ func TestQueuesThatAreTooManyForAnAnswerComeInSeveral(t *testing.T) {
 	for i := range n {
 		store.queues = append(store.queues, engine.QueueDepth{Queue: fmt.Sprintf("device-%05d-%s", i, strings.Repeat("x", 150)), Pending: 1, Running: 2, Sleeping: 3})
 	}
-	s := New(store, matching.New(stubStore{}, nil), Options{})
+	s := New(store, matching.New(servertest.StubStore{}, nil), Options{})
 	request := &kagziv1.GetQueueDepthRequest{}
 	listed, answers := 0, 0
 	for more := true; more; answers++ {

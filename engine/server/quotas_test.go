@@ -11,74 +11,16 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/kagzi/kagzi/engine/server/internal/servertest"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
-
-func TestANamespaceMayBeASecondAheadOfItsQuota(t *testing.T) {
-	q, now := quotas{perSecond: 10}, time.Now()
-	take := func(n int, wait time.Duration, which string) {
-		t.Helper()
-		if named, got := q.take(map[string]int{"a": n}, now); got != wait || wait > 0 && named != "a" {
-			t.Errorf("%s: %q waits %s, want %s", which, named, got, wait)
-		}
-	}
-	for i := range 10 {
-		take(1, 0, fmt.Sprint(i+1, " at once"))
-	}
-	take(1, time.Millisecond, "one more")
-	now = now.Add(time.Millisecond)
-	take(1, 0, "that one, when its time has come")
-	take(1, 100*time.Millisecond, "the next")
-	now = now.Add(90 * time.Millisecond)
-	take(1, 10*time.Millisecond, "the next, too early")
-	now = now.Add(10 * time.Millisecond)
-	take(1, 0, "the next, when its time has come")
-	now = now.Add(time.Minute)
-	take(100, 0, "a batch goes through whole")
-	take(1, 9*time.Second+time.Millisecond, "behind the batch")
-	now = now.Add(9*time.Second + time.Millisecond)
-	take(1, 0, "when the batch is paid for")
-}
-
-func TestABatchIsRefusedAsAWholeAndCountsForEachOfItsNamespaces(t *testing.T) {
-	q, now := quotas{perSecond: 10}, time.Now()
-	if _, wait := q.take(map[string]int{"a": 10, "b": 1}, now); wait != 0 {
-		t.Fatalf("the first waits %s", wait)
-	}
-	for range 20 {
-		if named, wait := q.take(map[string]int{"a": 1, "b": 1}, now); wait == 0 || named != "a" {
-			t.Fatalf("%q waits %s, want that of a", named, wait)
-		}
-	}
-	if _, wait := q.take(map[string]int{"b": 1}, now); wait != 0 {
-		t.Errorf("b waits %s, although nothing of it has gone through but one", wait)
-	}
-}
-
-func TestNamespacesPastThoseThatAreToldApartShareAQuota(t *testing.T) {
-	q, now := quotas{perSecond: 1}, time.Now()
-	for i := range maxQuotas {
-		q.take(map[string]int{fmt.Sprint(i): 1}, now)
-	}
-	if _, wait := q.take(map[string]int{"one": 2}, now); wait != 0 {
-		t.Errorf("the first past them waits %s", wait)
-	}
-	if _, wait := q.take(map[string]int{"another": 1}, now); wait == 0 {
-		t.Error("the second does not wait for the first")
-	}
-	now = now.Add(time.Minute)
-	q.take(map[string]int{"one": 1}, now)
-	if len(q.free) != 1 {
-		t.Errorf("%d are told apart after a minute, want 1", len(q.free))
-	}
-}
 
 // TestAFloodInOneNamespaceLeavesTheOthersAlone is about ten times what one may add: what is past it is refused with a word on when to come again,
 // nothing of the others is, and who acts against the flood is not held up.
 func TestAFloodInOneNamespaceLeavesTheOthersAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, conn := serveWith(t, taking{}, Options{DrainTimeout: time.Second, NamespaceRate: 100})
-		defer s.crew.dismiss()
+		defer s.workers.Close()
 		defer conn.Close()
 		api := kagziv1.NewWorkflowServiceClient(conn)
 		start := func(namespace string) error {
@@ -115,11 +57,11 @@ func TestAFloodInOneNamespaceLeavesTheOthersAlone(t *testing.T) {
 				return err
 			},
 			"a signal": func() error {
-				_, err := api.SignalWorkflow(t.Context(), &kagziv1.SignalWorkflowRequest{Namespace: "loud", RunId: anID, Name: "s"})
+				_, err := api.SignalWorkflow(t.Context(), &kagziv1.SignalWorkflowRequest{Namespace: "loud", RunId: servertest.AnID, Name: "s"})
 				return err
 			},
 			"a tick by hand": func() error {
-				_, err := kagziv1.NewWorkflowScheduleServiceClient(conn).TriggerWorkflowSchedule(t.Context(), &kagziv1.TriggerWorkflowScheduleRequest{Namespace: "loud", ScheduleId: anID})
+				_, err := kagziv1.NewWorkflowScheduleServiceClient(conn).TriggerWorkflowSchedule(t.Context(), &kagziv1.TriggerWorkflowScheduleRequest{Namespace: "loud", ScheduleId: servertest.AnID})
 				return err
 			},
 		} {
@@ -128,7 +70,7 @@ func TestAFloodInOneNamespaceLeavesTheOthersAlone(t *testing.T) {
 				t.Errorf("%s is answered with %v, want RESOURCE_EXHAUSTED", what, err)
 			}
 		}
-		if _, err := api.CancelWorkflow(t.Context(), &kagziv1.CancelWorkflowRequest{Namespace: "loud", RunId: anID}); status.Code(err) == codes.ResourceExhausted {
+		if _, err := api.CancelWorkflow(t.Context(), &kagziv1.CancelWorkflowRequest{Namespace: "loud", RunId: servertest.AnID}); status.Code(err) == codes.ResourceExhausted {
 			t.Errorf("a cancellation is held up by the flood: %v", err)
 		}
 	})

@@ -9,6 +9,9 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/auth"
+	"github.com/kagzi/kagzi/engine/server/internal/servertest"
+	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
@@ -51,33 +54,33 @@ func elements(field protoreflect.FieldDescriptor, v protoreflect.Value) (list []
 }
 
 func TestAViewerIsShownNoPayload(t *testing.T) {
-	viewer := &heldKey{APIKey: engine.APIKey{Role: engine.RoleViewer}}
+	viewer := &auth.Key{APIKey: engine.APIKey{Role: engine.RoleViewer}}
 	total := 0
-	eachMethod(func(service protoreflect.ServiceDescriptor, m protoreflect.MethodDescriptor) {
+	servertest.EachMethod(func(service protoreflect.ServiceDescriptor, m protoreflect.MethodDescriptor) {
 		name := "/" + string(service.FullName()) + "/" + string(m.Name())
-		rule := permissions[name]
-		if !rule.roles.has(engine.RoleViewer) {
+		rule := auth.Permissions[name]
+		if !rule.Roles.Has(engine.RoleViewer) {
 			return
 		}
 		answer := newOutput(m)
 		total += plant(answer.ProtoReflect(), 6)
 		before := proto.Clone(answer)
-		shown, _ := shownTo(viewer, &method{rule: rule}, answer).(proto.Message)
+		shown, _ := auth.ShownTo(viewer, &auth.Method{Rule: rule}, answer).(proto.Message)
 		if text := prototext.Format(shown); strings.Contains(text, canary) {
 			t.Errorf("%s shows a viewer %s", name, text)
 		}
 		if !proto.Equal(answer, before) {
 			t.Errorf("%s: the answer itself was changed, which others may be shown too", name)
 		}
-		if whole := shownTo(&heldKey{APIKey: engine.APIKey{Role: engine.RoleClient}}, &method{rule: rule}, answer); whole != any(answer) {
+		if whole := auth.ShownTo(&auth.Key{APIKey: engine.APIKey{Role: engine.RoleClient}}, &auth.Method{Rule: rule}, answer); whole != any(answer) {
 			t.Errorf("%s: a client is shown another message", name)
 		}
 	})
 	if total < 20 {
 		t.Errorf("%d payloads in all answers: they were not found", total)
 	}
-	shown := withoutPayloads(&kagziv1.Workflow{RunId: "r", Input: &kagziv1.Payload{Data: []byte("12345")}}).(*kagziv1.Workflow)
-	if shown.RunId != "r" || shown.Input.Metadata[redactedBytes] != "5" || shown.Output != nil {
+	shown := wire.WithoutPayloads(&kagziv1.Workflow{RunId: "r", Input: &kagziv1.Payload{Data: []byte("12345")}}).(*kagziv1.Workflow)
+	if shown.RunId != "r" || shown.Input.Metadata[wire.RedactedBytes] != "5" || shown.Output != nil {
 		t.Errorf("a viewer sees %v, want the run with the size of its input", shown)
 	}
 }

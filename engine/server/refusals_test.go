@@ -14,10 +14,9 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/servertest"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
-
-const aToken = "000102030405060708090a0b0c0d0e0f"
 
 // TestWhatBreaksALimitIsRefusedByName sends each request to a store in which any change, or any look, is a panic.
 func TestWhatBreaksALimitIsRefusedByName(t *testing.T) {
@@ -26,15 +25,15 @@ func TestWhatBreaksALimitIsRefusedByName(t *testing.T) {
 	large := &kagziv1.Payload{Data: make([]byte, engine.MaxPayload+1)}
 	over := durationpb.New(engine.MaxDelay + 1)
 	child := func(change func(*kagziv1.StartWorkflowRequest)) *kagziv1.StartChildRequest {
-		start := &kagziv1.StartWorkflowRequest{ParentRunId: anID, WorkflowType: "t"}
+		start := &kagziv1.StartWorkflowRequest{ParentRunId: servertest.AnID, WorkflowType: "t"}
 		change(start)
-		return &kagziv1.StartChildRequest{StepName: "s", LeaseToken: aToken, Child: start}
+		return &kagziv1.StartChildRequest{StepName: "s", LeaseToken: servertest.AToken, Child: start}
 	}
 	next := func(start *kagziv1.StartWorkflowRequest) *kagziv1.CompleteWorkflowRequest {
-		return &kagziv1.CompleteWorkflowRequest{RunId: anID, LeaseToken: aToken, ContinueAs: start}
+		return &kagziv1.CompleteWorkflowRequest{RunId: servertest.AnID, LeaseToken: servertest.AToken, ContinueAs: start}
 	}
 	signal := func(change func(*kagziv1.AwaitSignalRequest)) *kagziv1.AwaitSignalRequest {
-		r := &kagziv1.AwaitSignalRequest{RunId: anID, LeaseToken: aToken, StepName: "s", SignalName: "go"}
+		r := &kagziv1.AwaitSignalRequest{RunId: servertest.AnID, LeaseToken: servertest.AToken, StepName: "s", SignalName: "go"}
 		change(r)
 		return r
 	}
@@ -44,27 +43,27 @@ func TestWhatBreaksALimitIsRefusedByName(t *testing.T) {
 		request proto.Message
 		field   string
 	}{
-		{"CancelWorkflow", &kagziv1.CancelWorkflowRequest{RunId: anID, Reason: reason}, "reason"},
-		{"CancelWorkflow", &kagziv1.CancelWorkflowRequest{RunId: anID, Grace: durationpb.New(time.Millisecond - 1)}, "grace"},
-		{"CancelWorkflow", &kagziv1.CancelWorkflowRequest{RunId: anID, Grace: over}, "grace"},
-		{"CancelWorkflow", &kagziv1.CancelWorkflowRequest{RunId: anID, Grace: &durationpb.Duration{Seconds: 1, Nanos: -1}}, "grace"},
-		{"TerminateWorkflow", &kagziv1.TerminateWorkflowRequest{RunId: anID, Reason: reason}, "reason"},
+		{"CancelWorkflow", &kagziv1.CancelWorkflowRequest{RunId: servertest.AnID, Reason: reason}, "reason"},
+		{"CancelWorkflow", &kagziv1.CancelWorkflowRequest{RunId: servertest.AnID, Grace: durationpb.New(time.Millisecond - 1)}, "grace"},
+		{"CancelWorkflow", &kagziv1.CancelWorkflowRequest{RunId: servertest.AnID, Grace: over}, "grace"},
+		{"CancelWorkflow", &kagziv1.CancelWorkflowRequest{RunId: servertest.AnID, Grace: &durationpb.Duration{Seconds: 1, Nanos: -1}}, "grace"},
+		{"TerminateWorkflow", &kagziv1.TerminateWorkflowRequest{RunId: servertest.AnID, Reason: reason}, "reason"},
 		{"PauseWorkflow", &kagziv1.PauseWorkflowRequest{RunId: "x"}, "run_id"},
-		{"PauseWorkflow", &kagziv1.PauseWorkflowRequest{RunId: anID, Reason: reason}, "reason"},
-		{"ResumeWorkflow", &kagziv1.ResumeWorkflowRequest{RunId: anID, Reason: "a\x00"}, "reason"},
-		{"PinWorkflow", &kagziv1.PinWorkflowRequest{RunId: anID, Reason: reason}, "reason"},
-		{"RetryWorkflow", &kagziv1.RetryWorkflowRequest{RunId: anID, FromStep: long}, "from_step"},
-		{"RetryWorkflow", &kagziv1.RetryWorkflowRequest{RunId: anID, FromStep: "s", Restart: true}, "from_step"},
-		{"RetryWorkflow", &kagziv1.RetryWorkflowRequest{RunId: anID, Input: &kagziv1.Payload{}}, "input"},
-		{"RetryWorkflow", &kagziv1.RetryWorkflowRequest{RunId: anID, RequestId: long}, "request_id"},
-		{"OverrideStep", &kagziv1.OverrideStepRequest{RunId: anID, StepName: "s", Reason: "r"}, "result"},
-		{"OverrideStep", &kagziv1.OverrideStepRequest{RunId: anID, StepName: "s", Result: &kagziv1.OverrideStepRequest_Output{}}, "reason"},
-		{"OverrideStep", &kagziv1.OverrideStepRequest{RunId: anID, Reason: "r"}, "step_name"},
-		{"OverrideStep", &kagziv1.OverrideStepRequest{RunId: anID, StepName: "s", Reason: "r", Result: &kagziv1.OverrideStepRequest_Error{
+		{"PauseWorkflow", &kagziv1.PauseWorkflowRequest{RunId: servertest.AnID, Reason: reason}, "reason"},
+		{"ResumeWorkflow", &kagziv1.ResumeWorkflowRequest{RunId: servertest.AnID, Reason: "a\x00"}, "reason"},
+		{"PinWorkflow", &kagziv1.PinWorkflowRequest{RunId: servertest.AnID, Reason: reason}, "reason"},
+		{"RetryWorkflow", &kagziv1.RetryWorkflowRequest{RunId: servertest.AnID, FromStep: long}, "from_step"},
+		{"RetryWorkflow", &kagziv1.RetryWorkflowRequest{RunId: servertest.AnID, FromStep: "s", Restart: true}, "from_step"},
+		{"RetryWorkflow", &kagziv1.RetryWorkflowRequest{RunId: servertest.AnID, Input: &kagziv1.Payload{}}, "input"},
+		{"RetryWorkflow", &kagziv1.RetryWorkflowRequest{RunId: servertest.AnID, RequestId: long}, "request_id"},
+		{"OverrideStep", &kagziv1.OverrideStepRequest{RunId: servertest.AnID, StepName: "s", Reason: "r"}, "result"},
+		{"OverrideStep", &kagziv1.OverrideStepRequest{RunId: servertest.AnID, StepName: "s", Result: &kagziv1.OverrideStepRequest_Output{}}, "reason"},
+		{"OverrideStep", &kagziv1.OverrideStepRequest{RunId: servertest.AnID, Reason: "r"}, "step_name"},
+		{"OverrideStep", &kagziv1.OverrideStepRequest{RunId: servertest.AnID, StepName: "s", Reason: "r", Result: &kagziv1.OverrideStepRequest_Error{
 			Error: &kagziv1.ErrorDetail{Code: 77}}}, "error.code"},
-		{"SignalWorkflow", &kagziv1.SignalWorkflowRequest{RunId: anID}, "name"},
-		{"SignalWorkflow", &kagziv1.SignalWorkflowRequest{RunId: anID, Name: "go", SignalId: long}, "signal_id"},
-		{"ListSignals", &kagziv1.ListSignalsRequest{RunId: anID, Page: &kagziv1.PageRequest{PageSize: 1001}}, "page_size"},
+		{"SignalWorkflow", &kagziv1.SignalWorkflowRequest{RunId: servertest.AnID}, "name"},
+		{"SignalWorkflow", &kagziv1.SignalWorkflowRequest{RunId: servertest.AnID, Name: "go", SignalId: long}, "signal_id"},
+		{"ListSignals", &kagziv1.ListSignalsRequest{RunId: servertest.AnID, Page: &kagziv1.PageRequest{PageSize: 1001}}, "page_size"},
 		{"BulkWorkflows", &kagziv1.BulkWorkflowsRequest{Action: 1}, "filter"},
 		{"BulkWorkflows", &kagziv1.BulkWorkflowsRequest{Filter: &kagziv1.ListWorkflowsRequest{}}, "action"},
 		{"BulkWorkflows", &kagziv1.BulkWorkflowsRequest{Action: 1, Filter: &kagziv1.ListWorkflowsRequest{Namespace: "A"}}, "filter.namespace"},
@@ -74,19 +73,19 @@ func TestWhatBreaksALimitIsRefusedByName(t *testing.T) {
 		{"AwaitSignal", signal(func(r *kagziv1.AwaitSignalRequest) { r.SignalName = long }), "signal_name"},
 		{"AwaitSignal", signal(func(r *kagziv1.AwaitSignalRequest) { r.Timeout = &durationpb.Duration{} }), "timeout"},
 		{"AwaitSignal", signal(func(r *kagziv1.AwaitSignalRequest) { r.LeaseToken = "" }), "lease_token"},
-		{"StartChild", &kagziv1.StartChildRequest{StepName: "s", LeaseToken: aToken}, "child"},
+		{"StartChild", &kagziv1.StartChildRequest{StepName: "s", LeaseToken: servertest.AToken}, "child"},
 		{"StartChild", child(func(r *kagziv1.StartWorkflowRequest) { r.ParentRunId = "" }), "child.parent_run_id"},
-		{"StartChild", child(func(r *kagziv1.StartWorkflowRequest) { r.ParentStepId = anID }), "child.parent_step_id"},
+		{"StartChild", child(func(r *kagziv1.StartWorkflowRequest) { r.ParentStepId = servertest.AnID }), "child.parent_step_id"},
 		{"StartChild", child(func(r *kagziv1.StartWorkflowRequest) { r.WorkflowType = "" }), "child.workflow_type"},
 		{"StartChild", child(func(r *kagziv1.StartWorkflowRequest) { r.ExternalIdReuse = 1 }), "child.external_id_reuse"},
-		{"StartChild", &kagziv1.StartChildRequest{StepName: "s", LeaseToken: aToken, ParentClosePolicy: 4,
-			Child: &kagziv1.StartWorkflowRequest{ParentRunId: anID, WorkflowType: "t"}}, "parent_close_policy"},
-		{"AwaitChildren", &kagziv1.AwaitChildrenRequest{RunId: anID, LeaseToken: aToken}, "child_run_ids"},
-		{"AwaitChildren", &kagziv1.AwaitChildrenRequest{RunId: anID, LeaseToken: aToken, ChildRunIds: []string{"x"}}, "child_run_ids"},
-		{"AwaitChildren", &kagziv1.AwaitChildrenRequest{RunId: anID, LeaseToken: aToken, ChildRunIds: make([]string, 10_001)}, "child_run_ids"},
-		{"SetRunNote", &kagziv1.SetNote{RunId: anID, LeaseToken: aToken, Note: strings.Repeat("é", 128)}, "note"},
+		{"StartChild", &kagziv1.StartChildRequest{StepName: "s", LeaseToken: servertest.AToken, ParentClosePolicy: 4,
+			Child: &kagziv1.StartWorkflowRequest{ParentRunId: servertest.AnID, WorkflowType: "t"}}, "parent_close_policy"},
+		{"AwaitChildren", &kagziv1.AwaitChildrenRequest{RunId: servertest.AnID, LeaseToken: servertest.AToken}, "child_run_ids"},
+		{"AwaitChildren", &kagziv1.AwaitChildrenRequest{RunId: servertest.AnID, LeaseToken: servertest.AToken, ChildRunIds: []string{"x"}}, "child_run_ids"},
+		{"AwaitChildren", &kagziv1.AwaitChildrenRequest{RunId: servertest.AnID, LeaseToken: servertest.AToken, ChildRunIds: make([]string, 10_001)}, "child_run_ids"},
+		{"SetRunNote", &kagziv1.SetNote{RunId: servertest.AnID, LeaseToken: servertest.AToken, Note: strings.Repeat("é", 128)}, "note"},
 		{"CompleteWorkflow", next(&kagziv1.StartWorkflowRequest{Namespace: "other"}), "continue_as.namespace"},
-		{"CompleteWorkflow", next(&kagziv1.StartWorkflowRequest{ParentRunId: anID}), "continue_as.parent_run_id"},
+		{"CompleteWorkflow", next(&kagziv1.StartWorkflowRequest{ParentRunId: servertest.AnID}), "continue_as.parent_run_id"},
 		{"CompleteWorkflow", next(&kagziv1.StartWorkflowRequest{WorkflowType: long}), "continue_as.workflow_type"},
 		{"CompleteWorkflow", next(&kagziv1.StartWorkflowRequest{ConcurrencyLimit: 2}), "continue_as.concurrency_limit"},
 		{"CreateWorkflowSchedule", &schedule{WorkflowType: "t"}, "cron_expr"},
@@ -98,7 +97,7 @@ func TestWhatBreaksALimitIsRefusedByName(t *testing.T) {
 		{"CreateWorkflowSchedule", &schedule{WorkflowType: "t", CronExpr: "@daily", MaxCatchup: proto.Int32(-1)}, "max_catchup"},
 		{"CreateWorkflowSchedule", &schedule{WorkflowType: "t", CronExpr: "@daily", OverlapPolicy: 4}, "overlap_policy"},
 		{"CreateWorkflowSchedule", &schedule{WorkflowType: "t", CronExpr: "@daily", OverlapPolicy: 256}, "overlap_policy"},
-		{"CreateWorkflowSchedule", &schedule{WorkflowType: "t", CronExpr: "@daily", Name: anID}, "name"},
+		{"CreateWorkflowSchedule", &schedule{WorkflowType: "t", CronExpr: "@daily", Name: servertest.AnID}, "name"},
 		{"CreateWorkflowSchedule", &schedule{WorkflowType: "t", CronExpr: "@daily", RequestId: long}, "request_id"},
 		{"GetWorkflowSchedule", &kagziv1.GetWorkflowScheduleRequest{}, "schedule_id"},
 		{"UpdateWorkflowSchedule", &kagziv1.UpdateWorkflowScheduleRequest{ScheduleId: "s", Reason: reason}, "reason"},
@@ -132,16 +131,16 @@ func TestWhatBreaksALimitIsRefusedByName(t *testing.T) {
 		request proto.Message
 		field   string
 	}{
-		{"RetryWorkflow", &kagziv1.RetryWorkflowRequest{RunId: anID, Restart: true, Input: large}, "input"},
-		{"OverrideStep", &kagziv1.OverrideStepRequest{RunId: anID, StepName: "s", Reason: "r", Result: &kagziv1.OverrideStepRequest_Output{Output: large}}, "output"},
-		{"SignalWorkflow", &kagziv1.SignalWorkflowRequest{RunId: anID, Name: "go", Payload: large}, "payload"},
+		{"RetryWorkflow", &kagziv1.RetryWorkflowRequest{RunId: servertest.AnID, Restart: true, Input: large}, "input"},
+		{"OverrideStep", &kagziv1.OverrideStepRequest{RunId: servertest.AnID, StepName: "s", Reason: "r", Result: &kagziv1.OverrideStepRequest_Output{Output: large}}, "output"},
+		{"SignalWorkflow", &kagziv1.SignalWorkflowRequest{RunId: servertest.AnID, Name: "go", Payload: large}, "payload"},
 		{"StartChild", child(func(r *kagziv1.StartWorkflowRequest) { r.Input = large }), "child.input"},
 		{"CompleteWorkflow", next(&kagziv1.StartWorkflowRequest{Input: large}), "continue_as.input"},
 		{"CreateWorkflowSchedule", &schedule{WorkflowType: "t", CronExpr: "@daily", Input: large}, "input"},
 	}
-	_, conn := serve(t, stubStore{})
+	_, conn := serve(t, servertest.StubStore{})
 	methods := map[string]protoreflect.MethodDescriptor{}
-	eachMethod(func(_ protoreflect.ServiceDescriptor, method protoreflect.MethodDescriptor) {
+	servertest.EachMethod(func(_ protoreflect.ServiceDescriptor, method protoreflect.MethodDescriptor) {
 		methods[string(method.Name())] = method
 	})
 	try := func(method string, request proto.Message, field string, want codes.Code) {
@@ -149,7 +148,7 @@ func TestWhatBreaksALimitIsRefusedByName(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		err := call(ctx, conn, methods[method], request)
-		if status.Code(err) != want || detailOf(t, err).Metadata["field"] != field || !strings.HasPrefix(detailOf(t, err).Message, field) {
+		if status.Code(err) != want || servertest.DetailOf(t, err).Metadata["field"] != field || !strings.HasPrefix(servertest.DetailOf(t, err).Message, field) {
 			t.Errorf("%s: %v, want %s naming %s", method, err, want, field)
 		}
 	}

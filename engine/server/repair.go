@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
@@ -57,7 +58,7 @@ func (s *Server) retryOf(ctx context.Context, r *kagziv1.RetryWorkflowRequest) (
 	case r.Input != nil && !r.Restart:
 		return p, engine.Invalid("input", "needs restart: the results that are kept belong to the old input")
 	case r.Input != nil:
-		input := payloadOf(r.Input)
+		input := wire.PayloadOf(r.Input)
 		p.Input = &input
 		if err := engine.CheckPayload("input", input); err != nil {
 			return p, err
@@ -84,13 +85,13 @@ func (s *Server) OverrideStep(ctx context.Context, request *kagziv1.OverrideStep
 	}
 	switch result := request.Result.(type) {
 	case *kagziv1.OverrideStepRequest_Output:
-		output := payloadOf(result.Output)
+		output := wire.PayloadOf(result.Output)
 		if err := engine.CheckPayload("output", output); err != nil {
 			return nil, err
 		}
 		p.Output = &output
 	case *kagziv1.OverrideStepRequest_Error:
-		failure, err := failureOf(result.Error)
+		failure, err := wire.FailureOf(result.Error)
 		if err != nil {
 			return nil, err
 		}
@@ -102,7 +103,7 @@ func (s *Server) OverrideStep(ctx context.Context, request *kagziv1.OverrideStep
 	if err != nil {
 		return nil, err
 	}
-	return &kagziv1.OverrideStepResponse{Step: stepTo(p.Namespace, &step)}, nil
+	return &kagziv1.OverrideStepResponse{Step: wire.StepTo(p.Namespace, &step)}, nil
 }
 
 // lastPause is who paused a run last, nil when nobody is known to have.
@@ -112,7 +113,7 @@ func (s *Server) lastPause(ctx context.Context, namespace string, run engine.ID)
 
 // lastChange is the newest of the latest audit events about a subject for which is holds; nil when it holds for none.
 func (s *Server) lastChange(ctx context.Context, namespace string, subject engine.ID, is func(*engine.AuditEvent) bool) (*engine.AuditEvent, error) {
-	events, _, err := s.store.ListAudit(ctx, engine.AuditFilter{Namespace: namespace, SubjectID: subject.String()}, engine.Page{Limit: engine.DefaultPage})
+	events, _, err := s.store.ListAuditEvents(ctx, engine.AuditFilter{Namespace: namespace, SubjectID: subject.String()}, engine.Page{Limit: engine.DefaultPage})
 	for i := range events {
 		if is(&events[i]) {
 			return &events[i], err
@@ -123,11 +124,11 @@ func (s *Server) lastChange(ctx context.Context, namespace string, subject engin
 
 // ExplainWorkflow says why a run is where it is.
 func (s *Server) ExplainWorkflow(ctx context.Context, request *kagziv1.ExplainWorkflowRequest) (*kagziv1.ExplainWorkflowResponse, error) {
-	namespace, id, err := runOf(request)
+	namespace, id, err := wire.RunOf(request)
 	if err != nil {
 		return nil, err
 	}
-	circumstances, err := s.store.Circumstances(ctx, namespace, id, s.now())
+	circumstances, err := s.store.ExplainInputs(ctx, namespace, id, s.now())
 	if err != nil {
 		return nil, err
 	}
@@ -138,11 +139,11 @@ func (s *Server) ExplainWorkflow(ctx context.Context, request *kagziv1.ExplainWo
 	}
 	circumstances.WorkerLease = s.options.WorkerLease
 	for i := range circumstances.Workers {
-		s.sessions.freshen(&circumstances.Workers[i])
+		s.workers.Freshen(&circumstances.Workers[i])
 	}
 	e := engine.Explain(circumstances, s.now())
 	return &kagziv1.ExplainWorkflowResponse{
 		Summary: e.Summary, Details: e.Details, Blocker: kagziv1.ExplainWorkflowResponse_Blocker(e.Blocker),
-		Since: timeTo(e.Since), NextAt: timeTo(e.NextAt),
+		Since: wire.TimeTo(e.Since), NextAt: wire.TimeTo(e.NextAt),
 	}, nil
 }

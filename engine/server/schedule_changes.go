@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/auth"
+	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
@@ -13,7 +15,7 @@ import (
 
 // UpdateWorkflowSchedule changes what the request names.
 func (s *Server) UpdateWorkflowSchedule(ctx context.Context, request *kagziv1.UpdateWorkflowScheduleRequest) (*kagziv1.UpdateWorkflowScheduleResponse, error) {
-	fireAt, err := timeOf("next_fire_at", request.NextFireAt)
+	fireAt, err := wire.TimeOf("next_fire_at", request.NextFireAt)
 	if err != nil {
 		return nil, err
 	}
@@ -39,9 +41,9 @@ func update(s *engine.Schedule, r *kagziv1.UpdateWorkflowScheduleRequest) error 
 			*text.to = *text.from
 		}
 	}
-	s.Queue = orDefault(s.Queue)
+	s.Queue = wire.OrDefault(s.Queue)
 	if r.Input != nil {
-		s.Input = payloadOf(r.Input)
+		s.Input = wire.PayloadOf(r.Input)
 	}
 	if r.Enabled != nil {
 		s.Enabled = *r.Enabled
@@ -50,10 +52,10 @@ func update(s *engine.Schedule, r *kagziv1.UpdateWorkflowScheduleRequest) error 
 		s.MaxCatchup = int(*r.MaxCatchup)
 	}
 	if r.RetryPolicy != nil {
-		s.RetryPolicy = retryPolicyOf(r.RetryPolicy)
+		s.RetryPolicy = wire.RetryPolicyOf(r.RetryPolicy)
 	}
 	if r.Timeouts != nil {
-		s.Timeouts = timeoutsOf(r.Timeouts)
+		s.Timeouts = wire.TimeoutsOf(r.Timeouts)
 	}
 	if r.Tags != nil {
 		s.Tags = r.Tags.Tags
@@ -89,7 +91,7 @@ func (s *Server) ResumeWorkflowSchedule(ctx context.Context, request *kagziv1.Re
 	return &kagziv1.ResumeWorkflowScheduleResponse{Schedule: schedule}, nil
 }
 
-// changeTries is how often a change is begun anew because another one came between.
+// changeTries is how often a change is started again because another one came between.
 const changeTries = 5
 
 // changeSchedule reads a schedule, changes it, decides what its next tick is and writes it back. With fireAt set, that is the first tick
@@ -123,7 +125,7 @@ func (s *Server) changeSchedule(
 		p.Schedule.UpdatedAt, p.Skipped = p.Now, givenUp(&before, &p.Schedule, p.Now)
 		schedule, err := s.store.UpdateSchedule(ctx, p)
 		if err == nil {
-			return scheduleTo(&schedule), nil
+			return wire.ScheduleTo(&schedule), nil
 		}
 		if !errors.Is(err, engine.ErrConflict) || try == changeTries {
 			return nil, err
@@ -131,8 +133,8 @@ func (s *Server) changeSchedule(
 	}
 }
 
-// retime sets the next tick of a schedule that is changed: anew, counted from now, when its expression or zone is another or it was
-// broken; at fireAt when that is set; else it stays. A broken one that nobody mends stays broken, but may be changed otherwise.
+// retime sets the next tick of a schedule that is changed: counted from now when its expression or zone is another or it was
+// broken; at fireAt when that is set; else it stays. A broken one that nobody repairs stays broken, but may be changed otherwise.
 func retime(before, after *engine.Schedule, fireAt, now time.Time) error {
 	other := after.CronExpr != before.CronExpr || after.TimeZone != before.TimeZone
 	if !other && fireAt.IsZero() && before.Broken == "" {
@@ -183,7 +185,7 @@ func (s *Server) DeleteWorkflowSchedule(ctx context.Context, request *kagziv1.De
 	}
 	now := s.now()
 	err = s.store.DeleteSchedule(ctx, engine.DeleteScheduleParams{
-		Namespace: namespace, Ref: ref, Reason: request.Reason, By: actorOf(ctx), AuditID: engine.NewID(now), Now: now,
+		Namespace: namespace, Ref: ref, Reason: request.Reason, By: auth.ActorOf(ctx), AuditID: engine.NewID(now), Now: now,
 	})
 	if engine.KindOf(err) == engine.KindNotFound {
 		err = s.unlessDeleted(ctx, namespace, ref, err)
@@ -221,7 +223,7 @@ func (s *Server) TriggerWorkflowSchedule(ctx context.Context, request *kagziv1.T
 	now := s.now()
 	started, err := s.store.TriggerSchedule(ctx, engine.TriggerScheduleParams{
 		Namespace: namespace, Ref: ref, RunID: engine.NewID(now), RequestID: request.RequestId,
-		By: actorOf(ctx), AuditID: engine.NewID(now), Now: now,
+		By: auth.ActorOf(ctx), AuditID: engine.NewID(now), Now: now,
 	})
 	if err != nil {
 		return nil, err
@@ -235,7 +237,7 @@ func (s *Server) ListScheduleRuns(ctx context.Context, request *kagziv1.ListSche
 	if err != nil {
 		return nil, err
 	}
-	page, err := pageOf(request, request.Page, belowIDs)
+	page, err := wire.PageOf(request, request.Page, wire.BelowIDs)
 	if err != nil {
 		return nil, err
 	}

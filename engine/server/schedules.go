@@ -9,6 +9,8 @@ import (
 
 	"github.com/kagzi/kagzi/engine"
 	"github.com/kagzi/kagzi/engine/cron"
+	"github.com/kagzi/kagzi/engine/server/internal/auth"
+	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
@@ -22,7 +24,7 @@ func (s *Server) CreateWorkflowSchedule(ctx context.Context, request *kagziv1.Cr
 	if err != nil {
 		return nil, err
 	}
-	return &kagziv1.CreateWorkflowScheduleResponse{Schedule: scheduleTo(&schedule)}, nil
+	return &kagziv1.CreateWorkflowScheduleResponse{Schedule: wire.ScheduleTo(&schedule)}, nil
 }
 
 func (s *Server) createOf(ctx context.Context, r *kagziv1.CreateWorkflowScheduleRequest) (engine.ScheduleParams, error) {
@@ -33,12 +35,12 @@ func (s *Server) createOf(ctx context.Context, r *kagziv1.CreateWorkflowSchedule
 	}
 	p.Schedule = engine.Schedule{
 		ID: engine.NewID(p.Now), Name: r.Name, RequestID: r.RequestId, CronExpr: r.CronExpr, TimeZone: r.TimeZone,
-		Enabled: r.Enabled == nil || *r.Enabled, Queue: orDefault(r.TaskQueue), Type: r.WorkflowType, Version: r.GetVersion(),
-		Input: payloadOf(r.Input), RetryPolicy: retryPolicyOf(r.RetryPolicy), Timeouts: timeoutsOf(r.Timeouts),
+		Enabled: r.Enabled == nil || *r.Enabled, Queue: wire.OrDefault(r.TaskQueue), Type: r.WorkflowType, Version: r.GetVersion(),
+		Input: wire.PayloadOf(r.Input), RetryPolicy: wire.RetryPolicyOf(r.RetryPolicy), Timeouts: wire.TimeoutsOf(r.Timeouts),
 		OnFailureWorkflow: r.OnFailureWorkflow, OnFailureQueue: r.OnFailureTaskQueue, Tags: r.Tags,
 		MaxCatchup: engine.DefaultCatchup, Overlap: overlap, CreatedAt: p.Now, UpdatedAt: p.Now, Revision: 1,
 	}
-	if p.Schedule.Namespace, err = namespaceOf(r.Namespace); err != nil {
+	if p.Schedule.Namespace, err = wire.NamespaceOf(r.Namespace); err != nil {
 		return p, err
 	}
 	if r.MaxCatchup != nil {
@@ -57,7 +59,7 @@ func (s *Server) createOf(ctx context.Context, r *kagziv1.CreateWorkflowSchedule
 
 func (s *Server) scheduleParams(ctx context.Context, method, reason string) engine.ScheduleParams {
 	now := s.now()
-	return engine.ScheduleParams{Method: method, Reason: reason, By: actorOf(ctx), AuditID: engine.NewID(now), Now: now}
+	return engine.ScheduleParams{Method: method, Reason: reason, By: auth.ActorOf(ctx), AuditID: engine.NewID(now), Now: now}
 }
 
 func overlapOf(p kagziv1.OverlapPolicy) (engine.Overlap, error) {
@@ -93,7 +95,7 @@ type scheduleRef interface {
 
 // scheduleOf reads the namespace and the id, or name, of a schedule.
 func scheduleOf(r scheduleRef) (namespace, ref string, err error) {
-	if namespace, err = namespaceOf(r.GetNamespace()); err != nil {
+	if namespace, err = wire.NamespaceOf(r.GetNamespace()); err != nil {
 		return "", "", err
 	}
 	return namespace, r.GetScheduleId(), engine.CheckName("schedule_id", r.GetScheduleId())
@@ -109,20 +111,20 @@ func (s *Server) GetWorkflowSchedule(ctx context.Context, request *kagziv1.GetWo
 	if err != nil {
 		return nil, err
 	}
-	return &kagziv1.GetWorkflowScheduleResponse{Schedule: scheduleTo(&schedule)}, nil
+	return &kagziv1.GetWorkflowScheduleResponse{Schedule: wire.ScheduleTo(&schedule)}, nil
 }
 
 // ListWorkflowSchedules is newest first, without inputs.
 func (s *Server) ListWorkflowSchedules(ctx context.Context, request *kagziv1.ListWorkflowSchedulesRequest) (*kagziv1.ListWorkflowSchedulesResponse, error) {
 	filter := engine.ScheduleFilter{Queue: request.GetTaskQueue()}
 	var err error
-	if filter.Namespace, err = namespaceOf(request.Namespace); err != nil {
+	if filter.Namespace, err = wire.NamespaceOf(request.Namespace); err != nil {
 		return nil, err
 	}
 	if err := engine.CheckOptionalName("task_queue", filter.Queue); err != nil {
 		return nil, err
 	}
-	page, err := pageOf(request, request.Page, belowIDs)
+	page, err := wire.PageOf(request, request.Page, wire.BelowIDs)
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +132,7 @@ func (s *Server) ListWorkflowSchedules(ctx context.Context, request *kagziv1.Lis
 	if err != nil {
 		return nil, err
 	}
-	list, around := pageOfItems(request, page, info, schedules, scheduleTo, func(s *engine.Schedule) engine.Cursor { return engine.Cursor{ID: s.ID} })
+	list, around := wire.PageOfItems(request, page, info, schedules, wire.ScheduleTo, func(s *engine.Schedule) engine.Cursor { return engine.Cursor{ID: s.ID} })
 	return &kagziv1.ListWorkflowSchedulesResponse{Schedules: list, Page: around}, nil
 }
 
@@ -144,7 +146,7 @@ func (s *Server) PreviewSchedule(_ context.Context, request *kagziv1.PreviewSche
 	case count == 0:
 		count = usual
 	}
-	after, err := timeOf("after", request.After)
+	after, err := wire.TimeOf("after", request.After)
 	if err != nil {
 		return nil, err
 	}
@@ -160,17 +162,4 @@ func (s *Server) PreviewSchedule(_ context.Context, request *kagziv1.PreviewSche
 		response.Ticks = append(response.Ticks, timestamppb.New(tick))
 	}
 	return response, nil
-}
-
-func scheduleTo(s *engine.Schedule) *kagziv1.WorkflowSchedule {
-	return &kagziv1.WorkflowSchedule{
-		Namespace: s.Namespace, ScheduleId: s.ID.String(), Name: s.Name, CronExpr: s.CronExpr, TimeZone: s.TimeZone, Enabled: s.Enabled,
-		TaskQueue: s.Queue, WorkflowType: s.Type, Version: s.Version, Input: payloadTo(s.Input), Tags: s.Tags,
-		RetryPolicy: retryPolicyTo(s.RetryPolicy), Timeouts: timeoutsTo(s.Timeouts),
-		OnFailureWorkflow: s.OnFailureWorkflow, OnFailureTaskQueue: s.OnFailureQueue,
-		MaxCatchup: int32(s.MaxCatchup), OverlapPolicy: kagziv1.OverlapPolicy(s.Overlap),
-		TotalRuns: s.Fired, SuccessfulRuns: s.Completed, FailedRuns: s.Failed, SkippedTicks: s.Skipped,
-		CreatedAt: timeTo(s.CreatedAt), UpdatedAt: timeTo(s.UpdatedAt),
-		NextFireAt: timeTo(s.NextFireAt), LastFiredAt: timeTo(s.LastFiredAt), BufferedTick: timeTo(s.Buffered), Broken: s.Broken,
-	}
 }

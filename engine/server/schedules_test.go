@@ -3,26 +3,27 @@ package server
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
-
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/servertest"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
 func init() {
-	sample["cron_expr"], sample["time_zone"], sample["schedule_id"] = "@hourly", "Europe/Berlin", "sched"
+	servertest.Samples["cron_expr"], servertest.Samples["time_zone"], servertest.Samples["schedule_id"] = "@hourly", "Europe/Berlin", "sched"
 }
 
 func TestEachFieldOfANewScheduleIsRead(t *testing.T) {
-	s := door(&books{})
+	s := serverOver(&servertest.Books{})
 	read := func(r *kagziv1.CreateWorkflowScheduleRequest) (any, error) {
 		p, err := s.createOf(context.Background(), r)
 		p.Schedule.ID, p.Schedule.CreatedAt, p.Schedule.UpdatedAt = engine.ID{}, time.Time{}, time.Time{}
@@ -31,7 +32,7 @@ func TestEachFieldOfANewScheduleIsRead(t *testing.T) {
 		}
 		return p.Schedule, err
 	}
-	wantEachFieldRead(t, &kagziv1.CreateWorkflowScheduleRequest{WorkflowType: "plain", CronExpr: "@yearly"},
+	servertest.WantEachFieldRead(t, &kagziv1.CreateWorkflowScheduleRequest{WorkflowType: "plain", CronExpr: "@yearly"},
 		map[protoreflect.Name]func(*kagziv1.CreateWorkflowScheduleRequest){
 			"on_failure_task_queue": func(r *kagziv1.CreateWorkflowScheduleRequest) { r.OnFailureWorkflow = "w" },
 		}, read)
@@ -45,23 +46,23 @@ func TestEachFieldOfANewScheduleIsRead(t *testing.T) {
 // stored is a schedule whose next tick lies in the past, as after downtime.
 func stored() engine.Schedule {
 	return engine.Schedule{
-		ID: engine.FirstID(began), Namespace: "default", Name: "sched", CronExpr: "@daily", Enabled: true, Queue: "q", Type: "t", MaxCatchup: 9, Revision: 3,
-		Input: data("in"), CreatedAt: began, UpdatedAt: began, NextFireAt: began.Add(6 * time.Hour), Fired: 4, Tags: map[string]string{"k": "v"},
+		ID: engine.FirstID(servertest.Began), Namespace: "default", Name: "sched", CronExpr: "@daily", Enabled: true, Queue: "q", Type: "t", MaxCatchup: 9, Revision: 3,
+		Input: servertest.TextPayload("in"), CreatedAt: servertest.Began, UpdatedAt: servertest.Began, NextFireAt: servertest.Began.Add(6 * time.Hour), Fired: 4, Tags: map[string]string{"k": "v"},
 	}
 }
 
 func TestEachFieldOfAnUpdateIsRead(t *testing.T) {
 	read := func(r *kagziv1.UpdateWorkflowScheduleRequest) (any, error) {
-		b := &books{schedules: map[string]engine.Schedule{"plain": stored(), "sched": stored()}}
-		_, err := door(b).UpdateWorkflowSchedule(context.Background(), r)
+		b := &servertest.Books{Schedules: map[string]engine.Schedule{"plain": stored(), "sched": stored()}}
+		_, err := serverOver(b).UpdateWorkflowSchedule(context.Background(), r)
 		if err != nil {
 			return nil, err
 		}
-		p := last[engine.ScheduleParams](b)
+		p := servertest.Last[engine.ScheduleParams](b)
 		p.AuditID, p.Now, p.Schedule.UpdatedAt = engine.ID{}, time.Time{}, time.Time{}
 		return []any{p, r.Namespace, r.ScheduleId}, nil // which schedule is meant says the store
 	}
-	wantEachFieldRead(t, &kagziv1.UpdateWorkflowScheduleRequest{ScheduleId: "plain"}, map[protoreflect.Name]func(*kagziv1.UpdateWorkflowScheduleRequest){
+	servertest.WantEachFieldRead(t, &kagziv1.UpdateWorkflowScheduleRequest{ScheduleId: "plain"}, map[protoreflect.Name]func(*kagziv1.UpdateWorkflowScheduleRequest){
 		"on_failure_task_queue": func(r *kagziv1.UpdateWorkflowScheduleRequest) { r.OnFailureWorkflow = proto.String("w") },
 		"enabled":               func(r *kagziv1.UpdateWorkflowScheduleRequest) { r.Enabled = proto.Bool(false) },
 	}, read)
@@ -87,7 +88,7 @@ func TestWhatAnUpdateDoesToTheNextTick(t *testing.T) {
 		{"the same expression", nil, func(r *kagziv1.UpdateWorkflowScheduleRequest) { r.CronExpr = proto.String("@daily") }, kept, 0, ""},
 		{"another expression", nil, func(r *kagziv1.UpdateWorkflowScheduleRequest) { r.CronExpr = proto.String("0 0 0 * * ?") }, later(now), missed, ""},
 		{"another zone", nil, func(r *kagziv1.UpdateWorkflowScheduleRequest) { r.TimeZone = proto.String("Etc/UTC") }, later(now), missed, ""},
-		{"a tick in the past", nil, func(r *kagziv1.UpdateWorkflowScheduleRequest) { r.NextFireAt = timestamppb.New(began) }, later(now), missed, ""},
+		{"a tick in the past", nil, func(r *kagziv1.UpdateWorkflowScheduleRequest) { r.NextFireAt = timestamppb.New(servertest.Began) }, later(now), missed, ""},
 		{"a tick far ahead", nil, func(r *kagziv1.UpdateWorkflowScheduleRequest) { r.NextFireAt = timestamppb.New(far.Add(1)) }, later(far), missed, ""},
 		{"that very tick", nil, func(r *kagziv1.UpdateWorkflowScheduleRequest) { r.NextFireAt = timestamppb.New(later(far)) }, later(far), missed, ""},
 		{"a broken one that is sound again", func(s *engine.Schedule) { s.Broken, s.NextFireAt = "why", time.Time{} },
@@ -101,14 +102,14 @@ func TestWhatAnUpdateDoesToTheNextTick(t *testing.T) {
 		if c.before != nil {
 			c.before(&was)
 		}
-		b := &books{schedules: map[string]engine.Schedule{"sched": was}}
+		b := &servertest.Books{Schedules: map[string]engine.Schedule{"sched": was}}
 		r := &kagziv1.UpdateWorkflowScheduleRequest{ScheduleId: "sched"}
 		c.change(r)
-		if _, err := door(b).UpdateWorkflowSchedule(t.Context(), r); err != nil {
+		if _, err := serverOver(b).UpdateWorkflowSchedule(t.Context(), r); err != nil {
 			t.Errorf("%s: %v", c.what, err)
 			continue
 		}
-		p := last[engine.ScheduleParams](b)
+		p := servertest.Last[engine.ScheduleParams](b)
 		if got := p.Schedule; !got.NextFireAt.Equal(c.want) || got.Broken != c.broken || got.Revision != was.Revision {
 			t.Errorf("%s: next tick %s (broken %q), want %s", c.what, got.NextFireAt, got.Broken, c.want)
 		}
@@ -116,29 +117,29 @@ func TestWhatAnUpdateDoesToTheNextTick(t *testing.T) {
 			t.Errorf("%s: gives up %d ticks from %s on, want %d from %s on", c.what, p.Skipped, p.Read, c.skipped, was.NextFireAt)
 		}
 	}
-	b := &books{schedules: map[string]engine.Schedule{"sched": stored()}}
-	_, err := door(b).UpdateWorkflowSchedule(t.Context(), &kagziv1.UpdateWorkflowScheduleRequest{ScheduleId: "sched", CronExpr: proto.String("0 0 0 1 1 ? 2020")})
-	if e, ok := errors.AsType[*engine.Error](err); !ok || e.Field != "cron_expr" || b.changes() != 0 {
+	b := &servertest.Books{Schedules: map[string]engine.Schedule{"sched": stored()}}
+	_, err := serverOver(b).UpdateWorkflowSchedule(t.Context(), &kagziv1.UpdateWorkflowScheduleRequest{ScheduleId: "sched", CronExpr: proto.String("0 0 0 1 1 ? 2020")})
+	if e, ok := errors.AsType[*engine.Error](err); !ok || e.Field != "cron_expr" || b.Changes() != 0 {
 		t.Errorf("an expression whose years are over: %v", err)
 	}
 }
 
 func TestPausingAndResumingChangeNothingElse(t *testing.T) {
-	b := &books{schedules: map[string]engine.Schedule{"sched": stored()}}
-	if _, err := door(b).PauseWorkflowSchedule(t.Context(), &kagziv1.PauseWorkflowScheduleRequest{ScheduleId: "sched", Reason: "why"}); err != nil {
+	b := &servertest.Books{Schedules: map[string]engine.Schedule{"sched": stored()}}
+	if _, err := serverOver(b).PauseWorkflowSchedule(t.Context(), &kagziv1.PauseWorkflowScheduleRequest{ScheduleId: "sched", Reason: "why"}); err != nil {
 		t.Fatal(err)
 	}
-	p := last[engine.ScheduleParams](b)
+	p := servertest.Last[engine.ScheduleParams](b)
 	want := stored()
 	want.Enabled = false
 	if diff := cmp.Diff(want, p.Schedule, cmpopts.IgnoreFields(engine.Schedule{}, "UpdatedAt")); diff != "" || p.Method != "PauseWorkflowSchedule" || p.Reason != "why" {
 		t.Errorf("%s:\n%s", p.Method, diff)
 	}
-	b.schedules["sched"] = p.Schedule
-	if _, err := door(b).ResumeWorkflowSchedule(t.Context(), &kagziv1.ResumeWorkflowScheduleRequest{ScheduleId: "sched"}); err != nil {
+	b.Schedules["sched"] = p.Schedule
+	if _, err := serverOver(b).ResumeWorkflowSchedule(t.Context(), &kagziv1.ResumeWorkflowScheduleRequest{ScheduleId: "sched"}); err != nil {
 		t.Fatal(err)
 	}
-	p = last[engine.ScheduleParams](b)
+	p = servertest.Last[engine.ScheduleParams](b)
 	if diff := cmp.Diff(stored(), p.Schedule, cmpopts.IgnoreFields(engine.Schedule{}, "UpdatedAt")); diff != "" || p.Method != "ResumeWorkflowSchedule" {
 		t.Errorf("%s:\n%s", p.Method, diff)
 	}
@@ -146,32 +147,52 @@ func TestPausingAndResumingChangeNothingElse(t *testing.T) {
 
 func TestAChangeOfAScheduleIsTriedAgainWhenAnotherCameBetween(t *testing.T) {
 	request := &kagziv1.PauseWorkflowScheduleRequest{ScheduleId: "sched"}
-	b := &books{schedules: map[string]engine.Schedule{"sched": stored()}, conflicts: changeTries - 1}
-	if _, err := door(b).PauseWorkflowSchedule(t.Context(), request); err != nil || b.changes() != changeTries {
-		t.Errorf("%d conflicts: %v after %d tries", changeTries-1, err, b.changes())
+	b := &servertest.Books{Schedules: map[string]engine.Schedule{"sched": stored()}, Conflicts: changeTries - 1}
+	if _, err := serverOver(b).PauseWorkflowSchedule(t.Context(), request); err != nil || b.Changes() != changeTries {
+		t.Errorf("%d conflicts: %v after %d tries", changeTries-1, err, b.Changes())
 	}
-	b = &books{schedules: map[string]engine.Schedule{"sched": stored()}, conflicts: changeTries}
-	if _, err := door(b).PauseWorkflowSchedule(t.Context(), request); !errors.Is(err, engine.ErrConflict) {
+	b = &servertest.Books{Schedules: map[string]engine.Schedule{"sched": stored()}, Conflicts: changeTries}
+	if _, err := serverOver(b).PauseWorkflowSchedule(t.Context(), request); !errors.Is(err, engine.ErrConflict) {
 		t.Errorf("%d conflicts: %v, want the conflict", changeTries, err)
 	}
 }
 
 func TestTheRunsOfAScheduleAreListedByItsName(t *testing.T) {
 	mine := stored().ID.String()
-	b := &books{schedules: map[string]engine.Schedule{"sched": stored()}, runs: manyRuns(3)}
-	b.runs[0].ScheduleID, b.runs[2].ScheduleID = mine, mine
+	b := &servertest.Books{Schedules: map[string]engine.Schedule{"sched": stored()}, Runs: manyRuns(3)}
+	b.Runs[0].ScheduleID, b.Runs[2].ScheduleID = mine, mine
 	request := &kagziv1.ListScheduleRunsRequest{ScheduleId: "sched", Page: &kagziv1.PageRequest{PageSize: 1}}
-	answer, err := door(b).ListScheduleRuns(t.Context(), request)
+	answer, err := serverOver(b).ListScheduleRuns(t.Context(), request)
 	if err != nil || len(answer.Runs) != 1 || answer.Runs[0].RunId != someRun(b, 0) || !answer.Page.HasMore {
 		t.Fatalf("%v, %v", answer, err)
 	}
 	request.Page.PageToken = answer.Page.NextPageToken
-	if answer, err = door(b).ListScheduleRuns(t.Context(), request); err != nil || len(answer.Runs) != 1 || answer.Runs[0].RunId != someRun(b, 2) || answer.Page.HasMore {
+	if answer, err = serverOver(b).ListScheduleRuns(t.Context(), request); err != nil || len(answer.Runs) != 1 || answer.Runs[0].RunId != someRun(b, 2) || answer.Page.HasMore {
 		t.Errorf("the second page: %v, %v", answer, err)
 	}
-	if _, err := door(b).ListScheduleRuns(t.Context(), &kagziv1.ListScheduleRunsRequest{ScheduleId: "none"}); !errors.Is(err, engine.ErrNotFound) {
+	if _, err := serverOver(b).ListScheduleRuns(t.Context(), &kagziv1.ListScheduleRunsRequest{ScheduleId: "none"}); !errors.Is(err, engine.ErrNotFound) {
 		t.Errorf("a schedule that is not there: %v", err)
 	}
 }
 
-func someRun(b *books, place int) string { return b.runs[place].ID.String() }
+func someRun(b *servertest.Books, place int) string { return b.Runs[place].ID.String() }
+
+func TestRunsOfAScheduleAreFoundByItsName(t *testing.T) {
+	id := engine.NewID(time.Now())
+	s := serverOver(&servertest.Books{Schedules: map[string]engine.Schedule{"nightly": {ID: id, Name: "nightly"}}})
+	for given, want := range map[string]string{"nightly": id.String(), id.String(): id.String(), strings.ToUpper(id.String()): id.String()} {
+		f, err := s.runFilter(t.Context(), &kagziv1.ListWorkflowsRequest{ScheduleId: &given})
+		if err != nil || f.ScheduleID != want {
+			t.Errorf("%s: selects those of %q, %v, want of %s", given, f.ScheduleID, err, want)
+		}
+	}
+	// A name that nobody has is a mistake, for which a bulk change is not to say that there was nothing to do.
+	odd := &kagziv1.ListWorkflowsRequest{ScheduleId: new("nightyl")}
+	_, listed := s.ListWorkflows(t.Context(), odd)
+	_, ended := s.bulkOf(t.Context(), &kagziv1.BulkWorkflowsRequest{Filter: odd, Action: kagziv1.BulkAction_BULK_ACTION_CANCEL})
+	for what, err := range map[string]error{"a list": listed, "a bulk change": ended} {
+		if want := engine.ScheduleNotFound("nightyl").Error(); err == nil || err.Error() != want {
+			t.Errorf("%s of a name that no schedule has: %v, want %s", what, err, want)
+		}
+	}
+}

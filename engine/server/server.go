@@ -1,18 +1,20 @@
-// Package server is the gRPC door: it decodes, validates, calls one verb of the store, and encodes. What it keeps in memory is who
-// waits for what; all of that can be lost.
+// Package server is the gRPC server: its handlers decode a request, validate it, make one call of the store, and encode the answer. What
+// it keeps in memory can be lost.
 //
-// Most files are named after what is called. The rest, by subject:
+// The handlers are named after what is called: runs.go, start.go, lists.go, steer.go, repair.go, bulk.go, signals.go and capsules.go for
+// WorkflowService; admin.go, audit.go, backup.go, health.go, info.go, keys.go, usage.go and watch.go for AdminService; namespaces.go;
+// schedules.go and schedule_changes.go. interceptors.go surrounds every call, store.go says what is needed of the store, metrics.go what a
+// server tells the process that runs it.
 //
-//   - A worker's operations come over a stream (session.go, receive.go, calls.go, outbox.go) or as unary calls (worker.go); both lead to
-//     the same functions (operations.go, waits.go, endings.go, register.go, heartbeat.go).
-//   - Who waits: waiters for the end of a run (waiters.go, awaiting.go, fresh.go), those who watch all that happens to one (run_bells.go,
-//     watch.go), and watchers of the lists of a namespace (hub.go, feed.go, watcher.go, watch_namespace.go).
-//   - Who may: the key of a call (interceptors.go, caller.go, keyring.go), what it allows (permissions.go, scope.go, redact.go), streams
-//     that end with it (visits.go), and those who have none (tap.go, strangers.go, refusals.go).
-//   - The wire: convert.go reads it, encode.go writes it, errors.go has the table of refusals, page.go the pages of lists, cursor.go the
-//     places where they begin and end.
-//   - Capsules: export.go and capsule.go write one; import.go, capsule_read.go, capsule_convert.go and resettle.go take one in.
-//   - What is counted and told: metrics.go and its like, methods.go, activity.go, stats.go, events.go, health.go, info.go.
+// The parts are internal packages, each over a small interface of the store:
+//
+//   - wire: messages, pages and errors, from and to the types of the engine.
+//   - session: WorkerService, the sessions of workers and the same operations as unary calls.
+//   - watch: calls that wait for the ends of runs, or watch runs and namespaces.
+//   - auth: API keys, who may call what, and streams that end with their key. secret makes and reads the secrets of keys.
+//   - bundle: capsules, which are exported runs.
+//   - metrics: counters, activity and events.
+//   - limit: limits of namespaces, and of payload bytes in flight. async: helpers for goroutines.
 package server
 
 import (
@@ -21,7 +23,9 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -36,28 +40,35 @@ import (
 
 	"github.com/kagzi/kagzi/engine"
 	"github.com/kagzi/kagzi/engine/matching"
+	"github.com/kagzi/kagzi/engine/server/internal/auth"
+	"github.com/kagzi/kagzi/engine/server/internal/bundle"
+	"github.com/kagzi/kagzi/engine/server/internal/limit"
+	"github.com/kagzi/kagzi/engine/server/internal/metrics"
+	"github.com/kagzi/kagzi/engine/server/internal/session"
+	"github.com/kagzi/kagzi/engine/server/internal/watch"
+	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
 // Options of a Server. The zero value works.
 type Options struct {
-	Log               *slog.Logger  // default: none
-	Version           string        // of the program, for GetServerInfo
-	HeartbeatInterval time.Duration // told to workers; default 10 s
-	WorkerLease       time.Duration // how long a worker that is not heard from keeps its runs; default 30 s
-	PollTimeout       time.Duration // of a long poll that names none; default 60 s
-	DrainTimeout      time.Duration // how long Run goes on with calls under way after its context ended; default 25 s
-	AllowUnleased     bool          // accept writes without a lease token, from clients that know none
-	Keepalive         time.Duration // how long a connection may be silent before it is asked for life; default 30 s
-	Tracer            trace.Tracer  // gets a span for each unary call; default none
-	Events            *Events       // where WatchEvents reads; default its own
-	Facts             func() []Fact // what GetServerInfo tells besides, in an order to be shown; it must not wait; default nothing
-	TLS               *tls.Config   // default: plaintext
-	Trusted           bool          // no call needs a key: the server is reached from within this process only
-	Beside            bool          // the store is looked at beside its server, if it has one: what only a server can tell is not told
-	NeedKey           bool          // calls need a key also while there is none: other machines can reach the server
-	NamespaceRate     int           // runs and signals that clients may add to one namespace in a second; default no limit
-	Warnings          []string      // what GetServerInfo tells an operator at every look; default nothing
+	Log               *slog.Logger    // default: none
+	Version           string          // of the program, for GetServerInfo
+	HeartbeatInterval time.Duration   // told to workers; default 10 s
+	WorkerLease       time.Duration   // how long a worker that is not heard from keeps its runs; default 30 s
+	PollTimeout       time.Duration   // of a long poll that names none; default 60 s
+	DrainTimeout      time.Duration   // how long Run goes on with calls under way after its context ended; default 25 s
+	AllowUnleased     bool            // accept writes without a lease token, from clients that know none
+	Keepalive         time.Duration   // how long a connection may be silent before it is asked for life; default 30 s
+	Tracer            trace.Tracer    // gets a span for each unary call; default none
+	Events            *metrics.Events // where WatchEvents reads; default its own
+	Facts             func() []Fact   // what GetServerInfo tells besides, in an order to be shown; it must not wait; default nothing
+	TLS               *tls.Config     // default: plaintext
+	Trusted           bool            // no call needs a key: the server is reached from within this process only
+	Beside            bool            // the store is looked at beside its server, if it has one: what only a server can tell is not told
+	NeedKey           bool            // calls need a key also while there is none: other machines can reach the server
+	NamespaceRate     int             // runs and signals that clients may add to one namespace in a second; default no limit
+	Warnings          []string        // what GetServerInfo tells an operator at every look; default nothing
 	// Backup makes a copy of the database and opens it; Close deletes it. It is bounded by its caller's context. Default: none is made.
 	Backup func(context.Context) (engine.Backup, io.ReadCloser, error)
 }
@@ -82,7 +93,7 @@ func (o Options) withDefaults() Options {
 		o.Keepalive = 30 * time.Second
 	}
 	if o.Events == nil {
-		o.Events = &Events{}
+		o.Events = &metrics.Events{}
 	}
 	return o
 }
@@ -90,92 +101,88 @@ func (o Options) withDefaults() Options {
 // Server serves the API over one store.
 type Server struct {
 	kagziv1.UnimplementedWorkflowServiceServer
-	kagziv1.UnimplementedWorkerServiceServer
 	kagziv1.UnimplementedAdminServiceServer
 	kagziv1.UnimplementedNamespaceServiceServer
 	kagziv1.UnimplementedWorkflowScheduleServiceServer
+	metrics.Observer
 
-	store      engine.Store
-	dispatcher *matching.Dispatcher
+	store      Store
+	dispatcher *matching.Matcher
 	options    Options
 	log        *slog.Logger
+	errors     *wire.Errors
+	starts     wire.StartReader
 	started    time.Time
 
-	runBells runBells // of every change of a run
-	waiters  waiters  // for its end
-	fresh    fresh    // runs that need no look before waiting for their end
-	hub      hub      // of every change in a namespace
-	doorway  doorway
-	sessions sessions
-	crew     crew // of their operations
-	cargo    cargo
-	events   *Events
-	activity activity
-	counters counters
-	origin   rates // when the counters stood at zero
-	stats    statsCache
-	meters   meters
-	reading  cached[Reading]
+	watch    *watch.Service
+	workers  *session.Service
+	inFlight limit.InFlight
+	recorder *metrics.Recorder
+	readings *metrics.Readings
 	// namespaces is held while one is read, changed and written back.
-	namespaces  sync.Mutex
-	imports     chan struct{} // has room for one: a capsule is unpacked in memory
-	registering chan struct{} // has room for registeredAtOnce
-	untold      untold
-	clock       steadiness
-	stopping    chan struct{} // closed when long polls and streams are to end
+	namespaces sync.Mutex
+	importer   *bundle.Importer
+	stopping   chan struct{} // closed when long polls and streams are to end
 
-	keys      keyring
-	visits    visits
-	uses      uses
-	strangers strangers
-	refused   refusalNotes
-	quotas    quotas
+	guard  *auth.Guard
+	quotas limit.NamespaceRate
 
-	methods     methods
+	methods     metrics.Methods
 	connections atomic.Int32 // that are open
 	grpc        *grpc.Server
 }
 
-// New makes a server. Give it every ring of the store, and serve it with Run.
-func New(store engine.Store, dispatcher *matching.Dispatcher, options Options) *Server {
+// New returns a server. Give it every notification of the store with Ring, and serve it with Run.
+func New(store Store, dispatcher *matching.Matcher, options Options) *Server {
 	options = options.withDefaults()
 	s := &Server{
-		store: store, dispatcher: dispatcher, options: options, log: options.Log, started: store.Now(), events: options.Events,
-		imports: make(chan struct{}, 1), registering: make(chan struct{}, registeredAtOnce), stopping: make(chan struct{}),
+		store: store, dispatcher: dispatcher, options: options, log: options.Log, started: store.Now(), stopping: make(chan struct{}),
+		errors: &wire.Errors{Log: options.Log, Now: store.Now},
 	}
-	s.hub.store, s.hub.log = store, options.Log
-	s.quotas.perSecond = options.NamespaceRate
-	s.stats.places = make(chan struct{}, statsAtOnce)
-	s.keys.store = store
-	s.visits.bell, s.uses.bell = make(chan struct{}, 1), make(chan struct{}, 1)
-	s.activity.begin(time.Now())
-	s.origin = s.counters.read()
-	s.grpc = grpc.NewServer(
-		grpc.ForceServerCodecV2(lenientCodec{}),
+	s.importer = bundle.NewImporter(store, s.stopping)
+	s.starts = wire.StartReader{Now: s.now, Trace: s.traceOf}
+	s.watch = watch.New(store, options.Log, s.errors, s.stopping)
+	s.quotas.PerSecond = options.NamespaceRate
+	s.recorder, s.readings = metrics.NewRecorder(options.Events, options.Log), metrics.NewReadings(store)
+	s.Observer = s.recorder.Observer()
+	s.guard = auth.New(store, options.Log, s.errors, options.Trusted, options.NeedKey)
+	s.workers = session.New(session.Config{
+		Store: store, Dispatcher: dispatcher, Log: options.Log, Errors: s.errors, Starts: &s.starts, Recorder: s.recorder, Guard: s.guard,
+		InFlight: &s.inFlight, Stopping: s.stopping, HeartbeatInterval: options.HeartbeatInterval, WorkerLease: options.WorkerLease,
+		PollTimeout: options.PollTimeout, AllowUnleased: options.AllowUnleased,
+	})
+	s.grpc = s.newGRPC()
+	kagziv1.RegisterWorkflowServiceServer(s.grpc, s)
+	kagziv1.RegisterWorkerServiceServer(s.grpc, s.workers)
+	kagziv1.RegisterAdminServiceServer(s.grpc, s)
+	kagziv1.RegisterNamespaceServiceServer(s.grpc, s)
+	kagziv1.RegisterWorkflowScheduleServiceServer(s.grpc, s)
+	healthpb.RegisterHealthServer(s.grpc, &health{server: s})
+	reflection.Register(s.grpc)
+	s.methods = metrics.NewMethods(s.grpc)
+	s.guard.Protect(slices.Collect(maps.Keys(s.methods)))
+	return s
+}
+
+// newGRPC returns the gRPC server, with no service registered.
+func (s *Server) newGRPC() *grpc.Server {
+	return grpc.NewServer(
+		grpc.ForceServerCodecV2(wire.Codec{}),
 		grpc.MaxRecvMsgSize(engine.MaxMessage),
 		grpc.MaxSendMsgSize(engine.MaxMessage+64<<10),
 		grpc.MaxConcurrentStreams(1000),
 		grpc.MaxHeaderListSize(16<<10),
 		grpc.ConnectionTimeout(10*time.Second),
 		grpc.ReadBufferSize(4<<10),
-		grpc.InTapHandle(s.tap),
+		grpc.InTapHandle(s.guard.Tap),
 		grpc.StaticStreamWindowSize(streamWindow),
 		grpc.StaticConnWindowSize(connWindow),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: options.Keepalive, Timeout: 10 * time.Second}),
-		grpc.Creds(countedHandshake{transport(options.TLS), &s.connections}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: s.options.Keepalive, Timeout: 10 * time.Second}),
+		grpc.Creds(countedHandshake{transport(s.options.TLS), &s.connections}),
 		grpc.UnaryInterceptor(s.unary),
 		grpc.StreamInterceptor(s.stream),
 	)
-	kagziv1.RegisterWorkflowServiceServer(s.grpc, s)
-	kagziv1.RegisterWorkerServiceServer(s.grpc, s)
-	kagziv1.RegisterAdminServiceServer(s.grpc, s)
-	kagziv1.RegisterNamespaceServiceServer(s.grpc, s)
-	kagziv1.RegisterWorkflowScheduleServiceServer(s.grpc, s)
-	healthpb.RegisterHealthServer(s.grpc, &health{server: s})
-	reflection.Register(s.grpc)
-	s.methods = methodsOf(s.grpc)
-	return s
 }
 
 // How much may be on its way to the server, of one stream and of one connection, that has not been read. They stand still because gRPC
@@ -196,9 +203,9 @@ func transport(config *tls.Config) credentials.TransportCredentials {
 // Run serves on l until ctx ends. Then it ends long polls and streams, finishes the calls under way, and stops hard when that takes
 // longer than DrainTimeout. It returns nil after a stop that was asked for.
 func (s *Server) Run(ctx context.Context, l net.Listener) error {
-	s.events.note(slog.LevelInfo, "server started", slog.String("version", s.options.Version))
-	defer s.watchKeys()()
-	defer s.crew.dismiss()
+	s.recorder.Events.Note(slog.LevelInfo, "server started", slog.String("version", s.options.Version))
+	defer s.guard.Start()()
+	defer s.workers.Close()
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)
@@ -219,55 +226,19 @@ func (s *Server) Run(ctx context.Context, l net.Listener) error {
 	return err
 }
 
-// watchKeys does what keys need in the background, until it is told to stop, for which it waits.
-func (s *Server) watchKeys() (stop func()) {
-	ctx, cancel := context.WithCancel(context.Background())
-	var group sync.WaitGroup
-	if !s.options.Trusted {
-		group.Go(func() { s.watchVisits(ctx) })
-		group.Go(func() { s.noteUses(ctx) })
-	}
-	return func() {
-		cancel()
-		group.Wait()
-		s.tellMissed(s.refused.left())
-	}
-}
-
-// Ring passes a hint of the store on to who waits for it. It does not block.
-func (s *Server) Ring(r engine.Ring) {
-	if r.Kind == engine.RingAside { // no hint that anything may have changed
-		s.countAside(r.Aside)
+// Notify passes a notification of the store on to the parts that wait for it. It does not block.
+func (s *Server) Notify(r engine.Notification) {
+	if !s.recorder.Notified(r) {
 		return
 	}
-	s.meters.rings[r.Kind].Add(1)
-	s.hub.ring(r)
+	s.watch.Notify(r)
+	s.workers.Notify(r)
 	switch r.Kind {
-	case engine.RingRun:
-		s.runBells.ring(r.ID)
-	case engine.RingEnd:
-		s.fresh.drop(r.ID)
-		s.waiters.ring(r.ID, r.Ending)
-	case engine.RingWorker:
-		if !r.Registered { // its session was told with the welcome
-			s.sessions.ring(r.Name)
-		}
-	case engine.RingKeys:
-		s.keysChanged()
-	case engine.RingAll:
-		s.keys.doubt()
-		ring(s.visits.bell)
-		s.runBells.ringAll()
-		s.fresh.dropAll()
-		s.waiters.ringAll()
-		s.sessions.ringAll()
+	case engine.NotifyKeys:
+		s.guard.KeysChanged()
+	case engine.NotifyAll:
+		s.guard.KeysMayHaveChanged()
 	}
-}
-
-// keysChanged has the keys read again before the next call, and visits looked at.
-func (s *Server) keysChanged() {
-	s.keys.changed()
-	ring(s.visits.bell)
 }
 
 // now is the time by which facts are written down.

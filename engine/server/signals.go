@@ -4,17 +4,18 @@ import (
 	"context"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
 // SignalWorkflow delivers a signal.
 func (s *Server) SignalWorkflow(ctx context.Context, request *kagziv1.SignalWorkflowRequest) (*kagziv1.SignalWorkflowResponse, error) {
-	namespace, id, err := runOf(request)
+	namespace, id, err := wire.RunOf(request)
 	if err != nil {
 		return nil, err
 	}
 	p := engine.SignalRunParams{
-		Namespace: namespace, RunID: id, Name: request.Name, SignalID: request.SignalId, Payload: payloadOf(request.Payload), Now: s.now(),
+		Namespace: namespace, RunID: id, Name: request.Name, SignalID: request.SignalId, Payload: wire.PayloadOf(request.Payload), Now: s.now(),
 	}
 	if err := p.Validate(); err != nil {
 		return nil, err
@@ -28,11 +29,11 @@ func (s *Server) SignalWorkflow(ctx context.Context, request *kagziv1.SignalWork
 
 // ListSignals is the signals of a run, in the order in which they came.
 func (s *Server) ListSignals(ctx context.Context, request *kagziv1.ListSignalsRequest) (*kagziv1.ListSignalsResponse, error) {
-	namespace, id, err := runOf(request)
+	namespace, id, err := wire.RunOf(request)
 	if err != nil {
 		return nil, err
 	}
-	page, err := pageOf(request, request.Page, behindSeries)
+	page, err := wire.PageOf(request, request.Page, wire.BehindSeries)
 	if err != nil {
 		return nil, err
 	}
@@ -40,15 +41,8 @@ func (s *Server) ListSignals(ctx context.Context, request *kagziv1.ListSignalsRe
 	if err != nil {
 		return nil, err
 	}
-	list, around := pageOfItems(request, page, info, signals, signalTo, func(s *engine.Signal) engine.Cursor {
+	list, around := wire.PageOfItems(request, page, info, signals, wire.SignalTo, func(s *engine.Signal) engine.Cursor {
 		return engine.Cursor{Number: s.Sequence}
 	})
 	return &kagziv1.ListSignalsResponse{Signals: list, Page: around}, nil
-}
-
-func signalTo(s *engine.Signal) *kagziv1.Signal {
-	return &kagziv1.Signal{
-		Sequence: s.Sequence, Name: s.Name, SignalId: s.SignalID, Payload: payloadTo(s.Payload),
-		ReceivedAt: timeTo(s.ReceivedAt), StepName: optional(s.StepName),
-	}
 }

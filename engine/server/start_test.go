@@ -11,11 +11,12 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/servertest"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
 func TestAStartOfManyIsRefusedAsOneAloneWouldBe(t *testing.T) {
-	_, conn := serve(t, &ledger{runs: map[engine.ID]engine.Run{}})
+	_, conn := serve(t, &servertest.RunStore{Runs: map[engine.ID]engine.Run{}})
 	api := kagziv1.NewWorkflowServiceClient(conn)
 	bad := &kagziv1.StartWorkflowRequest{WorkflowType: "w", ExternalId: "no spaces"}
 	_, err := api.StartWorkflow(t.Context(), bad)
@@ -23,7 +24,7 @@ func TestAStartOfManyIsRefusedAsOneAloneWouldBe(t *testing.T) {
 	if err == nil || err2 != nil {
 		t.Fatal(err, err2)
 	}
-	alone, item := detailOf(t, err), many.Results[1]
+	alone, item := servertest.DetailOf(t, err), many.Results[1]
 	if item.StatusCode != int32(codes.InvalidArgument) || item.Error.Message != alone.Message || item.Error.Metadata["field"] != "external_id" {
 		t.Errorf("of many: %v, alone: %v", item, alone)
 	}
@@ -34,13 +35,13 @@ func TestAStartOfManyIsRefusedAsOneAloneWouldBe(t *testing.T) {
 
 // askedBy keeps whom a start says that its run may be given to.
 type askedBy struct {
-	stubStore
-	takers engine.Takers
+	servertest.StubStore
+	takers engine.Handoff
 }
 
-func (a *askedBy) StartRuns(ctx context.Context, starts []engine.StartRun) ([]engine.Started, error) {
-	a.takers = engine.TakersOf(ctx)
-	return []engine.Started{{RunID: starts[0].ID}}, nil
+func (a *askedBy) StartRuns(_ context.Context, p engine.StartRunsParams) ([]engine.Started, error) {
+	a.takers = p.Handoff
+	return []engine.Started{{RunID: p.Runs[0].ID}}, nil
 }
 
 func TestWorkersThatWaitHereMayHaveWhatIsStarted(t *testing.T) {
@@ -49,7 +50,7 @@ func TestWorkersThatWaitHereMayHaveWhatIsStarted(t *testing.T) {
 	if _, err := kagziv1.NewWorkflowServiceClient(conn).StartWorkflow(t.Context(), &kagziv1.StartWorkflowRequest{WorkflowType: "w"}); err != nil {
 		t.Fatal(err)
 	}
-	if store.takers != engine.Takers(s.dispatcher) {
+	if store.takers != engine.Handoff(s.dispatcher) {
 		t.Errorf("the store may ask %v, want the dispatcher", store.takers)
 	}
 }
@@ -61,7 +62,7 @@ func TestEachStartOfManyIsInItsOwnTrace(t *testing.T) {
 		if tracer != nil {
 			options.Tracer = sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(tracer)).Tracer("test")
 		}
-		a := &ledger{runs: map[engine.ID]engine.Run{}}
+		a := &servertest.RunStore{Runs: map[engine.ID]engine.Run{}}
 		s := New(a, nil, options)
 		ctx := metadata.NewIncomingContext(context.Background(), metadata.Pairs("traceparent", callersTrace))
 		request := &kagziv1.StartWorkflowsRequest{Requests: []*kagziv1.StartWorkflowRequest{
@@ -78,15 +79,15 @@ func TestEachStartOfManyIsInItsOwnTrace(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			kept = append(kept, a.runs[id].Traceparent)
+			kept = append(kept, a.Runs[id].Traceparent)
 		}
 		return kept
 	}
 	t.Run("as its caller says, else that of the call", func(t *testing.T) {
 		kept := start(t, nil)
-		want(t, "the first", kept[0], callersTrace)
-		want(t, "the second", kept[1], other)
-		want(t, "the third", kept[2], callersTrace)
+		servertest.Want(t, "the first", kept[0], callersTrace)
+		servertest.Want(t, "the second", kept[1], other)
+		servertest.Want(t, "the third", kept[2], callersTrace)
 	})
 	t.Run("with a span of the server's own in it", func(t *testing.T) {
 		spans := tracetest.NewSpanRecorder()
@@ -95,12 +96,27 @@ func TestEachStartOfManyIsInItsOwnTrace(t *testing.T) {
 			t.Fatalf("%d spans", len(spans.Ended()))
 		}
 		own, call := spans.Ended()[0], spans.Ended()[1]
-		want(t, "the name of the start's span", own.Name(), "kagzi.v1.WorkflowService/StartWorkflow")
-		want(t, "its parent", own.Parent().SpanID().String(), other[36:52])
-		want(t, "the second", kept[1], "00-"+other[3:35]+"-"+own.SpanContext().SpanID().String()+"-01")
-		want(t, "the first", kept[0], "00-"+callersTrace[3:35]+"-"+call.SpanContext().SpanID().String()+"-01")
+		servertest.Want(t, "the name of the start's span", own.Name(), "kagzi.v1.WorkflowService/StartWorkflow")
+		servertest.Want(t, "its parent", own.Parent().SpanID().String(), other[36:52])
+		servertest.Want(t, "the second", kept[1], "00-"+other[3:35]+"-"+own.SpanContext().SpanID().String()+"-01")
+		servertest.Want(t, "the first", kept[0], "00-"+callersTrace[3:35]+"-"+call.SpanContext().SpanID().String()+"-01")
 		if links := own.Links(); len(links) != 1 || links[0].SpanContext.SpanID() != call.SpanContext().SpanID() {
 			t.Errorf("it points at %v", links)
 		}
 	})
+}
+
+func TestAStartBelongsToTheTraceOfItsCall(t *testing.T) {
+	s := New(servertest.StubStore{}, nil, Options{})
+	ctx := metadata.NewIncomingContext(context.Background(), metadata.Pairs("traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"))
+	start, err := s.starts.Start(ctx, &kagziv1.StartWorkflowRequest{WorkflowType: "t"})
+	if err != nil || start.Traceparent == "" {
+		t.Errorf("trace context %q, %v", start.Traceparent, err)
+	}
+	for _, bad := range []string{"a b", "\x00", string(make([]byte, 65))} {
+		ctx := metadata.NewIncomingContext(context.Background(), metadata.MD{"traceparent": {bad}})
+		if start, err := s.starts.Start(ctx, &kagziv1.StartWorkflowRequest{WorkflowType: "t"}); err != nil || start.Traceparent != "" {
+			t.Errorf("a trace context of %q is kept as %q, %v", bad, start.Traceparent, err)
+		}
+	}
 }

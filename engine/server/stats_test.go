@@ -2,64 +2,32 @@ package server
 
 import (
 	"context"
-	"fmt"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/testing/protocmp"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/auth"
+	"github.com/kagzi/kagzi/engine/server/internal/metrics"
+	"github.com/kagzi/kagzi/engine/server/internal/servertest"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// slowCounts is a store whose counts take a while.
-type slowCounts struct {
-	stubStore
-	now, most atomic.Int32
-}
-
-func (c *slowCounts) Stats(context.Context, string, time.Time) (engine.Stats, error) {
-	c.most.Store(max(c.most.Load(), c.now.Add(1)))
-	time.Sleep(time.Second)
-	c.now.Add(-1)
-	return engine.Stats{}, nil
-}
-
-func TestNamespacesAreCountedAFewAtATime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := &slowCounts{}
-		s := New(store, nil, Options{Trusted: true})
-		var all sync.WaitGroup
-		for i := range 10 {
-			namespace := fmt.Sprint("n", i)
-			all.Go(func() {
-				if _, err := s.GetStats(t.Context(), &kagziv1.GetStatsRequest{Namespace: &namespace}); err != nil {
-					t.Error(err)
-				}
-			})
-		}
-		all.Wait()
-		if n := store.most.Load(); n > statsAtOnce {
-			t.Errorf("%d were counted at the same time, want %d at most", n, statsAtOnce)
-		}
-	})
-}
-
 // counted is a store with these counts.
 type counted struct {
-	stubStore
+	servertest.StubStore
 	stats engine.Stats
 }
 
-func (c counted) Stats(context.Context, string, time.Time) (engine.Stats, error) { return c.stats, nil }
+func (c counted) GetStats(context.Context, string, time.Time) (engine.Stats, error) {
+	return c.stats, nil
+}
 
 func TestStatsTellEachCountAndTheRatesToWhomTheyConcern(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -70,11 +38,11 @@ func TestStatsTellEachCountAndTheRatesToWhomTheyConcern(t *testing.T) {
 			ByType: map[string]int64{"t": 21}, Workers: 7, OnlineWorkers: 8, Schedules: 9, EnabledSchedules: 10, OldestDue: time.Now(),
 		}}, nil, Options{Trusted: true})
 		time.Sleep(10 * time.Second)
-		s.countN(runStarted, 10)
-		s.countN(runCompleted, 5)
-		s.countN(runFailed, 10)
-		s.countN(runStopped, 5)
-		s.countN(stepCompleted, 30)
+		s.recorder.CountN(metrics.RunStarted, 10)
+		s.recorder.CountN(metrics.RunCompleted, 5)
+		s.recorder.CountN(metrics.RunFailed, 10)
+		s.recorder.CountN(metrics.RunStopped, 5)
+		s.recorder.CountN(metrics.StepCompleted, 30)
 		want := &kagziv1.GetStatsResponse{
 			PendingWorkflows: 1, RunningWorkflows: 2, CompletedWorkflows: 4, FailedWorkflows: 5, TotalWorkflows: 21,
 			TotalWorkers: 7, OnlineWorkers: 8, TotalSchedules: 9, EnabledSchedules: 10,
@@ -85,17 +53,17 @@ func TestStatsTellEachCountAndTheRatesToWhomTheyConcern(t *testing.T) {
 		admin := engine.APIKey{Role: engine.RoleAdmin}
 		for _, c := range []struct {
 			who   string
-			key   *heldKey
+			key   *auth.Key
 			rates bool
 		}{
 			{"a local caller", nil, true},
-			{"an admin of all namespaces", &heldKey{APIKey: admin}, true},
-			{"an admin of one", &heldKey{APIKey: engine.APIKey{Role: engine.RoleAdmin, Namespaces: []string{"shop"}}}, false},
-			{"a viewer", &heldKey{APIKey: engine.APIKey{Role: engine.RoleViewer, Namespaces: []string{"shop"}}}, false},
+			{"an admin of all namespaces", &auth.Key{APIKey: admin}, true},
+			{"an admin of one", &auth.Key{APIKey: engine.APIKey{Role: engine.RoleAdmin, Namespaces: []string{"shop"}}}, false},
+			{"a viewer", &auth.Key{APIKey: engine.APIKey{Role: engine.RoleViewer, Namespaces: []string{"shop"}}}, false},
 		} {
 			ctx := t.Context()
 			if c.key != nil {
-				ctx = withCaller(ctx, c.key)
+				ctx = auth.WithCaller(ctx, c.key)
 			}
 			got, err := s.GetStats(ctx, &kagziv1.GetStatsRequest{Namespace: new("shop")})
 			if err != nil {

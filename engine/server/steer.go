@@ -6,6 +6,9 @@ import (
 	"strings"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/auth"
+	"github.com/kagzi/kagzi/engine/server/internal/metrics"
+	"github.com/kagzi/kagzi/engine/server/internal/wire"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
@@ -17,7 +20,7 @@ func (s *Server) CancelWorkflow(ctx context.Context, request *kagziv1.CancelWork
 	if err != nil {
 		return nil, err
 	}
-	if p.Grace, err = delayOf("grace", request.Grace); err != nil {
+	if p.Grace, err = wire.DelayOf("grace", request.Grace); err != nil {
 		return nil, err
 	}
 	end, err := s.store.CancelRun(ctx, p)
@@ -27,7 +30,7 @@ func (s *Server) CancelWorkflow(ctx context.Context, request *kagziv1.CancelWork
 	s.ended(p, end)
 	return &kagziv1.CancelWorkflowResponse{
 		Cancelled: end.Status == engine.RunCancelled, Status: kagziv1.WorkflowStatus(end.Status),
-		Requested: !end.GraceUntil.IsZero() && !end.Status.Ended(), GraceUntil: timeTo(end.GraceUntil),
+		Requested: !end.GraceUntil.IsZero() && !end.Status.Ended(), GraceUntil: wire.TimeTo(end.GraceUntil),
 	}, nil
 }
 
@@ -52,10 +55,10 @@ func (s *Server) ended(p engine.EndRunParams, end engine.RunEnd) {
 	}
 	message := "run to be cancelled"
 	if end.Status.Ended() {
-		s.count(deedOf(end.Status))
+		s.recorder.Count(metrics.RunEnded(end.Status))
 		message = "run " + strings.ToLower(end.Status.String())
 	}
-	s.events.note(slog.LevelInfo, message, slog.Any("run", p.RunID), slog.String("namespace", p.Namespace),
+	s.recorder.Events.Note(slog.LevelInfo, message, slog.Any("run", p.RunID), slog.String("namespace", p.Namespace),
 		slog.String("by", p.By.Name), slog.String("peer", p.By.Peer), slog.String("reason", p.Reason))
 }
 
@@ -69,7 +72,7 @@ func (s *Server) PauseWorkflow(ctx context.Context, request *kagziv1.PauseWorkfl
 	if err != nil {
 		return nil, err
 	}
-	return &kagziv1.PauseWorkflowResponse{Workflow: runTo(&run)}, nil
+	return &kagziv1.PauseWorkflowResponse{Workflow: wire.RunTo(&run)}, nil
 }
 
 // ResumeWorkflow gives a run back to the workers.
@@ -82,7 +85,7 @@ func (s *Server) ResumeWorkflow(ctx context.Context, request *kagziv1.ResumeWork
 	if err != nil {
 		return nil, err
 	}
-	return &kagziv1.ResumeWorkflowResponse{Workflow: runTo(&run)}, nil
+	return &kagziv1.ResumeWorkflowResponse{Workflow: wire.RunTo(&run)}, nil
 }
 
 // PinWorkflow keeps a run from retention, or lets it go.
@@ -95,7 +98,7 @@ func (s *Server) PinWorkflow(ctx context.Context, request *kagziv1.PinWorkflowRe
 	if err != nil {
 		return nil, err
 	}
-	return &kagziv1.PinWorkflowResponse{Workflow: runTo(&run)}, nil
+	return &kagziv1.PinWorkflowResponse{Workflow: wire.RunTo(&run)}, nil
 }
 
 // steered is a request to change a run.
@@ -107,13 +110,13 @@ type steered interface {
 
 // steerOf reads what every change of a run has.
 func (s *Server) steerOf(ctx context.Context, r steered) (engine.SteerParams, error) {
-	namespace, id, err := runOf(r)
+	namespace, id, err := wire.RunOf(r)
 	if err != nil {
 		return engine.SteerParams{}, err
 	}
 	now := s.now()
 	return engine.SteerParams{
-		Namespace: namespace, RunID: id, Reason: r.GetReason(), By: actorOf(ctx), AuditID: engine.NewID(now), Now: now,
+		Namespace: namespace, RunID: id, Reason: r.GetReason(), By: auth.ActorOf(ctx), AuditID: engine.NewID(now), Now: now,
 	}, engine.CheckReason(r.GetReason())
 }
 

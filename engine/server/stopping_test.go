@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/kagzi/kagzi/engine/matching"
+	"github.com/kagzi/kagzi/engine/server/internal/servertest"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
@@ -44,7 +45,7 @@ func TestAServerThatStopsWaitsForNoCallerWhoHasSaidNothingYet(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := New(stubStore{}, matching.New(stubStore{}, nil), Options{DrainTimeout: 5 * time.Second})
+			s := New(servertest.StubStore{}, matching.New(servertest.StubStore{}, nil), Options{DrainTimeout: 5 * time.Second})
 			l := bufconn.Listen(1 << 20)
 			ctx, stop := context.WithCancel(t.Context())
 			over := make(chan error, 1)
@@ -60,7 +61,7 @@ func TestAServerThatStopsWaitsForNoCallerWhoHasSaidNothingYet(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for s.methods.openStreams() == 0 { // until the server has met it
+			for s.methods.OpenStreams() == 0 { // until the server has met it
 				if _, err := kagziv1.NewAdminServiceClient(conn).HealthCheck(t.Context(), &kagziv1.HealthCheckRequest{}); err != nil {
 					t.Fatal(err)
 				}

@@ -2,44 +2,18 @@ package server
 
 import (
 	"context"
-	"errors"
 	"net"
 	"testing"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/kagzi/kagzi/engine"
 	"github.com/kagzi/kagzi/engine/matching"
-	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/engine/server/internal/servertest"
 )
-
-// stubStore answers the few calls that tests of the door need; every other call is a defect, a panic.
-type stubStore struct {
-	engine.Store
-	getRun func() (engine.Run, error)
-}
-
-func (stubStore) Now() time.Time               { return engine.Micros(time.Now()) }
-func (stubStore) Health(context.Context) error { return nil }
-func (s stubStore) GetRun(context.Context, string, engine.ID) (engine.Run, error) {
-	if s.getRun == nil {
-		return engine.Run{}, engine.ErrNotFound
-	}
-	return s.getRun()
-}
-func (stubStore) Describe(context.Context) (engine.Description, error) {
-	return engine.Description{Backend: "stub"}, nil
-}
-func (stubStore) Keyring(context.Context) ([]engine.APIKey, error)     { return nil, nil }
-func (stubStore) NoteRefusal(context.Context, engine.AuditEvent) error { return nil }
-func (stubStore) RegisterWorker(_ context.Context, p engine.RegisterWorkerParams) (engine.Worker, error) {
-	p.Worker.Status = engine.WorkerOnline
-	return p.Worker, nil
-}
 
 // serve starts a server over a store and connects to it.
 func serve(t *testing.T, store engine.Store) (*Server, *grpc.ClientConn) {
@@ -49,7 +23,7 @@ func serve(t *testing.T, store engine.Store) (*Server, *grpc.ClientConn) {
 
 func serveWith(t *testing.T, store engine.Store, options Options) (*Server, *grpc.ClientConn) {
 	t.Helper()
-	s := New(store, matching.New(stubStore{}, nil), options)
+	s := New(store, matching.New(servertest.StubStore{}, nil), options)
 	l := bufconn.Listen(1 << 20)
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -70,21 +44,3 @@ func serveWith(t *testing.T, store engine.Store, options Options) (*Server, *grp
 	})
 	return s, conn
 }
-
-// detailOf is the ErrorDetail that an error carries.
-func detailOf(t *testing.T, err error) *kagziv1.ErrorDetail {
-	t.Helper()
-	st, ok := status.FromError(err)
-	if !ok {
-		t.Fatalf("%v is no status", err)
-	}
-	for _, d := range st.Details() {
-		if detail, ok := d.(*kagziv1.ErrorDetail); ok {
-			return detail
-		}
-	}
-	t.Fatalf("%v carries no ErrorDetail", err)
-	return nil
-}
-
-var errBroken = errors.New("select * from secrets: connection to /var/lib/db broken")

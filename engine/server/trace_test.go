@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/servertest"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
@@ -18,7 +19,7 @@ const callersTrace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 func TestACallIsASpanUnderItsCallersAndWhatItStartsIsUnderThat(t *testing.T) {
 	spans := tracetest.NewSpanRecorder()
-	s := &Server{options: Options{Trusted: true, Tracer: sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans)).Tracer("test")}.withDefaults()}
+	s := New(servertest.StubStore{}, nil, Options{Trusted: true, Tracer: sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans)).Tracer("test")})
 	s.log = s.options.Log
 	ctx := metadata.NewIncomingContext(context.Background(), metadata.Pairs("traceparent", callersTrace))
 	handed := ""
@@ -51,7 +52,7 @@ func TestACallIsASpanUnderItsCallersAndWhatItStartsIsUnderThat(t *testing.T) {
 
 func TestASpanTellsTheCodeOfARefusalAndNotItsText(t *testing.T) {
 	spans := tracetest.NewSpanRecorder()
-	s := &Server{options: Options{Trusted: true, Tracer: sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans)).Tracer("test")}.withDefaults()}
+	s := New(servertest.StubStore{}, nil, Options{Trusted: true, Tracer: sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans)).Tracer("test")})
 	s.log = s.options.Log
 	_, _ = s.unary(context.Background(), &kagziv1.GetWorkflowRequest{}, &grpc.UnaryServerInfo{FullMethod: "/kagzi.v1.WorkflowService/GetWorkflow"},
 		func(context.Context, any) (any, error) { return nil, engine.Invalid("run_id", "is secret") })
@@ -62,7 +63,7 @@ func TestASpanTellsTheCodeOfARefusalAndNotItsText(t *testing.T) {
 }
 
 func TestWithoutATracerTheCallersTraceIsHandedOn(t *testing.T) {
-	s := &Server{options: Options{Trusted: true}.withDefaults()}
+	s := New(servertest.StubStore{}, nil, Options{Trusted: true})
 	s.log = s.options.Log
 	ctx := metadata.NewIncomingContext(context.Background(), metadata.Pairs("traceparent", callersTrace))
 	_, _ = s.unary(ctx, &kagziv1.StartWorkflowRequest{}, &grpc.UnaryServerInfo{}, func(ctx context.Context, _ any) (any, error) {

@@ -2,137 +2,34 @@ package server
 
 import (
 	"context"
-	"time"
 
-	"google.golang.org/protobuf/proto"
-
-	"github.com/kagzi/kagzi/engine"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// watchEvery bounds how often a watcher reads a run that changes all the time.
-const watchEvery = 50 * time.Millisecond
+// WaitWorkflow waits until the run has ended, or the wait is over, and returns it either way.
+func (s *Server) WaitWorkflow(ctx context.Context, request *kagziv1.WaitWorkflowRequest) (*kagziv1.WaitWorkflowResponse, error) {
+	return s.watch.WaitWorkflow(ctx, request)
+}
+
+// AwaitWorkflows answers for each run that the stream names how it ended, once it has.
+func (s *Server) AwaitWorkflows(stream kagziv1.WorkflowService_AwaitWorkflowsServer) error {
+	return s.watch.AwaitWorkflows(stream)
+}
 
 // WatchWorkflow streams the run and its steps as they stand, then what changes, and ends with the end of the run.
 func (s *Server) WatchWorkflow(request *kagziv1.WatchWorkflowRequest, stream kagziv1.WorkflowService_WatchWorkflowServer) error {
-	ctx := stream.Context()
-	namespace, id, err := runOf(request)
-	if err != nil {
-		return err
-	}
-	bell, leave := s.runBells.watch(id)
-	defer leave()
-	w := watch{server: s, namespace: namespace, id: id, send: stream.Send, seen: map[engine.ID]sight{}}
-	for {
-		began := time.Now()
-		ended, err := w.look(ctx)
-		if err != nil || ended {
-			return err
-		}
-		// A run whose steps take long to read is read less often, so that watching costs a small part of the time.
-		pause := time.NewTimer(max(watchEvery, 10*time.Since(began)))
-		err = await(ctx, s, pause.C)
-		pause.Stop()
-		if err == nil {
-			err = await(ctx, s, bell)
-		}
-		if err != nil {
-			return err
-		}
-	}
+	return s.watch.WatchWorkflow(request, stream)
 }
 
-// await waits for c, the end of the call, or the server's stop.
-func await[T any](ctx context.Context, s *Server, c <-chan T) error {
-	select {
-	case <-c:
-		return nil
-	case <-s.stopping:
-		return errStopping
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+// Watch tells what changes in a namespace.
+func (s *Server) Watch(request *kagziv1.WatchRequest, stream kagziv1.AdminService_WatchServer) error {
+	return s.watch.Watch(request, stream)
 }
 
-// watch is what one watcher has been told so far.
-type watch struct {
-	server    *Server
-	namespace string
-	id        engine.ID
-	send      func(*kagziv1.WatchWorkflowEvent) error
-
-	run      *kagziv1.Workflow
-	seen     map[engine.ID]sight
-	snapshot bool // the first one is complete
-}
-
-// sight is what can change of an attempt.
-type sight struct {
-	status engine.StepStatus
-	latest bool
-	wakeAt time.Time
-}
-
-// look reads the run and its steps and sends what is new. The run is read first and sent last, so that the end of the run comes after
-// all of its steps.
-func (w *watch) look(ctx context.Context) (ended bool, err error) {
-	run, err := w.server.store.GetRun(ctx, w.namespace, w.id)
-	if err != nil {
-		return false, err
+// WatchEvents tells the latest events and then those that follow.
+func (s *Server) WatchEvents(request *kagziv1.WatchEventsRequest, stream kagziv1.AdminService_WatchEventsServer) error {
+	if s.options.Beside {
+		return errBeside
 	}
-	if err := w.sendSteps(ctx); err != nil {
-		return false, err
-	}
-	if message := runTo(&run); !proto.Equal(message, w.run) {
-		w.run = message
-		if err := w.send(&kagziv1.WatchWorkflowEvent{Workflow: message}); err != nil {
-			return false, err
-		}
-	}
-	if !w.snapshot {
-		w.snapshot = true
-		if err := w.send(&kagziv1.WatchWorkflowEvent{SnapshotDone: true}); err != nil {
-			return false, err
-		}
-	}
-	return run.Status.Ended(), nil
-}
-
-// sendSteps sends the attempts that are new or have changed, page by page, so that no event is too large.
-func (w *watch) sendSteps(ctx context.Context) error {
-	page := engine.Page{Limit: engine.MaxPage}
-	for {
-		steps, info, err := w.server.store.ListSteps(ctx, w.namespace, w.id, "", page)
-		if err != nil {
-			return err
-		}
-		var changed []*kagziv1.Step
-		size := 0
-		for i := range steps {
-			step := &steps[i]
-			now := sight{step.Status, step.Latest, step.WakeAt}
-			if w.seen[step.ID] == now {
-				continue
-			}
-			w.seen[step.ID] = now
-			message := stepTo(w.namespace, step)
-			changed, size = append(changed, message), size+proto.Size(message)
-			if size >= engine.HistoryBytes {
-				if err := w.send(&kagziv1.WatchWorkflowEvent{Steps: changed}); err != nil {
-					return err
-				}
-				changed, size = nil, 0
-			}
-		}
-		if len(changed) > 0 {
-			if err := w.send(&kagziv1.WatchWorkflowEvent{Steps: changed}); err != nil {
-				return err
-			}
-		}
-		if !info.HasNext {
-			return nil
-		}
-		last := steps[len(steps)-1]
-		page.After = &engine.Cursor{Number: last.Sequence, Minor: last.Attempt}
-	}
+	return s.options.Events.Watch(request, stream, s.stopping)
 }

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// bill is a bill of materials in CycloneDX's form: what a program is made of.
+// bill is a bill of materials in the form of CycloneDX: the modules a program is made of.
 type bill struct {
 	Format     string      `json:"bomFormat"`
 	Spec       string      `json:"specVersion"`
@@ -40,21 +40,39 @@ type hash struct {
 	Content   string `json:"content"`
 }
 
-// billOf reads the modules that the Go toolchain noted in a program.
-func (r *release) billOf(program string, t target) ([]byte, error) {
+// writeBill writes the bill of materials of a program.
+func writeBill(version, program, file string) error {
+	at, err := sourceDate()
+	if err != nil {
+		return err
+	}
+	text, err := billOf(version, program, at)
+	if err != nil {
+		return err
+	}
+	return write(file, text)
+}
+
+// billOf lists the modules that the Go toolchain recorded in a program.
+func billOf(version, program string, at time.Time) ([]byte, error) {
 	info, err := buildinfo.ReadFile(program)
 	if err != nil {
 		return nil, fmt.Errorf("read what the program is made of: %w", err)
 	}
-	self := componentOf("application", info.Main.Path, "v"+r.version, "")
-	self.URL += "?goos=" + t.os + "&goarch=" + t.arch
+	settings := map[string]string{}
+	for _, s := range info.Settings {
+		settings[s.Key] = s.Value
+	}
+	self := componentOf("application", info.Main.Path, "v"+version, "")
+	self.URL += "?goos=" + settings["GOOS"] + "&goarch=" + settings["GOARCH"]
 	self.Ref = self.URL
-	b := bill{Format: "CycloneDX", Spec: "1.6", Version: 1, Metadata: metadata{Timestamp: r.time.Format(time.RFC3339), Component: self}}
+	b := bill{Format: "CycloneDX", Spec: "1.6", Version: 1, Metadata: metadata{Timestamp: at.Format(time.RFC3339), Component: self}}
 	b.Components = append(componentsOf(info.Deps), componentOf("library", "std", strings.TrimPrefix(info.GoVersion, "go"), ""))
 	text, err := json.MarshalIndent(b, "", "  ")
 	return append(text, '\n'), err
 }
 
+// componentsOf returns the modules that the program was really built with, in the order of their references.
 func componentsOf(modules []*debug.Module) []component {
 	var all []component
 	for _, m := range modules {
@@ -67,7 +85,7 @@ func componentsOf(modules []*debug.Module) []component {
 	return all
 }
 
-// componentOf is a module; its hash is the one that go.sum has of its files.
+// componentOf describes a module. Its hash is the one in go.sum.
 func componentOf(kind, path, version, sum string) component {
 	c := component{Type: kind, Name: path, Version: version, URL: "pkg:golang/" + path + "@" + strings.ReplaceAll(version, "+", "%2B")}
 	c.Ref = c.URL

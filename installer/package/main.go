@@ -1,10 +1,21 @@
-// Command package builds all that a release hands out, from the repository that it is called in: archives for Linux, macOS and
-// Windows, packages for Debian's and Red Hat's families, a bill of materials for each program, and the checksums of all.
+// Command package writes what archives and packages of Kagzi hold besides the program, and bills of
+// materials. The rest of a release is configuration:
 //
-//	go run ./installer/package v1.2.3 [DIRECTORY [TARGET...]]
+//   - .goreleaser.yml, at the top of the repository, is the release: programs for Linux, macOS and
+//     Windows, archives, bills of materials, checksums.
+//   - nfpm.yaml is what a .deb and an .rpm hold; nfpm.sh builds both of one program.
+//   - linux.sh builds program and packages of one version for this machine, by nfpm alone.
 //
-// The directory is dist when left out, and the targets are all of them; linux/amd64 is one. The same commit built twice gives the same bytes: all times are SOURCE_DATE_EPOCH, or, when
-// that is not set, the time of the commit.
+// The packages are no nfpms section of .goreleaser.yml, because CI builds and boots them on every
+// change. From an empty cache nfpm takes 65 s of processor time and 200 MB of modules; goreleaser
+// 2.15.1 takes 330 s and 1.9 GB. So goreleaser calls nfpm.sh, and both build from the same file.
+//
+// The bill of materials is own code, because cyclonedx-gomod 1.9 writes the time of the call into
+// it. Here the same commit gives the same bytes: all times are SOURCE_DATE_EPOCH or, when that is
+// not set, the time of the commit.
+//
+//	go run ./installer/package files VERSION DIRECTORY [PROGRAM]
+//	go run ./installer/package bill VERSION PROGRAM FILE
 package main
 
 import (
@@ -13,104 +24,63 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 )
 
+const usage = `usage:
+  go run ./installer/package files VERSION DIRECTORY [PROGRAM]
+  go run ./installer/package bill VERSION PROGRAM FILE`
+
 func main() {
-	if len(os.Args) < 2 {
-		fmt.Fprintln(os.Stderr, "usage: go run ./installer/package VERSION [DIRECTORY [TARGET...]]")
+	err := run(os.Args[1:])
+	switch {
+	case errors.Is(err, errUsage):
+		fmt.Fprintln(os.Stderr, usage)
 		os.Exit(64)
-	}
-	directory, wanted := "dist", targets
-	if len(os.Args) > 2 {
-		directory = os.Args[2]
-	}
-	if len(os.Args) > 3 {
-		wanted = nil
-	}
-	for _, name := range os.Args[min(3, len(os.Args)):] {
-		i := slices.IndexFunc(targets, func(t target) bool { return t.String() == name })
-		if i < 0 {
-			fmt.Fprintf(os.Stderr, "package: there is no target %q; there are %v\n", name, targets)
-			os.Exit(64)
-		}
-		wanted = append(wanted, targets[i])
-	}
-	if err := build(os.Args[1], directory, wanted); err != nil {
+	case err != nil:
 		fmt.Fprintln(os.Stderr, "package:", err)
 		os.Exit(1)
 	}
 }
 
-// target is a system to build for.
-type target struct{ os, arch string }
+var errUsage = errors.New("wrong usage")
 
-var targets = []target{{"linux", "amd64"}, {"linux", "arm64"}, {"darwin", "amd64"}, {"darwin", "arm64"}, {"windows", "amd64"}}
-
-func (t target) String() string { return t.os + "/" + t.arch }
-
-// program is what the binary is called there.
-func (t target) program() string {
-	if t.os == "windows" {
-		return "kagzi.exe"
+func run(args []string) error {
+	if len(args) < 4 && (len(args) != 3 || args[0] != "files") || len(args) > 4 {
+		return errUsage
 	}
-	return "kagzi"
-}
-
-// release is what is built, and where.
-type release struct {
-	version string // without the v
-	time    time.Time
-	out     string // directory
-	scratch string // directory, removed afterwards
-	shared  []file // what every archive holds beside the program
-}
-
-// file is one file of an archive or a package.
-type file struct {
-	path    string // relative
-	mode    os.FileMode
-	content []byte
+	version, err := versionOf(args[1])
+	if err != nil {
+		return err
+	}
+	switch args[0] {
+	case "files":
+		program := ""
+		if len(args) == 4 {
+			program = args[3]
+		}
+		return writeFiles(version, args[2], program)
+	case "bill":
+		return writeBill(version, args[2], args[3])
+	}
+	return errUsage
 }
 
 var versionForm = regexp.MustCompile(`^v?([0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?)$`)
 
-func build(version, out string, wanted []target) (err error) {
-	parts := versionForm.FindStringSubmatch(version)
+// versionOf returns a version without the v.
+func versionOf(text string) (string, error) {
+	parts := versionForm.FindStringSubmatch(text)
 	if parts == nil {
-		return fmt.Errorf("version %q: want one such as v1.2.3 or v1.2.3-rc.1", version)
+		return "", fmt.Errorf("version %q: want one such as v1.2.3 or v1.2.3-rc.1", text)
 	}
-	r := release{version: parts[1], out: out}
-	if r.time, err = sourceDate(); err != nil {
-		return err
-	}
-	if err := os.MkdirAll(out, 0o755); err != nil {
-		return err
-	}
-	if r.scratch, err = os.MkdirTemp("", "kagzi-package-"); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(r.scratch)) }()
-	if r.shared, err = r.documents(); err != nil {
-		return err
-	}
-	var made []string
-	for _, t := range wanted {
-		names, err := r.buildFor(t)
-		if err != nil {
-			return fmt.Errorf("%s: %w", t, err)
-		}
-		made = append(made, names...)
-	}
-	return writeChecksums(out, made)
+	return parts[1], nil
 }
 
-// sourceDate is the time that all files get.
+// sourceDate returns the time of the release.
 func sourceDate() (time.Time, error) {
 	text := os.Getenv("SOURCE_DATE_EPOCH")
 	if text == "" {
@@ -127,106 +97,8 @@ func sourceDate() (time.Time, error) {
 	return time.Unix(seconds, 0).UTC(), nil
 }
 
-// buildFor makes all for one target and returns the names of the files.
-func (r *release) buildFor(t target) ([]string, error) {
-	path := filepath.Join(r.scratch, t.os+"-"+t.arch, t.program())
-	if err := r.compile(t, path); err != nil {
-		return nil, err
-	}
-	program, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	base := fmt.Sprintf("kagzi_%s_%s_%s", r.version, t.os, t.arch)
-	files := append([]file{{t.program(), 0o755, program}}, r.shared...)
-	name, pack := base+".tar.gz", tarball
-	if t.os == "windows" {
-		name, pack = base+".zip", zipped
-	}
-	archive, err := pack(base, files, r.time)
-	if err != nil {
-		return nil, err
-	}
-	bill, err := r.billOf(path, t)
-	if err != nil {
-		return nil, err
-	}
-	made := []string{name, base + ".cdx.json"}
-	for i, content := range [][]byte{archive, bill} {
-		if err := os.WriteFile(filepath.Join(r.out, made[i]), content, 0o644); err != nil {
-			return nil, err
-		}
-	}
-	if t.os == "linux" {
-		packages, err := r.packages(t, path)
-		if err != nil {
-			return nil, err
-		}
-		made = append(made, packages...)
-	}
-	for _, name := range made {
-		fmt.Println(filepath.Join(r.out, name))
-	}
-	return made, nil
-}
-
-// compile builds the program for a target; an empty target is this system.
-func (r *release) compile(t target, path string) error {
-	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w -X main.version=v"+r.version, "-o", path, "github.com/kagzi/kagzi")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOAMD64=v1", "GOARM64=v8.0")
-	if t.os != "" {
-		cmd.Env = append(cmd.Env, "GOOS="+t.os, "GOARCH="+t.arch)
-	}
-	return run(cmd)
-}
-
-// documents are what the program says about itself, and what stands in the repository about it.
-func (r *release) documents() ([]file, error) {
-	self := filepath.Join(r.scratch, "kagzi-here")
-	if err := r.compile(target{}, self); err != nil {
-		return nil, err
-	}
-	root, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}").Output()
-	if err != nil {
-		return nil, fmt.Errorf("find the repository: %w", err)
-	}
-	var files []file
-	for _, name := range []string{"LICENSE", "README.md"} {
-		text, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(root)), name))
-		if err != nil {
-			return nil, err
-		}
-		files = append(files, file{name, 0o644, text})
-	}
-	for _, c := range []struct{ shell, path string }{
-		{"bash", "completions/kagzi.bash"}, {"zsh", "completions/_kagzi"}, {"fish", "completions/kagzi.fish"}, {"powershell", "completions/kagzi.ps1"},
-	} {
-		text, err := exec.Command(self, "completion", c.shell).Output()
-		if err != nil {
-			return nil, fmt.Errorf("kagzi completion %s: %w", c.shell, err)
-		}
-		files = append(files, file{c.path, 0o644, text})
-	}
-	manual := filepath.Join(r.scratch, "man")
-	if err := run(exec.Command(self, "man", "--dir", manual)); err != nil {
-		return nil, err
-	}
-	pages, err := os.ReadDir(manual)
-	if err != nil {
-		return nil, err
-	}
-	for _, page := range pages { // sorted by name
-		text, err := os.ReadFile(filepath.Join(manual, page.Name()))
-		if err != nil {
-			return nil, err
-		}
-		files = append(files, file{"man/man1/" + page.Name(), 0o644, text})
-	}
-	return files, nil
-}
-
-// run runs a command, whose words are in the error.
-func run(cmd *exec.Cmd) error {
+// command runs a command; an error holds its words and what it printed.
+func command(cmd *exec.Cmd) error {
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args, " "), err, cmp.Or(string(out), "it said nothing"))

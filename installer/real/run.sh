@@ -56,10 +56,10 @@ trap 'exit 143' TERM INT
 step() { printf '\n== %s\n' "$1"; }
 fail() { echo "FAILED: $1"; exit 1; }
 
-# inside runs a command in the tree, as if typed there. None takes long: one that does hangs, which is a failure.
+# inside runs a command in the tree, as if typed there. None takes long: one that does has hung, which is a failure.
 inside() { within 90 "$@"; }
 
-# within does so for so many seconds at most; 0 is without a limit.
+# within does the same with a limit in seconds; 0 is no limit.
 within() {
 	local limit=$1
 	shift
@@ -67,8 +67,8 @@ within() {
 		env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin HOME=/root LANG=C.UTF-8 "$@"
 }
 
-# start_worker has a worker in the tree until end_worker. Its process id is that of timeout itself, which passes a signal on: what a shell between the
-# two was told would never come to the worker, and as systemd ends what is in the tree, whoever has waited for it from outside is stopped for ever.
+# start_worker runs a worker in the tree until end_worker. `become=exec` makes its process id that of timeout, which passes signals on: a shell in
+# between would not, and a process outside that waits for one in the tree hangs when systemd ends it.
 start_worker() {
 	become=exec within 0 kagzi demo worker --name "$1" --address 127.0.0.1:50051 --queue real --ledger /root/ledger \
 		</dev/null >"$work/worker.log" 2>&1 &
@@ -82,7 +82,7 @@ end_worker() {
 	worker=
 }
 
-# says is grep -q that reads to the end: who writes to a pipe that is closed is killed, and that is a failure here.
+# says is grep -q that reads to the end: a writer to a closed pipe is killed, which is a failure here.
 says() { grep "$@" >/dev/null; }
 
 # await tries a command until it succeeds.
@@ -104,7 +104,7 @@ expect_code() {
 	[ "$got" = "$want" ] || fail "$* ended with $got, want $want"
 }
 
-# usable tries, without Kagzi, what its unit asks of the kernel; containers within containers often lack some of it.
+# usable tries, without Kagzi, what its unit needs of the kernel; nested containers often lack some of it.
 usable() {
 	printf 'probe\n' >"$tree/etc/probe" && chmod 600 "$tree/etc/probe"
 	inside systemd-run --quiet --wait --pipe --property=DynamicUser=yes --property=StateDirectory=probe --property=LoadCredential=probe:/etc/probe \
@@ -124,9 +124,9 @@ if [ $# -gt 0 ]; then
 else
 	arch=$(go env GOHOSTARCH)
 	for version in 0.0.1 0.0.2; do
-		(cd "$repository" && go run ./installer/package "v$version" "$work/$version" "linux/$arch")
+		bash "$repository/installer/package/linux.sh" "v$version" "$work/$version"
 	done
-	tar -xzf "$work/0.0.1/kagzi_0.0.1_linux_$arch.tar.gz" -C "$work" --strip-components=1 --wildcards '*/kagzi'
+	cp "$work/0.0.1/kagzi" "$work/kagzi"
 	old_package=$work/0.0.1/kagzi_0.0.1_linux_$arch.deb new_package=$work/0.0.2/kagzi_0.0.2_linux_$arch.deb
 fi
 "$work/kagzi" service --help >/dev/null
@@ -248,7 +248,7 @@ start_run
 before=$(property MainPID)
 inside systemctl kill --signal=KILL --kill-whom=main kagzi.service
 killed_at=$(date +%s%N)
-# back asks for both at once: of a service that ends between two questions the second would tell that it has no process, not that it is another's.
+# back asks for both properties at once, because the service may end between two calls.
 back() {
 	case " $(inside systemctl show --property=ActiveState,MainPID kagzi.service | tr '\n' ' ')" in
 	*" MainPID=$before "* | *' MainPID=0 '*) return 1 ;;
@@ -272,18 +272,18 @@ inside cmp /root/new/kagzi /usr/local/bin/kagzi || fail 'the upgrade left the ol
 finished || fail 'the run did not finish after the upgrade'
 
 step 'a server that hangs is ended by the watchdog, and comes back'
-# patience sets, in place of what the unit says, for how long the next life of the service may be silent, as systemctl edit does.
-patience() {
+# watchdog_timeout overrides WatchdogSec= of the unit from the next start on, as systemctl edit does.
+watchdog_timeout() {
 	mkdir -p "$tree/etc/systemd/system/kagzi.service.d"
 	printf '[Service]\nWatchdogSec=%s\n' "$1" >"$tree/etc/systemd/system/kagzi.service.d/by-hand.conf"
 	inside systemctl daemon-reload
 }
-patience 10s
+watchdog_timeout 10s
 inside kagzi service restart
 start_run
 before=$(property MainPID)
 inside systemctl kill --signal=STOP --kill-whom=main kagzi.service
-patience 30s # or a server that is only slow is ended in what follows
+watchdog_timeout 30s # or a server that is only slow is ended in what follows
 await 'the service after it hung' 150 back
 inside journalctl --sync
 inside journalctl --unit=kagzi.service --output=cat | says 'Watchdog timeout' || fail 'it was not the watchdog that ended the server'

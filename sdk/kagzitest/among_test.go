@@ -131,7 +131,7 @@ func (a *among) prepare(p plan) {
 	f.rate, f.fates = p.rate, p.fates
 	f.someHost, f.off = a.someHost, a.takeOff
 	if p.gentle {
-		f.spare = []string{"Heartbeat", "RegisterWorker", "OfflineWorker"}
+		f.spare = []string{"Heartbeat", "RegisterWorker", "ForceOfflineWorker"}
 	}
 }
 
@@ -271,7 +271,7 @@ func (a *among) takeOff(who uint64) {
 		return
 	}
 	now := a.env.Store().Now()
-	if _, err := a.env.Store().OfflineWorker(context.Background(), engine.OfflineWorkerParams{
+	if _, err := a.env.Store().ForceOfflineWorker(context.Background(), engine.OfflineWorkerParams{
 		WorkerID: id, Reason: engine.OfflineForced, AuditID: engine.NewID(now), Now: now,
 	}); err != nil && !errors.Is(err, engine.ErrNotFound) {
 		a.Errorf("worker offline: %v", err)

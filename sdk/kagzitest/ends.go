@@ -20,8 +20,8 @@ func newEnds(store engine.Store) *ends {
 	return &ends{store: store, waiting: map[engine.ID][]chan struct{}{}}
 }
 
-func (e *ends) ring(r engine.Ring) {
-	if r.Kind != engine.RingEnd {
+func (e *ends) ring(r engine.Notification) {
+	if r.Kind != engine.NotifyEnd {
 		return
 	}
 	e.mu.Lock()

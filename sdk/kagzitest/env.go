@@ -143,10 +143,10 @@ func (e *Env) serve(log *slog.Logger, c climate) {
 	door := server.New(store, dispatcher, server.Options{Log: log, Version: "kagzitest", HeartbeatInterval: c.heartbeat, WorkerLease: c.lease, Keepalive: c.keepalive})
 	upkeep := coordinator.New(store, coordinator.Options{Interval: c.heartbeat, HeartbeatInterval: c.heartbeat, WorkerLease: c.lease, Log: log})
 	e.part(func(ctx context.Context) error {
-		return store.Listen(ctx, func(r engine.Ring) {
-			dispatcher.Ring(r)
-			door.Ring(r)
-			upkeep.Ring(r)
+		return store.Listen(ctx, func(r engine.Notification) {
+			dispatcher.Notify(r)
+			door.Notify(r)
+			upkeep.Notify(r)
 			e.ends.ring(r)
 		})
 	})

@@ -100,10 +100,13 @@ func meet[P, A any](ctx context.Context, f *faults, verb string, p P, call func(
 	if fate == fateFail {
 		return none, errAway
 	}
-	if given := engine.TurnOf(ctx); given != nil { // what stands behind it is handed over when it is known what the server was told
-		turn := engine.NewTurn(given.Behind())
-		ctx = engine.WithTurn(ctx, turn)
-		defer turn.End(nil)
+	if s, ok := any(&p).(interface {
+		GetTicket() *engine.Ticket
+		SetTicket(*engine.Ticket)
+	}); ok && s.GetTicket() != nil { // what stands behind it is handed over when it is known what the server was told
+		ticket := engine.NewTicket(s.GetTicket().Prev())
+		s.SetTicket(ticket)
+		defer ticket.Close(nil)
 	}
 	switch fate {
 	case fateLate:
@@ -143,8 +146,8 @@ func told[P any](ctx context.Context, f *faults, verb string, p P, call func(con
 	return err
 }
 
-func (f *faults) StartRuns(ctx context.Context, s []engine.StartRun) ([]engine.Started, error) {
-	return meet(ctx, f, "StartRuns", s, f.Store.StartRuns)
+func (f *faults) StartRuns(ctx context.Context, p engine.StartRunsParams) ([]engine.Started, error) {
+	return meet(ctx, f, "StartRuns", p, f.Store.StartRuns)
 }
 
 func (f *faults) CancelRun(ctx context.Context, p engine.EndRunParams) (engine.RunEnd, error) {
@@ -237,8 +240,8 @@ func (f *faults) DrainWorker(ctx context.Context, p engine.DrainWorkerParams) er
 	return told(ctx, f, "DrainWorker", p, f.Store.DrainWorker)
 }
 
-func (f *faults) OfflineWorker(ctx context.Context, p engine.OfflineWorkerParams) (engine.TakenOff, error) {
-	return meet(ctx, f, "OfflineWorker", p, f.Store.OfflineWorker)
+func (f *faults) ForceOfflineWorker(ctx context.Context, p engine.OfflineWorkerParams) (engine.TakenOff, error) {
+	return meet(ctx, f, "ForceOfflineWorker", p, f.Store.ForceOfflineWorker)
 }
 
 func (f *faults) FreeLost(ctx context.Context, now time.Time) (engine.Freed, error) {

@@ -17,9 +17,9 @@ func onWorker(w *engine.Worker) subject { return subject{w.Namespace, "worker", 
 func onKey(k *engine.APIKey) subject { return subject{"", "key", k.ID.String()} }
 
 // audit keeps who made a change, and why.
-func (b *book) audit(by engine.Actor, id engine.ID, method string, of subject, reason, detail string) error {
-	return b.tx.InsertAudit(engine.AuditEvent{
-		ID: id, At: b.now, Actor: by, Method: method, Namespace: of.namespace, Subject: of.kind, SubjectID: of.id,
+func (u *unitOfWork) audit(by engine.Actor, id engine.ID, method string, of subject, reason, detail string) error {
+	return u.tx.InsertAudit(engine.AuditEvent{
+		ID: id, At: u.now, Actor: by, Method: method, Namespace: of.namespace, Subject: of.kind, SubjectID: of.id,
 		Outcome: "ok", Reason: reason, Detail: detail,
 	})
 }

@@ -9,13 +9,13 @@ import (
 
 // StartChild makes the step and the run together.
 func StartChild(tx Tx, p engine.StartChildParams) (engine.Step, error) {
-	b := open(tx, p.Now)
-	run, current, err := b.held(p.Lease)
+	u := begin(tx, p.Now)
+	run, current, err := u.held(p.Lease)
 	if err != nil {
 		return engine.Step{}, err
 	}
 	if !current {
-		return b.startChildAgain(run, &p)
+		return u.startChildAgain(run, &p)
 	}
 	prev, err := tx.Attempt(run.ID, engine.StepRef{Name: p.Step})
 	if err != nil {
@@ -25,32 +25,32 @@ func StartChild(tx Tx, p engine.StartChildParams) (engine.Step, error) {
 		switch {
 		case prev.Kind != engine.StepChild:
 			return engine.Step{}, engine.StepConflict(prev.Name, prev.Status)
-		case tooEarly(run, prev, b.now):
+		case tooEarly(run, prev, u.now):
 			return engine.Step{}, notBefore(prev)
 		case !toRunAgain(prev):
-			return b.childAgain(prev, &p)
+			return u.childAgain(prev, &p)
 		}
 	}
-	step, fresh, err := next(run, prev, p.Step, p.ID, b.now, b.now)
+	step, fresh, err := next(run, prev, p.Step, p.ID, u.now, u.now)
 	if err != nil {
 		return engine.Step{}, err
 	}
-	if err := b.externalIDFree(run.Namespace, p.Child.ExternalID); err != nil {
+	if err := u.externalIDFree(run.Namespace, p.Child.ExternalID); err != nil {
 		return engine.Step{}, err
 	}
 	child := childOf(run, &step, p.Child)
-	if child.AvailableAt.Before(b.now) {
-		child.AvailableAt = b.now
+	if child.AvailableAt.Before(u.now) {
+		child.AvailableAt = u.now
 	}
-	child.CreatedAt = b.now
+	child.CreatedAt = u.now
 	step.Kind, step.ChildRunID = engine.StepChild, child.ID
 	run.TiedTo = true
-	b.count(run, fresh, 0)
-	if err := b.put(run, prev, &step); err != nil {
+	u.count(run, fresh, 0)
+	if err := u.put(run, prev, &step); err != nil {
 		return engine.Step{}, err
 	}
-	b.start(child)
-	return step, b.close()
+	u.start(child)
+	return step, u.flush()
 }
 
 // childOf is the run that a CHILD step starts. What makes its start safe to repeat is the step, so it has no request id of its own.
@@ -64,11 +64,11 @@ func childOf(parent *Run, step *engine.Step, child engine.StartRun) engine.Start
 }
 
 // externalIDFree is nil unless an open run holds the external id.
-func (b *book) externalIDFree(namespace, externalID string) error {
+func (u *unitOfWork) externalIDFree(namespace, externalID string) error {
 	if externalID == "" {
 		return nil
 	}
-	holder, err := b.tx.OpenExternal(namespace, externalID)
+	holder, err := u.tx.OpenExternal(namespace, externalID)
 	if err != nil || holder.IsZero() {
 		return err
 	}
@@ -77,8 +77,8 @@ func (b *book) externalIDFree(namespace, externalID string) error {
 }
 
 // startChildAgain answers a StartChild whose lease is over.
-func (b *book) startChildAgain(run *Run, p *engine.StartChildParams) (engine.Step, error) {
-	step, err := b.trace(run, p.Lease, engine.StepRef{Name: p.Step})
+func (u *unitOfWork) startChildAgain(run *Run, p *engine.StartChildParams) (engine.Step, error) {
+	step, err := u.trace(run, p.Lease, engine.StepRef{Name: p.Step})
 	switch {
 	case err != nil:
 		return engine.Step{}, err
@@ -87,16 +87,16 @@ func (b *book) startChildAgain(run *Run, p *engine.StartChildParams) (engine.Ste
 	case step.Kind != engine.StepChild:
 		return engine.Step{}, engine.StepConflict(step.Name, step.Status)
 	}
-	return b.childAgain(step, p)
+	return u.childAgain(step, p)
 }
 
 // childAgain answers a StartChild whose step is there. Under the lease that made it, another child is a conflict; code that comes to it later is told
 // of the child that there is.
-func (b *book) childAgain(step *engine.Step, p *engine.StartChildParams) (engine.Step, error) {
+func (u *unitOfWork) childAgain(step *engine.Step, p *engine.StartChildParams) (engine.Step, error) {
 	if step.Token != p.Lease.Token {
 		return *step, nil
 	}
-	same, err := b.asked(step.ChildRunID, &p.Child.Run)
+	same, err := u.asked(step.ChildRunID, &p.Child.Run)
 	if err == nil && !same {
 		err = engine.StepConflict(step.Name, step.Status)
 	}
@@ -105,8 +105,8 @@ func (b *book) childAgain(step *engine.Step, p *engine.StartChildParams) (engine
 
 // AwaitChildren answers with what has ended, or waits for the rest.
 func AwaitChildren(tx Tx, p engine.AwaitChildrenParams) ([]engine.Step, error) {
-	b := open(tx, p.Now)
-	run, current, err := b.held(p.Lease)
+	u := begin(tx, p.Now)
+	run, current, err := u.held(p.Lease)
 	if err != nil {
 		return nil, err
 	}
@@ -118,12 +118,12 @@ func AwaitChildren(tx Tx, p engine.AwaitChildrenParams) ([]engine.Step, error) {
 		}
 		return nil, err
 	}
-	ended, open, err := b.childSteps(run, p.Children)
+	ended, open, err := u.childSteps(run, p.Children)
 	if err != nil {
 		return nil, err
 	}
 	if len(open) == 0 || p.Any && len(ended) > 0 {
-		return ended, b.told(ended...)
+		return ended, u.told(ended...)
 	}
 	steps, err := tx.Waiting(run.ID)
 	if err != nil {
@@ -135,16 +135,16 @@ func AwaitChildren(tx Tx, p engine.AwaitChildrenParams) ([]engine.Step, error) {
 			return nil, err
 		}
 	}
-	b.change(run)
+	u.change(run)
 	if !p.Hold {
 		if err := tx.LeaveReceipt(run.ID, p.Lease.Token, rec); err != nil {
 			return nil, err
 		}
-		if err := b.park(run); err != nil {
+		if err := u.park(run); err != nil {
 			return nil, err
 		}
 	}
-	return nil, b.close()
+	return nil, u.flush()
 }
 
 // childrenText is an AwaitChildren for a receipt.
@@ -156,8 +156,8 @@ func childrenText(p *engine.AwaitChildrenParams) string {
 }
 
 // childSteps is the steps that started these children, each once and in their order: those that have ended, and the ids of the open ones.
-func (b *book) childSteps(run *Run, children []engine.ID) (ended []engine.Step, open []engine.ID, err error) {
-	steps, err := b.tx.ChildSteps(run.ID, children)
+func (u *unitOfWork) childSteps(run *Run, children []engine.ID) (ended []engine.Step, open []engine.ID, err error) {
+	steps, err := u.tx.ChildSteps(run.ID, children)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -9,61 +9,61 @@ import (
 
 // end is the end of a run, whoever wanted it, with all that it concerns but what close comes to; token is the lease's under which
 // its code reported it.
-func (b *book) end(run *Run, status engine.RunStatus, failure *engine.Failure, token engine.Token) error {
+func (u *unitOfWork) end(run *Run, status engine.RunStatus, failure *engine.Failure, token engine.Token) error {
 	worker := run.Holder
 	if run.Token.IsZero() {
-		b.freeSlot(run)
+		u.freeSlot(run)
 	}
-	if err := b.dropLease(run); err != nil {
+	if err := u.dropLease(run); err != nil {
 		return err
 	}
 	if run.Steps > 0 {
-		if err := b.tx.EndSteps(run.ID, engine.RunEndedFailure(), b.now); err != nil {
+		if err := u.tx.EndSteps(run.ID, engine.RunEndedFailure(), u.now); err != nil {
 			return err
 		}
 	}
-	run.Status, run.Error, run.FinishedAt = status, failure, b.now
+	run.Status, run.Error, run.FinishedAt = status, failure, u.now
 	run.AvailableAt, run.WaitingFor = time.Time{}, ""
 	run.Paused, run.Gated, run.HeldAt = false, false, time.Time{}
 	run.WorkerID, run.FinalToken = worker, token
-	b.ended = append(b.ended, run)
-	b.tx.Ring(engine.Ring{Kind: engine.RingEnd, ID: run.ID})
+	u.ended = append(u.ended, run)
+	u.tx.Ring(engine.Notification{Kind: engine.NotifyEnd, ID: run.ID})
 	if !run.ContinuedAs.IsZero() {
-		return nil // that one goes on: its children, its parent and its schedule have nothing to do yet
+		return nil // it continued as another run: its children, its parent and its schedule have nothing to do yet
 	}
-	if err := b.handle(run); err != nil {
+	if err := u.handle(run); err != nil {
 		return err
 	}
-	if err := b.tellParent(run); err != nil {
+	if err := u.tellParent(run); err != nil {
 		return err
 	}
-	return b.closeChildren(run)
+	return u.closeChildren(run)
 }
 
 // tellParent gives the run's result to the step that started it, if that is a CHILD that still runs.
-func (b *book) tellParent(child *Run) error {
+func (u *unitOfWork) tellParent(child *Run) error {
 	if child.ParentRunID.IsZero() || child.ParentStepID.IsZero() {
 		return nil
 	}
-	parent, err := b.find(child.Namespace, child.ParentRunID)
+	parent, err := u.find(child.Namespace, child.ParentRunID)
 	if err != nil || parent == nil || parent.Status.Ended() {
 		return err
 	}
-	step, err := b.tx.Attempt(parent.ID, engine.StepRef{ID: child.ParentStepID})
+	step, err := u.tx.Attempt(parent.ID, engine.StepRef{ID: child.ParentStepID})
 	if err != nil || step == nil || step.Kind != engine.StepChild || step.Status != engine.StepRunning || !started(step, child) {
 		return err
 	}
-	output, err := b.outputOf(child)
+	output, err := u.outputOf(child)
 	if err != nil {
 		return err
 	}
 	finishChild(step, child, parent, output)
-	step.FinishedAt = b.now
-	if err := b.tx.SaveStep(step); err != nil {
+	step.FinishedAt = u.now
+	if err := u.tx.SaveStep(step); err != nil {
 		return err
 	}
-	b.change(parent)
-	return b.happened(parent, step)
+	u.change(parent)
+	return u.happened(parent, step)
 }
 
 // started says that the step did start the run, or the one that the run continues. It has to be asked, because whoever starts a run may
@@ -73,11 +73,11 @@ func started(step *engine.Step, run *Run) bool {
 }
 
 // outputOf is the output of a run that has COMPLETED.
-func (b *book) outputOf(run *Run) (engine.Payload, error) {
+func (u *unitOfWork) outputOf(run *Run) (engine.Payload, error) {
 	if run.Status != engine.RunCompleted {
 		return engine.Payload{}, nil
 	}
-	_, output, err := b.tx.Payloads(run.ID)
+	_, output, err := u.tx.Payloads(run.ID)
 	return output, err
 }
 
@@ -99,12 +99,12 @@ func finishChild(step *engine.Step, child, parent *Run, output engine.Payload) {
 }
 
 // happened has a parked run go on when the step that has just ended is what its code awaited.
-func (b *book) happened(run *Run, step *engine.Step) error {
+func (u *unitOfWork) happened(run *Run, step *engine.Step) error {
 	if !run.Token.IsZero() || step.Awaited == 0 {
 		return nil
 	}
 	if step.Awaited > 1 {
-		open, err := b.tx.NextOfGroup(run.ID, step.Awaited)
+		open, err := u.tx.NextOfGroup(run.ID, step.Awaited)
 		if err != nil {
 			return err
 		}
@@ -115,21 +115,21 @@ func (b *book) happened(run *Run, step *engine.Step) error {
 			return nil
 		}
 	}
-	b.due(run)
+	u.due(run)
 	return nil
 }
 
 func waitingForChild(step *engine.Step) string { return "child:" + step.ChildRunID.String() }
 
 // closeChildren ends the open children that are not to outlive the run, and theirs in turn.
-func (b *book) closeChildren(parent *Run) error {
-	ids, err := b.tx.OpenChildren(parent.ID)
+func (u *unitOfWork) closeChildren(parent *Run) error {
+	ids, err := u.tx.OpenChildren(parent.ID)
 	if err != nil {
 		return err
 	}
 	reason := "the parent run " + parent.ID.String() + " has ended: it is " + parent.Status.String()
 	for _, id := range ids {
-		child, err := b.find("", id)
+		child, err := u.find("", id)
 		if err != nil {
 			return err
 		}
@@ -141,9 +141,9 @@ func (b *book) closeChildren(parent *Run) error {
 			status = engine.RunTerminated
 		}
 		failure := engine.EndedByFailure(status, reason)
-		b.ringWorker(child.Holder)
-		b.aside().Stopped++
-		if err := b.end(child, status, &failure, engine.Token{}); err != nil {
+		u.ringWorker(child.Holder)
+		u.sideEffects().Stopped++
+		if err := u.end(child, status, &failure, engine.Token{}); err != nil {
 			return err
 		}
 	}
@@ -151,39 +151,39 @@ func (b *book) closeChildren(parent *Run) error {
 }
 
 // handle starts the handlers of a run that has failed.
-func (b *book) handle(run *Run) error {
+func (u *unitOfWork) handle(run *Run) error {
 	if run.Status != engine.RunFailed && run.Status != engine.RunTimedOut || run.IsHandler() {
 		return nil
 	}
-	queue, err := b.globalHandlerQueue(run)
+	queue, err := u.globalHandlerQueue(run)
 	if err != nil || queue == "" && run.OnFailureWorkflow == "" {
 		return err
 	}
 	failed := run.Run
-	if failed.Input, _, err = b.tx.Payloads(run.ID); err != nil {
+	if failed.Input, _, err = u.tx.Payloads(run.ID); err != nil {
 		return err
 	}
 	if run.OnFailureWorkflow != "" {
-		b.aside().Handlers++
-		b.start(engine.HandlerOf(&failed, run.OnFailureWorkflow, cmp.Or(run.OnFailureQueue, run.Queue), false, b.now))
+		u.sideEffects().Handlers++
+		u.start(engine.HandlerOf(&failed, run.OnFailureWorkflow, cmp.Or(run.OnFailureQueue, run.Queue), false, u.now))
 	}
 	if queue != "" {
-		b.aside().Handlers++
-		b.start(engine.HandlerOf(&failed, engine.GlobalHandler, queue, true, b.now))
+		u.sideEffects().Handlers++
+		u.start(engine.HandlerOf(&failed, engine.GlobalHandler, queue, true, u.now))
 	}
 	return nil
 }
 
 // globalHandlerQueue is where the namespace's own handler of the run's failure goes; empty when it has none.
-func (b *book) globalHandlerQueue(run *Run) (string, error) {
+func (u *unitOfWork) globalHandlerQueue(run *Run) (string, error) {
 	if run.Type == engine.GlobalHandler {
 		return "", nil
 	}
-	queue, err := b.tx.HandlerQueue(run.Namespace, engine.GlobalHandler)
+	queue, err := u.tx.HandlerQueue(run.Namespace, engine.GlobalHandler)
 	if err != nil || queue != "" {
 		return queue, err
 	}
-	namespace, err := b.tx.Namespace(run.Namespace)
+	namespace, err := u.tx.Namespace(run.Namespace)
 	if err != nil || namespace == nil {
 		return "", err
 	}

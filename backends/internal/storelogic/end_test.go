@@ -197,7 +197,7 @@ func TestARefusedVerbHasWrittenNothing(t *testing.T) {
 			return err
 		},
 		"a write under another's lease": func(tx Tx) error {
-			return SetNote(tx, engine.SetNoteParams{Lease: engine.Lease{RunID: held.ID, Token: engine.Token{1}}, Note: "n", Now: noon})
+			return SetRunNote(tx, engine.SetNoteParams{Lease: engine.Lease{RunID: held.ID, Token: engine.Token{1}}, Note: "n", Now: noon})
 		},
 	} {
 		m := newMemory(t, ended, full, held)

@@ -9,26 +9,26 @@ import (
 // FailStep records the failure and what follows from it.
 func FailStep(tx Tx, p engine.FailStepParams) (v engine.Verdict, err error) {
 	p.StartedAt = engine.Micros(p.StartedAt)
-	b := open(tx, p.Now)
-	run, current, err := b.held(p.Lease)
+	u := begin(tx, p.Now)
+	run, current, err := u.held(p.Lease)
 	if err != nil {
 		return v, err
 	}
 	if !current {
-		return b.failStepAgain(run, &p)
+		return u.failStepAgain(run, &p)
 	}
-	prev, err := b.attempt(run, p.Step)
+	prev, err := u.attempt(run, p.Step)
 	if err != nil {
 		return v, err
 	}
 	if prev != nil {
-		if refusal, repeated := failsAgain(run, prev, &p, b.now); repeated {
+		if refusal, repeated := failsAgain(run, prev, &p, u.now); repeated {
 			return verdictOf(prev), nil
 		} else if refusal != nil {
 			return v, refusal
 		}
 	}
-	step, fresh, err := next(run, prev, p.Step.Name, p.ID, p.StartedAt, b.now)
+	step, fresh, err := next(run, prev, p.Step.Name, p.ID, p.StartedAt, u.now)
 	if err != nil {
 		return v, err
 	}
@@ -38,17 +38,17 @@ func FailStep(tx Tx, p engine.FailStepParams) (v engine.Verdict, err error) {
 	if !p.StartedAt.IsZero() {
 		step.StartedAt = p.StartedAt // by which a repetition is known
 	}
-	v = fail(run, &step, p.Failure, b.now, p.Roll)
-	if err := b.put(run, prev, &step); err != nil {
+	v = fail(run, &step, p.Failure, u.now, p.Roll)
+	if err := u.put(run, prev, &step); err != nil {
 		return v, err
 	}
-	b.count(run, fresh, p.Failure.Size())
+	u.count(run, fresh, p.Failure.Size())
 	if v.Retry && !p.Hold {
-		if err := b.park(run); err != nil {
+		if err := u.park(run); err != nil {
 			return v, err
 		}
 	}
-	return v, b.close()
+	return v, u.flush()
 }
 
 // fail makes the attempt a failed one, and asks the rule what follows.

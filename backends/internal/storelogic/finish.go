@@ -2,15 +2,15 @@ package storelogic
 
 import "github.com/kagzi/kagzi/engine"
 
-// CompleteRun ends the run with its output, and has the next one go on where it ended if it asks for that.
+// CompleteRun ends the run with its output, and continues it as another run if it asks for that.
 func CompleteRun(tx Tx, p engine.CompleteRunParams) (engine.Completed, error) {
-	b := open(tx, p.Now)
-	run, current, err := b.held(p.Lease)
+	u := begin(tx, p.Now)
+	run, current, err := u.held(p.Lease)
 	if err != nil {
 		return engine.Completed{}, err
 	}
 	if !current {
-		return b.completeRunAgain(run, &p)
+		return u.completeRunAgain(run, &p)
 	}
 	size := p.Output.Size()
 	if run.Bytes+int64(size) > engine.MaxRunBytes {
@@ -21,51 +21,51 @@ func CompleteRun(tx Tx, p engine.CompleteRunParams) (engine.Completed, error) {
 		status = engine.RunCancelled
 	}
 	if p.ContinueAs != nil && failure == nil {
-		next := engine.Continuation(&run.Run, *p.ContinueAs, b.now)
+		next := engine.Continuation(&run.Run, *p.ContinueAs, u.now)
 		if next.ExternalID != run.ExternalID && next.Origin == engine.OriginUser {
-			if err := b.externalIDFree(run.Namespace, next.ExternalID); err != nil {
+			if err := u.externalIDFree(run.Namespace, next.ExternalID); err != nil {
 				return engine.Completed{}, err
 			}
 		}
-		if next.ParentStepID, err = b.parentStep(run); err != nil {
+		if next.ParentStepID, err = u.parentStep(run); err != nil {
 			return engine.Completed{}, err
 		}
-		if err := b.passSignals(run, &next); err != nil {
+		if err := u.passSignals(run, &next); err != nil {
 			return engine.Completed{}, err
 		}
-		if err := b.passChildren(run, next.ID); err != nil {
+		if err := u.passChildren(run, next.ID); err != nil {
 			return engine.Completed{}, err
 		}
 		run.ContinuedAs = next.ID
-		b.start(next)
+		u.start(next)
 	}
-	b.count(run, 0, size)
+	u.count(run, 0, size)
 	if size > 0 {
 		if err := tx.SaveOutput(run.ID, p.Output); err != nil {
 			return engine.Completed{}, err
 		}
 	}
-	if err := b.end(run, status, failure, p.Lease.Token); err != nil {
+	if err := u.end(run, status, failure, p.Lease.Token); err != nil {
 		return engine.Completed{}, err
 	}
-	return engine.Completed{Status: status, ContinuedAs: run.ContinuedAs}, b.close()
+	return engine.Completed{Status: status, ContinuedAs: run.ContinuedAs}, u.flush()
 }
 
-// parentStep is the step that a run which goes on as another passes on to it: the one that started it, none otherwise.
-func (b *book) parentStep(run *Run) (engine.ID, error) {
+// parentStep returns the step that started the run, which it passes on to the run that it continues as; none otherwise.
+func (u *unitOfWork) parentStep(run *Run) (engine.ID, error) {
 	if run.ParentStepID.IsZero() {
 		return engine.ID{}, nil
 	}
-	step, err := b.tx.Attempt(run.ParentRunID, engine.StepRef{ID: run.ParentStepID})
+	step, err := u.tx.Attempt(run.ParentRunID, engine.StepRef{ID: run.ParentStepID})
 	if err != nil || step == nil || !started(step, run) {
 		return engine.ID{}, err
 	}
 	return run.ParentStepID, nil
 }
 
-// passSignals hands the signals that nothing has consumed on to the run that goes on where this one ends.
-func (b *book) passSignals(run *Run, next *engine.StartRun) error {
-	signals, err := b.tx.Unconsumed(run.ID)
+// passSignals hands unconsumed signals to the run that this one continues as.
+func (u *unitOfWork) passSignals(run *Run, next *engine.StartRun) error {
+	signals, err := u.tx.Unconsumed(run.ID)
 	if err != nil {
 		return err
 	}
@@ -73,19 +73,19 @@ func (b *book) passSignals(run *Run, next *engine.StartRun) error {
 		signals[i].RunID, signals[i].Sequence = next.ID, int64(i+1)
 		next.Bytes += int64(signals[i].Payload.Size())
 	}
-	b.passed = append(b.passed, signals...)
+	u.passed = append(u.passed, signals...)
 	return nil
 }
 
-// passChildren has the children that are not to outlive the run be those of the run that goes on where this one ends. Nobody waits for
+// passChildren has the children that are not to outlive the run be those of the run that this one continues as. Nobody waits for
 // them any more: what they come to is no step's result.
-func (b *book) passChildren(run *Run, next engine.ID) error {
-	ids, err := b.tx.OpenChildren(run.ID)
+func (u *unitOfWork) passChildren(run *Run, next engine.ID) error {
+	ids, err := u.tx.OpenChildren(run.ID)
 	if err != nil {
 		return err
 	}
 	for _, id := range ids {
-		child, err := b.find("", id)
+		child, err := u.find("", id)
 		if err != nil {
 			return err
 		}
@@ -93,10 +93,10 @@ func (b *book) passChildren(run *Run, next engine.ID) error {
 			continue
 		}
 		child.ParentRunID, child.ParentStepID = next, engine.ID{}
-		if err := b.tx.SetParent(id, next); err != nil {
+		if err := u.tx.SetParent(id, next); err != nil {
 			return err
 		}
-		b.tx.Ring(engine.Ring{Kind: engine.RingRun, ID: id})
+		u.tx.Ring(engine.Notification{Kind: engine.NotifyRun, ID: id})
 	}
 	return nil
 }
@@ -111,15 +111,15 @@ func cancellation(run *Run) *engine.Failure {
 }
 
 // completeRunAgain answers a CompleteRun whose lease is over.
-func (b *book) completeRunAgain(run *Run, p *engine.CompleteRunParams) (engine.Completed, error) {
-	rec, err := b.tx.Receipt(run.ID, p.Lease.Token)
+func (u *unitOfWork) completeRunAgain(run *Run, p *engine.CompleteRunParams) (engine.Completed, error) {
+	rec, err := u.tx.Receipt(run.ID, p.Lease.Token)
 	if err != nil {
 		return engine.Completed{}, err
 	}
 	completed := run.Status == engine.RunCompleted && run.ContinuedAs.IsZero() == (p.ContinueAs == nil)
 	cancelled := run.Status == engine.RunCancelled && rec.Verb == ""
 	if finishedUnder(run, p.Lease) && (completed || cancelled) {
-		same, err := b.sameEnd(run, p)
+		same, err := u.sameEnd(run, p)
 		if err != nil || same {
 			return engine.Completed{Status: run.Status, ContinuedAs: run.ContinuedAs}, err
 		}
@@ -127,28 +127,28 @@ func (b *book) completeRunAgain(run *Run, p *engine.CompleteRunParams) (engine.C
 	return engine.Completed{}, endedOtherwise(run, p.Lease, rec)
 }
 
-// sameEnd says that the run has ended with that output, and goes on as the run that is asked for.
-func (b *book) sameEnd(run *Run, p *engine.CompleteRunParams) (bool, error) {
-	_, output, err := b.tx.Payloads(run.ID)
+// sameEnd says that the run has ended with that output, and continued as the run that is asked for.
+func (u *unitOfWork) sameEnd(run *Run, p *engine.CompleteRunParams) (bool, error) {
+	_, output, err := u.tx.Payloads(run.ID)
 	if err != nil || !output.Equal(p.Output) {
 		return false, err
 	}
 	if run.ContinuedAs.IsZero() {
 		return true, nil
 	}
-	next := engine.Continuation(&run.Run, *p.ContinueAs, b.now)
-	return b.asked(run.ContinuedAs, &next.Run)
+	next := engine.Continuation(&run.Run, *p.ContinueAs, u.now)
+	return u.asked(run.ContinuedAs, &next.Run)
 }
 
 // FailRun ends the run or has it tried again.
 func FailRun(tx Tx, p engine.FailRunParams) (engine.RunVerdict, error) {
-	b := open(tx, p.Now)
-	run, current, err := b.held(p.Lease)
+	u := begin(tx, p.Now)
+	run, current, err := u.held(p.Lease)
 	if err != nil {
 		return engine.RunVerdict{}, err
 	}
 	if !current {
-		return b.failRunAgain(run, &p)
+		return u.failRunAgain(run, &p)
 	}
 	rec := Receipt{Verb: failRunVerb, Content: digest(&p.Failure)}
 	if failure := cancellation(run); failure != nil {
@@ -156,12 +156,12 @@ func FailRun(tx Tx, p engine.FailRunParams) (engine.RunVerdict, error) {
 		if err := tx.LeaveReceipt(run.ID, p.Lease.Token, rec); err != nil {
 			return engine.RunVerdict{}, err
 		}
-		return b.failed(run, engine.RunCancelled, failure, p.Lease.Token)
+		return u.failed(run, engine.RunCancelled, failure, p.Lease.Token)
 	}
-	v := engine.AfterRunFailed(run.RetryPolicy, run.Failures+1, p.Failure, b.now, p.Roll)
+	v := engine.AfterRunFailed(run.RetryPolicy, run.Failures+1, p.Failure, u.now, p.Roll)
 	if !v.Retry {
 		run.Bytes += int64(p.Failure.Size())
-		return b.failed(run, engine.RunFailed, &p.Failure, p.Lease.Token)
+		return u.failed(run, engine.RunFailed, &p.Failure, p.Lease.Token)
 	}
 	run.Attempts++
 	run.Failures++
@@ -170,26 +170,26 @@ func FailRun(tx Tx, p engine.FailRunParams) (engine.RunVerdict, error) {
 	if err := tx.LeaveReceipt(run.ID, p.Lease.Token, rec); err != nil {
 		return engine.RunVerdict{}, err
 	}
-	if err := b.delay(run, v.RetryAt); err != nil {
+	if err := u.delay(run, v.RetryAt); err != nil {
 		return engine.RunVerdict{}, err
 	}
 	if err := tx.RetrySteps(run.ID, v.RetryAt); err != nil {
 		return engine.RunVerdict{}, err
 	}
-	return engine.RunVerdict{Verdict: v, Status: run.Status, Handler: run.IsHandler()}, b.close()
+	return engine.RunVerdict{Verdict: v, Status: run.Status, Handler: run.IsHandler()}, u.flush()
 }
 
 // failed ends the run for good.
-func (b *book) failed(run *Run, status engine.RunStatus, failure *engine.Failure, token engine.Token) (engine.RunVerdict, error) {
-	if err := b.end(run, status, failure, token); err != nil {
+func (u *unitOfWork) failed(run *Run, status engine.RunStatus, failure *engine.Failure, token engine.Token) (engine.RunVerdict, error) {
+	if err := u.end(run, status, failure, token); err != nil {
 		return engine.RunVerdict{}, err
 	}
-	return engine.RunVerdict{Status: status, Handler: run.IsHandler()}, b.close()
+	return engine.RunVerdict{Status: status, Handler: run.IsHandler()}, u.flush()
 }
 
 // failRunAgain answers a FailRun whose lease is over.
-func (b *book) failRunAgain(run *Run, p *engine.FailRunParams) (engine.RunVerdict, error) {
-	rec, err := b.tx.Receipt(run.ID, p.Lease.Token)
+func (u *unitOfWork) failRunAgain(run *Run, p *engine.FailRunParams) (engine.RunVerdict, error) {
+	rec, err := u.tx.Receipt(run.ID, p.Lease.Token)
 	if err != nil {
 		return engine.RunVerdict{}, err
 	}
@@ -212,8 +212,8 @@ func Release(tx Tx, p engine.ReleaseParams) error {
 	if p.Park {
 		rec.Content = "park"
 	}
-	b := open(tx, p.Now)
-	run, current, err := b.held(p.Lease)
+	u := begin(tx, p.Now)
+	run, current, err := u.held(p.Lease)
 	if err != nil {
 		return err
 	}
@@ -228,20 +228,20 @@ func Release(tx Tx, p engine.ReleaseParams) error {
 		return err
 	}
 	if p.Park {
-		err = b.park(run)
+		err = u.park(run)
 	} else {
-		err = b.free(run, b.dueNow())
+		err = u.free(run, u.dueNow())
 	}
 	if err != nil {
 		return err
 	}
-	return b.close()
+	return u.flush()
 }
 
-// SetNote writes the run's own line.
-func SetNote(tx Tx, p engine.SetNoteParams) error {
-	b := open(tx, p.Now)
-	run, current, err := b.held(p.Lease)
+// SetRunNote writes the run's own line.
+func SetRunNote(tx Tx, p engine.SetNoteParams) error {
+	u := begin(tx, p.Now)
+	run, current, err := u.held(p.Lease)
 	switch {
 	case err != nil:
 		return err
@@ -251,6 +251,6 @@ func SetNote(tx Tx, p engine.SetNoteParams) error {
 		return nil
 	}
 	run.Note = p.Note
-	b.change(run)
-	return b.close()
+	u.change(run)
+	return u.flush()
 }

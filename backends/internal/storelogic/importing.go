@@ -9,18 +9,18 @@ import (
 
 // ImportRuns makes runs as they are given.
 func ImportRuns(tx Tx, p engine.ImportRunsParams) (engine.Started, error) {
-	b := open(tx, p.Now)
+	u := begin(tx, p.Now)
 	if p.RequestID != "" {
 		id, err := tx.Requested(p.Namespace, p.RequestID)
 		if err != nil {
 			return engine.Started{}, err
 		}
 		if !id.IsZero() {
-			return b.importedBefore(p.Namespace, id, &p.Runs[0].Run)
+			return u.importedBefore(p.Namespace, id, &p.Runs[0].Run)
 		}
 	}
 	for i := range p.Runs {
-		taken, err := b.find("", p.Runs[i].Run.ID)
+		taken, err := u.find("", p.Runs[i].Run.ID)
 		if err != nil {
 			return engine.Started{}, err
 		}
@@ -29,36 +29,36 @@ func ImportRuns(tx Tx, p engine.ImportRunsParams) (engine.Started, error) {
 				Message: "run " + taken.ID.String() + " exists already"}
 		}
 	}
-	if err := b.ensureNamespace(p.Namespace); err != nil {
+	if err := u.ensureNamespace(p.Namespace); err != nil {
 		return engine.Started{}, err
 	}
-	clear(b.runs)
+	clear(u.runs)
 	for i := range p.Runs {
 		in := p.Runs[i]
 		in.Run.RequestID = ""
 		if i == 0 {
 			in.Run.RequestID = p.RequestID
 		}
-		if err := b.importRun(&in, p.Namespace); err != nil {
+		if err := u.importRun(&in, p.Namespace); err != nil {
 			return engine.Started{}, err
 		}
 	}
-	if err := b.tie(p.Runs); err != nil {
+	if err := u.tie(p.Runs); err != nil {
 		return engine.Started{}, err
 	}
 	first := subject{p.Namespace, "run", p.Runs[0].Run.ID.String()}
-	if err := b.audit(p.By, p.AuditID, "ImportWorkflow", first, "", fmt.Sprintf("%d runs", len(p.Runs))); err != nil {
+	if err := u.audit(p.By, p.AuditID, "ImportWorkflow", first, "", fmt.Sprintf("%d runs", len(p.Runs))); err != nil {
 		return engine.Started{}, err
 	}
-	return engine.Started{RunID: p.Runs[0].Run.ID}, b.close()
+	return engine.Started{RunID: p.Runs[0].Run.ID}, u.flush()
 }
 
-func (b *book) importedBefore(namespace string, id engine.ID, wanted *engine.Run) (engine.Started, error) {
-	run, err := b.run(namespace, id)
+func (u *unitOfWork) importedBefore(namespace string, id engine.ID, wanted *engine.Run) (engine.Started, error) {
+	run, err := u.run(namespace, id)
 	if err != nil {
 		return engine.Started{}, err
 	}
-	same, err := b.asked(id, wanted)
+	same, err := u.asked(id, wanted)
 	if err != nil {
 		return engine.Started{}, err
 	}
@@ -68,22 +68,22 @@ func (b *book) importedBefore(namespace string, id engine.ID, wanted *engine.Run
 	return engine.Started{RunID: id, Repeated: true}, nil
 }
 
-func (b *book) importRun(in *engine.ImportedRun, namespace string) error {
+func (u *unitOfWork) importRun(in *engine.ImportedRun, namespace string) error {
 	run := &in.Run
 	run.Namespace, run.Origin = namespace, engine.OriginImport
 	open := !run.Status.Ended()
 	if open {
-		shelve(run, b.now)
+		shelve(run, u.now)
 	}
-	if err := b.tx.ImportRun(run); err != nil {
+	if err := u.tx.ImportRun(run); err != nil {
 		return err
 	}
 	if len(in.Steps) > 0 {
 		steps := make([]engine.Step, len(in.Steps))
 		for i, s := range in.Steps {
-			steps[i] = unleased(s, run.ID, open, b.now)
+			steps[i] = unleased(s, run.ID, open, u.now)
 		}
-		if err := b.tx.InsertSteps(steps); err != nil {
+		if err := u.tx.InsertSteps(steps); err != nil {
 			return err
 		}
 	}
@@ -93,13 +93,13 @@ func (b *book) importRun(in *engine.ImportedRun, namespace string) error {
 			s.RunID = run.ID
 			signals[i] = s
 		}
-		if err := b.tx.InsertSignals(signals); err != nil {
+		if err := u.tx.InsertSignals(signals); err != nil {
 			return err
 		}
 	}
-	b.tx.Ring(engine.Ring{Kind: engine.RingRun, ID: run.ID})
+	u.tx.Ring(engine.Notification{Kind: engine.NotifyRun, ID: run.ID})
 	if open && !run.ExpiresAt().IsZero() {
-		b.ringTimer()
+		u.ringTimer()
 	}
 	return nil
 }
@@ -124,18 +124,18 @@ func unleased(step engine.Step, run engine.ID, open bool, now time.Time) engine.
 }
 
 // tie marks the open parents of the import, which a start would have done.
-func (b *book) tie(runs []engine.ImportedRun) error {
+func (u *unitOfWork) tie(runs []engine.ImportedRun) error {
 	for i := range runs {
 		if runs[i].Run.ParentRunID.IsZero() {
 			continue
 		}
-		parent, err := b.find("", runs[i].Run.ParentRunID)
+		parent, err := u.find("", runs[i].Run.ParentRunID)
 		if err != nil {
 			return err
 		}
 		if parent != nil && !parent.Status.Ended() && !parent.TiedTo {
 			parent.TiedTo = true
-			b.change(parent)
+			u.change(parent)
 		}
 	}
 	return nil

@@ -10,9 +10,9 @@ import (
 
 // CreateKey makes a key. One that was made already, with the same id, is answered as it stands.
 func CreateKey(tx Tx, p engine.CreateKeyParams) (engine.APIKey, error) {
-	b := open(tx, p.Now)
+	u := begin(tx, p.Now)
 	k := p.Key
-	k.CreatedAt, k.ExpiresAt = b.now, engine.Micros(k.ExpiresAt)
+	k.CreatedAt, k.ExpiresAt = u.now, engine.Micros(k.ExpiresAt)
 	k.LastUsedAt, k.RevokedAt = time.Time{}, time.Time{}
 	known, err := tx.APIKey(k.ID)
 	switch {
@@ -24,26 +24,26 @@ func CreateKey(tx Tx, p engine.CreateKeyParams) (engine.APIKey, error) {
 	default:
 		return engine.APIKey{}, keyExists("there is another key with the id "+k.ID.String(), k.ID)
 	}
-	if err := b.roomForKey(&k); err != nil {
+	if err := u.roomForKey(&k); err != nil {
 		return engine.APIKey{}, err
 	}
 	if err := tx.InsertAPIKey(&k); err != nil {
 		return engine.APIKey{}, err
 	}
-	tx.Ring(engine.Ring{Kind: engine.RingKeys})
-	return k, b.audit(p.By, p.AuditID, "CreateKey", onKey(&k), "", keyDetail(&k))
+	tx.Ring(engine.Notification{Kind: engine.NotifyKeys})
+	return k, u.audit(p.By, p.AuditID, "CreateKey", onKey(&k), "", keyDetail(&k))
 }
 
 // roomForKey is nil when the key may come to those that are there.
-func (b *book) roomForKey(k *engine.APIKey) error {
-	other, err := b.tx.APIKeyNamed(k.Name)
+func (u *unitOfWork) roomForKey(k *engine.APIKey) error {
+	other, err := u.tx.APIKeyNamed(k.Name)
 	if err != nil {
 		return err
 	}
 	if other != nil {
 		return keyExists("the name "+k.Name+" is taken by key "+other.ID.String()+"; revoke that one first, or choose another name", other.ID)
 	}
-	all, _, err := b.tx.CountAPIKeys()
+	all, _, err := u.tx.CountAPIKeys()
 	switch {
 	case err != nil:
 		return err
@@ -59,7 +59,7 @@ func (b *book) roomForKey(k *engine.APIKey) error {
 
 // RevokeKey makes a key worthless.
 func RevokeKey(tx Tx, p engine.RevokeKeyParams) (engine.APIKey, error) {
-	b := open(tx, p.Now)
+	u := begin(tx, p.Now)
 	k, err := tx.APIKey(p.ID)
 	switch {
 	case err != nil:
@@ -80,12 +80,12 @@ func RevokeKey(tx Tx, p engine.RevokeKeyParams) (engine.APIKey, error) {
 					"make another such key first, or revoke all others before this one"}
 		}
 	}
-	k.RevokedAt = b.now
+	k.RevokedAt = u.now
 	if err := tx.RevokeAPIKey(k.ID, k.RevokedAt); err != nil {
 		return engine.APIKey{}, err
 	}
-	tx.Ring(engine.Ring{Kind: engine.RingKeys})
-	return *k, b.audit(p.By, p.AuditID, "RevokeKey", onKey(k), "", keyDetail(k))
+	tx.Ring(engine.Notification{Kind: engine.NotifyKeys})
+	return *k, u.audit(p.By, p.AuditID, "RevokeKey", onKey(k), "", keyDetail(k))
 }
 
 // sameKey compares all that is decided when a key is made, but for the moment.

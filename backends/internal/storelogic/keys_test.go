@@ -63,7 +63,7 @@ func TestAKeyIsMadeOrRefusedAsThoseThatAreThereSay(t *testing.T) {
 			}
 			continue
 		}
-		if err != nil || !slices.Equal(m.log, []string{"key " + c.key.Name, "audit"}) || !slices.Equal(m.rings, []engine.Ring{{Kind: engine.RingKeys}}) {
+		if err != nil || !slices.Equal(m.log, []string{"key " + c.key.Name, "audit"}) || !slices.Equal(m.rings, []engine.Notification{{Kind: engine.NotifyKeys}}) {
 			t.Errorf("%s: %v, did %v and rang %v, want it made, audited and rung", c.what, err, m.log, m.rings)
 			continue
 		}
@@ -134,7 +134,7 @@ func TestAKeyIsRevokedUnlessNobodyCouldMakeAnother(t *testing.T) {
 			}
 			continue
 		}
-		if err != nil || !gone.RevokedAt.Equal(noon) || !slices.Equal(m.log, []string{"revoke 9", "audit"}) || !slices.Equal(m.rings, []engine.Ring{{Kind: engine.RingKeys}}) {
+		if err != nil || !gone.RevokedAt.Equal(noon) || !slices.Equal(m.log, []string{"revoke 9", "audit"}) || !slices.Equal(m.rings, []engine.Notification{{Kind: engine.NotifyKeys}}) {
 			t.Errorf("%s: %v, revoked at %s, did %v and rang %v, want it revoked, audited and rung", c.what, err, gone.RevokedAt, m.log, m.rings)
 			continue
 		}

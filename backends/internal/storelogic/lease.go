@@ -7,23 +7,23 @@ import (
 )
 
 // free ends the lease of a run that goes on: it waits as p says for whoever claims it next.
-func (b *book) free(run *Run, p engine.Parked) error {
-	if err := b.dropLease(run); err != nil {
+func (u *unitOfWork) free(run *Run, p engine.Parked) error {
+	if err := u.dropLease(run); err != nil {
 		return err
 	}
 	if run.Steps > 0 {
-		if err := b.tx.InterruptSteps(run.ID, engine.InterruptedFailure(), b.now); err != nil {
+		if err := u.tx.InterruptSteps(run.ID, engine.InterruptedFailure(), u.now); err != nil {
 			return err
 		}
 	}
-	b.place(run, p)
+	u.place(run, p)
 	return nil
 }
 
 // dropLease takes the run's lease from it, if it has one. Results that were recorded under it start the count of losses anew, and
 // timers that ran out are over.
-func (b *book) dropLease(run *Run) error {
-	b.change(run)
+func (u *unitOfWork) dropLease(run *Run) error {
+	u.change(run)
 	if run.Token.IsZero() {
 		return nil
 	}
@@ -31,17 +31,17 @@ func (b *book) dropLease(run *Run) error {
 		run.LeaseLosses = 0
 	}
 	run.Token, run.Holder, run.WorkerID, run.Progressed = engine.Token{}, "", "", false
-	b.tx.Ring(engine.Ring{Kind: engine.RingSlot, Namespace: run.Namespace, Name: run.Queue})
-	b.freeSlot(run)
+	u.tx.Ring(engine.Notification{Kind: engine.NotifySlot, Namespace: run.Namespace, Name: run.Queue})
+	u.freeSlot(run)
 	if run.Steps == 0 {
 		return nil
 	}
-	return b.tx.WakeSteps(run.ID, b.now)
+	return u.tx.WakeSteps(run.ID, u.now)
 }
 
 // place says where a run stands that no worker holds.
-func (b *book) place(run *Run, p engine.Parked) {
-	b.change(run)
+func (u *unitOfWork) place(run *Run, p engine.Parked) {
+	u.change(run)
 	run.Status, run.WaitingFor = p.Status, p.WaitingFor
 	at := engine.Micros(p.AvailableAt)
 	if run.Paused || run.Gated {
@@ -50,38 +50,38 @@ func (b *book) place(run *Run, p engine.Parked) {
 	}
 	run.AvailableAt = at
 	if !at.IsZero() {
-		b.ringQueue(&run.Run)
+		u.ringQueue(&run.Run)
 	}
 }
 
 // dueNow is where a run stands that goes on at once.
-func (b *book) dueNow() engine.Parked {
-	return engine.Parked{Status: engine.RunPending, AvailableAt: b.now}
+func (u *unitOfWork) dueNow() engine.Parked {
+	return engine.Parked{Status: engine.RunPending, AvailableAt: u.now}
 }
 
 // due has a run that no worker holds go on at once. One that was due before keeps its place.
-func (b *book) due(run *Run) {
-	p := b.dueNow()
+func (u *unitOfWork) due(run *Run) {
+	p := u.dueNow()
 	at := run.AvailableAt
 	if run.Paused || run.Gated {
 		at = run.HeldAt
 	}
-	if !at.IsZero() && at.Before(b.now) {
+	if !at.IsZero() && at.Before(u.now) {
 		p.AvailableAt = at
 	}
-	b.place(run, p)
+	u.place(run, p)
 }
 
 // park ends the lease of a run whose code waits, until the earliest of what it waits for.
-func (b *book) park(run *Run) error {
+func (u *unitOfWork) park(run *Run) error {
 	if untold(run) {
-		return b.free(run, b.dueNow())
+		return u.free(run, u.dueNow())
 	}
-	steps, err := b.tx.Waiting(run.ID)
+	steps, err := u.tx.Waiting(run.ID)
 	if err != nil {
 		return err
 	}
-	return b.free(run, engine.Park(steps, run.ClaimedAt, b.now))
+	return u.free(run, engine.Park(steps, run.ClaimedAt, u.now))
 }
 
 // untold says that cancellation was asked for while a worker held the run, so that the code which now waits may not know: its next claim tells it.
@@ -90,25 +90,25 @@ func untold(run *Run) bool {
 }
 
 // delay ends the lease of a run that is not to be tried again before at, whatever its code awaited.
-func (b *book) delay(run *Run, at time.Time) error {
-	if run.Steps > 0 && at.After(b.now) {
-		if err := b.forgetAwaited(run); err != nil {
+func (u *unitOfWork) delay(run *Run, at time.Time) error {
+	if run.Steps > 0 && at.After(u.now) {
+		if err := u.forgetAwaited(run); err != nil {
 			return err
 		}
 	}
-	return b.free(run, engine.Parked{Status: engine.RunPending, AvailableAt: at})
+	return u.free(run, engine.Parked{Status: engine.RunPending, AvailableAt: at})
 }
 
-func (b *book) forgetAwaited(run *Run) error {
-	steps, err := b.tx.Waiting(run.ID)
+func (u *unitOfWork) forgetAwaited(run *Run) error {
+	steps, err := u.tx.Waiting(run.ID)
 	if err != nil {
 		return err
 	}
-	return b.told(steps...)
+	return u.told(steps...)
 }
 
 // told has ended steps no longer awaited, for the code that awaited them is being answered: no later park is to be cut short by them.
-func (b *book) told(steps ...engine.Step) error {
+func (u *unitOfWork) told(steps ...engine.Step) error {
 	var awaited []engine.ID
 	for _, s := range steps {
 		if s.Awaited != 0 {
@@ -118,45 +118,45 @@ func (b *book) told(steps ...engine.Step) error {
 	if len(awaited) == 0 {
 		return nil
 	}
-	return b.tx.SetAwaited(awaited, 0)
+	return u.tx.SetAwaited(awaited, 0)
 }
 
 // lose ends the lease of a run whose worker was lost.
-func (b *book) lose(run *Run) error {
-	v := engine.AfterLeaseLost(run.LeaseLosses, run.Progressed, b.now)
+func (u *unitOfWork) lose(run *Run) error {
+	v := engine.AfterLeaseLost(run.LeaseLosses, run.Progressed, u.now)
 	run.LeaseLosses, run.Progressed = v.Losses, false
 	if v.Failed {
 		failure := engine.CrashedFailure()
-		aside := b.aside()
-		aside.Failed = append(aside.Failed, run.ID)
-		return b.end(run, engine.RunFailed, &failure, engine.Token{})
+		effects := u.sideEffects()
+		effects.Failed = append(effects.Failed, run.ID)
+		return u.end(run, engine.RunFailed, &failure, engine.Token{})
 	}
-	return b.delay(run, v.AvailableAt)
+	return u.delay(run, v.AvailableAt)
 }
 
 // freeSlot notes that the run leaves a slot of its concurrency key, or its place at the head of the line, to another.
-func (b *book) freeSlot(run *Run) {
+func (u *unitOfWork) freeSlot(run *Run) {
 	if run.ConcurrencyKey != "" {
-		b.slots = append(b.slots, run)
+		u.slots = append(u.slots, run)
 	}
 }
 
 // openGates lets the first in the line of the run's concurrency key have their turn, one of each lane and limit. Where limits differ, who finds no room
 // by its own does not keep back those who do; it is passed by them, and by new arrivals, until the key has room by its limit too.
-func (b *book) openGates(run *Run) error {
-	first, err := b.tx.FirstGated(run.Namespace, run.Type, run.ConcurrencyKey)
+func (u *unitOfWork) openGates(run *Run) error {
+	first, err := u.tx.FirstGated(run.Namespace, run.Type, run.ConcurrencyKey)
 	if err != nil {
 		return err
 	}
 	for _, id := range first {
-		gated, err := b.run("", id)
+		gated, err := u.run("", id)
 		if err != nil {
 			return err
 		}
 		gated.Gated = false
 		at := gated.HeldAt
 		gated.HeldAt = time.Time{}
-		b.place(gated, engine.Parked{Status: gated.Status, AvailableAt: at, WaitingFor: gated.WaitingFor})
+		u.place(gated, engine.Parked{Status: gated.Status, AvailableAt: at, WaitingFor: gated.WaitingFor})
 	}
-	return b.save()
+	return u.save()
 }

@@ -24,7 +24,7 @@ type memory struct {
 	schedule *engine.Schedule
 	keys     []engine.APIKey
 	audit    []engine.AuditEvent
-	rings    []engine.Ring
+	rings    []engine.Notification
 	log      []string
 }
 
@@ -122,7 +122,7 @@ func (m *memory) Receipt(engine.ID, engine.Token) (Receipt, error)          { re
 func (m *memory) LeaveReceipt(engine.ID, engine.Token, Receipt) error       { return nil }
 func (m *memory) InterruptSteps(engine.ID, engine.Failure, time.Time) error { return nil }
 func (m *memory) WakeSteps(engine.ID, time.Time) error                      { return nil }
-func (m *memory) Ring(r engine.Ring)                                        { m.rings = append(m.rings, r) }
+func (m *memory) Ring(r engine.Notification)                                { m.rings = append(m.rings, r) }
 
 func (m *memory) InsertAudit(e engine.AuditEvent) error {
 	m.audit = append(m.audit, e)

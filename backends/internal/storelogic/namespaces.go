@@ -16,7 +16,7 @@ func NamespaceID(name string) engine.ID {
 
 // CreateNamespace makes a namespace that nothing has used yet.
 func CreateNamespace(tx Tx, p engine.NamespaceParams) (engine.Namespace, error) {
-	b := open(tx, p.Now)
+	u := begin(tx, p.Now)
 	known, err := tx.Namespace(p.Namespace.Name)
 	if err != nil {
 		return engine.Namespace{}, err
@@ -29,20 +29,20 @@ func CreateNamespace(tx Tx, p engine.NamespaceParams) (engine.Namespace, error) 
 			Message: "namespace " + known.Name + " exists already"}
 	}
 	n := p.Namespace
-	n.ID, n.CreatedAt, n.UpdatedAt = NamespaceID(n.Name), b.now, b.now
+	n.ID, n.CreatedAt, n.UpdatedAt = NamespaceID(n.Name), u.now, u.now
 	if err := tx.InsertNamespace(&n); err != nil {
 		return engine.Namespace{}, err
 	}
-	tx.Ring(engine.Ring{Kind: engine.RingNamespace, Name: n.Name})
+	tx.Ring(engine.Notification{Kind: engine.NotifyNamespace, Name: n.Name})
 	if !sameRetention(&engine.Namespace{}, &n) {
-		tx.Ring(engine.Ring{Kind: engine.RingAll})
+		tx.Ring(engine.Notification{Kind: engine.NotifyAll})
 	}
-	return n, b.audit(p.By, p.AuditID, p.Method, onNamespace(&n), p.Reason, "")
+	return n, u.audit(p.By, p.AuditID, p.Method, onNamespace(&n), p.Reason, "")
 }
 
 // UpdateNamespace replaces what a person decides about.
 func UpdateNamespace(tx Tx, p engine.NamespaceParams) (engine.Namespace, error) {
-	b := open(tx, p.Now)
+	u := begin(tx, p.Now)
 	known, err := tx.Namespace(p.Namespace.Name)
 	switch {
 	case err != nil:
@@ -56,21 +56,21 @@ func UpdateNamespace(tx Tx, p engine.NamespaceParams) (engine.Namespace, error) 
 			Message: "namespace " + known.Name + " was changed by another since it was read; read it again"}
 	}
 	n := p.Namespace
-	n.ID, n.CreatedAt, n.UpdatedAt = known.ID, known.CreatedAt, b.now
+	n.ID, n.CreatedAt, n.UpdatedAt = known.ID, known.CreatedAt, u.now
 	if err := tx.SaveNamespace(&n); err != nil {
 		return engine.Namespace{}, err
 	}
 	if n.Enabled && !known.Enabled {
-		if err := b.fireWaiting(n.Name); err != nil {
+		if err := u.fireWaiting(n.Name); err != nil {
 			return engine.Namespace{}, err
 		}
 	}
-	tx.Ring(engine.Ring{Kind: engine.RingNamespace, Name: n.Name})
+	tx.Ring(engine.Notification{Kind: engine.NotifyNamespace, Name: n.Name})
 	if n.Enabled && !known.Enabled || !sameRetention(known, &n) {
-		tx.Ring(engine.Ring{Kind: engine.RingAll})
+		tx.Ring(engine.Notification{Kind: engine.NotifyAll})
 	}
-	b.ringTimer()
-	return n, b.audit(p.By, p.AuditID, p.Method, onNamespace(&n), p.Reason, "")
+	u.ringTimer()
+	return n, u.audit(p.By, p.AuditID, p.Method, onNamespace(&n), p.Reason, "")
 }
 
 // sameNamespace compares all that a person decides about.
@@ -84,23 +84,23 @@ func sameRetention(n, m *engine.Namespace) bool {
 }
 
 // ensureNamespace makes a namespace that comes into being by being used.
-func (b *book) ensureNamespace(name string) error {
-	known, err := b.tx.Namespace(name)
+func (u *unitOfWork) ensureNamespace(name string) error {
+	known, err := u.tx.Namespace(name)
 	if err != nil || known != nil {
 		return err
 	}
-	return b.tx.InsertNamespace(&engine.Namespace{Name: name, ID: NamespaceID(name), Enabled: true, CreatedAt: b.now, UpdatedAt: b.now})
+	return u.tx.InsertNamespace(&engine.Namespace{Name: name, ID: NamespaceID(name), Enabled: true, CreatedAt: u.now, UpdatedAt: u.now})
 }
 
 // disabled says that nothing is to start in the namespace.
-func (b *book) disabled(name string) (bool, error) {
-	known, err := b.tx.Namespace(name)
+func (u *unitOfWork) disabled(name string) (bool, error) {
+	known, err := u.tx.Namespace(name)
 	return known != nil && !known.Enabled, err
 }
 
 // enabled refuses what a disabled namespace does not allow.
-func (b *book) enabled(name string) error {
-	disabled, err := b.disabled(name)
+func (u *unitOfWork) enabled(name string) error {
+	disabled, err := u.disabled(name)
 	if err == nil && disabled {
 		err = engine.NamespaceDisabled(name)
 	}

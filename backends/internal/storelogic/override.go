@@ -8,12 +8,12 @@ import (
 
 // OverrideStep records what a person decided about a step.
 func OverrideStep(tx Tx, p engine.OverrideStepParams) (engine.Step, error) {
-	b := open(tx, p.Now)
-	run, err := b.run(p.Namespace, p.RunID)
+	u := begin(tx, p.Now)
+	run, err := u.run(p.Namespace, p.RunID)
 	if err != nil {
 		return engine.Step{}, err
 	}
-	prev, err := b.attempt(run, engine.StepRef{Name: p.Step})
+	prev, err := u.attempt(run, engine.StepRef{Name: p.Step})
 	switch {
 	case err != nil:
 		return engine.Step{}, err
@@ -26,24 +26,24 @@ func OverrideStep(tx Tx, p engine.OverrideStepParams) (engine.Step, error) {
 	case stands(prev, &p):
 		return *prev, nil
 	}
-	step, size := overridden(prev, &p, b.now)
+	step, size := overridden(prev, &p, u.now)
 	if run.Bytes+int64(size) > engine.MaxRunBytes {
 		return engine.Step{}, tooManyBytes("result", run.Bytes, size)
 	}
-	if err := b.supersede(prev); err != nil {
+	if err := u.supersede(prev); err != nil {
 		return engine.Step{}, err
 	}
 	if err := tx.InsertSteps([]engine.Step{step}); err != nil {
 		return engine.Step{}, err
 	}
-	b.count(run, 0, size)
+	u.count(run, 0, size)
 	if run.Paused {
-		b.due(run)
+		u.due(run)
 	}
-	if err := b.audit(p.By, p.AuditID, "OverrideStep", onRun(run), p.Reason, p.Step); err != nil {
+	if err := u.audit(p.By, p.AuditID, "OverrideStep", onRun(run), p.Reason, p.Step); err != nil {
 		return engine.Step{}, err
 	}
-	return step, b.close()
+	return step, u.flush()
 }
 
 // recordedBefore says that this very decision has been recorded: whatever has become of the run since, it is answered again.
@@ -76,14 +76,14 @@ func overridden(prev *engine.Step, p *engine.OverrideStepParams, now time.Time) 
 }
 
 // supersede closes an attempt that another result takes the place of.
-func (b *book) supersede(prev *engine.Step) error {
+func (u *unitOfWork) supersede(prev *engine.Step) error {
 	if prev.Open() {
 		failure := engine.OverriddenFailure()
-		prev.Status, prev.Error, prev.FinishedAt = engine.StepFailed, &failure, b.now
+		prev.Status, prev.Error, prev.FinishedAt = engine.StepFailed, &failure, u.now
 		prev.TimeoutAt, prev.Awaited = time.Time{}, 0
-		if err := b.tx.SaveStep(prev); err != nil {
+		if err := u.tx.SaveStep(prev); err != nil {
 			return err
 		}
 	}
-	return b.tx.Supersede(prev.ID)
+	return u.tx.Supersede(prev.ID)
 }

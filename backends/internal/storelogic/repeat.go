@@ -10,7 +10,7 @@ import (
 
 // Writes under a lease that is over. They change nothing; what this file decides is the answer.
 
-// The verbs of receipts.
+// The operations that leave receipts, as column verb has them.
 const (
 	sleepVerb         = "Sleep"
 	awaitSignalVerb   = "AwaitSignal"
@@ -25,12 +25,12 @@ func (r Receipt) repeats(other Receipt) bool {
 }
 
 // trace is what the lease has left at the step, nil if nothing.
-func (b *book) trace(run *Run, l engine.Lease, ref engine.StepRef) (step *engine.Step, err error) {
+func (u *unitOfWork) trace(run *Run, l engine.Lease, ref engine.StepRef) (step *engine.Step, err error) {
 	if !ref.ID.IsZero() {
-		step, err = b.tx.Attempt(run.ID, engine.StepRef{ID: ref.ID})
+		step, err = u.tx.Attempt(run.ID, engine.StepRef{ID: ref.ID})
 	}
 	if err == nil && step == nil && ref.Name != "" {
-		step, err = b.tx.AttemptOf(run.ID, ref.Name, l.Token)
+		step, err = u.tx.AttemptOf(run.ID, ref.Name, l.Token)
 	}
 	if step != nil && step.Token != l.Token {
 		step = nil
@@ -58,8 +58,8 @@ func cutShort(step *engine.Step) bool {
 	return step.Error != nil && (step.Interrupted() || step.Error.Equal(engine.RunEndedFailure()) || step.Error.Equal(engine.StepTimedOutFailure()))
 }
 
-func (b *book) completeStepAgain(run *Run, p *engine.CompleteStepParams) (engine.Step, error) {
-	step, err := b.trace(run, p.Lease, p.Step)
+func (u *unitOfWork) completeStepAgain(run *Run, p *engine.CompleteStepParams) (engine.Step, error) {
+	step, err := u.trace(run, p.Lease, p.Step)
 	switch {
 	case err != nil:
 		return engine.Step{}, err
@@ -75,8 +75,8 @@ func (b *book) completeStepAgain(run *Run, p *engine.CompleteStepParams) (engine
 	return engine.Step{}, engine.StepConflict(step.Name, step.Status)
 }
 
-func (b *book) failStepAgain(run *Run, p *engine.FailStepParams) (engine.Verdict, error) {
-	step, err := b.trace(run, p.Lease, p.Step)
+func (u *unitOfWork) failStepAgain(run *Run, p *engine.FailStepParams) (engine.Verdict, error) {
+	step, err := u.trace(run, p.Lease, p.Step)
 	switch {
 	case err != nil:
 		return engine.Verdict{}, err
@@ -94,15 +94,15 @@ func (b *book) failStepAgain(run *Run, p *engine.FailStepParams) (engine.Verdict
 
 // asked says that a run is the one that a start asks for, by what a start is known by: its type, queue, external id and input. Of a run that is
 // gone nobody can tell.
-func (b *book) asked(id engine.ID, start *engine.Run) (bool, error) {
-	known, err := b.find("", id)
+func (u *unitOfWork) asked(id engine.ID, start *engine.Run) (bool, error) {
+	known, err := u.find("", id)
 	if err != nil || known == nil {
 		return err == nil, err
 	}
 	if known.Type != start.Type || known.Queue != start.Queue || known.ExternalID != start.ExternalID {
 		return false, nil
 	}
-	input, _, err := b.tx.Payloads(id)
+	input, _, err := u.tx.Payloads(id)
 	return err == nil && input.Equal(start.Input), err
 }
 
@@ -110,7 +110,7 @@ func (b *book) asked(id engine.ID, start *engine.Run) (bool, error) {
 func digest(v any) string {
 	text, err := json.Marshal(v)
 	if err != nil {
-		panic("ledger: " + err.Error()) // numbers, strings and ids always encode
+		panic("storelogic: " + err.Error()) // numbers, strings and ids always encode
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])

@@ -75,12 +75,12 @@ func passOver(tx Restoring, p engine.AfterRestoreParams) (schedules int, ticks i
 
 // passOverAtRest has a schedule go on at next that does not fire as it stands.
 func passOverAtRest(tx Tx, id engine.ID, skipped int64, next, now time.Time) error {
-	b := open(tx, now)
-	s, err := b.schedule("", id.String())
+	u := begin(tx, now)
+	s, err := u.schedule("", id.String())
 	if err != nil {
 		return err
 	}
 	s.Skipped += skipped
 	s.NextFireAt = engine.Micros(next)
-	return b.saveSchedule(s)
+	return u.saveSchedule(s)
 }

@@ -8,22 +8,22 @@ import (
 
 // RetryRun makes a new run out of one that has ended badly.
 func RetryRun(tx Tx, p engine.RetryRunParams) (engine.Started, error) {
-	b := open(tx, p.Now)
-	p.Now = b.now
+	u := begin(tx, p.Now)
+	p.Now = u.now
 	if p.RequestID != "" {
-		answer, err := b.retriedBefore(&p)
+		answer, err := u.retriedBefore(&p)
 		if err != nil || answer.Repeated {
 			return answer, err
 		}
 	}
-	run, err := b.run(p.Namespace, p.RunID)
+	run, err := u.run(p.Namespace, p.RunID)
 	if err != nil {
 		return engine.Started{}, err
 	}
 	if !endedBadly(run.Status) {
 		return engine.Started{}, notNow(run, "be retried")
 	}
-	steps, err := b.kept(run, &p)
+	steps, err := u.kept(run, &p)
 	if err != nil {
 		return engine.Started{}, err
 	}
@@ -36,36 +36,36 @@ func RetryRun(tx Tx, p engine.RetryRunParams) (engine.Started, error) {
 	case err != nil:
 		return engine.Started{}, err
 	case !active.IsZero():
-		return engine.Started{RunID: active, Existed: true}, b.leaveRetry(&p, active)
+		return engine.Started{RunID: active, Existed: true}, u.leaveRetry(&p, active)
 	}
-	if err := b.enabled(run.Namespace); err != nil {
+	if err := u.enabled(run.Namespace); err != nil {
 		return engine.Started{}, err
 	}
-	if err := b.externalIDFree(run.Namespace, start.ExternalID); err != nil {
+	if err := u.externalIDFree(run.Namespace, start.ExternalID); err != nil {
 		return engine.Started{}, err
 	}
 	signals, err := tx.Unconsumed(run.ID)
 	if err != nil {
 		return engine.Started{}, err
 	}
-	if err := b.startWith(start, steps, signals); err != nil {
+	if err := u.startWith(start, steps, signals); err != nil {
 		return engine.Started{}, err
 	}
-	if err := b.leaveRetry(&p, p.ID); err != nil {
+	if err := u.leaveRetry(&p, p.ID); err != nil {
 		return engine.Started{}, err
 	}
-	if err := b.audit(p.By, p.AuditID, "RetryWorkflow", onRun(run), p.Reason, retryDetail(&p)); err != nil {
+	if err := u.audit(p.By, p.AuditID, "RetryWorkflow", onRun(run), p.Reason, retryDetail(&p)); err != nil {
 		return engine.Started{}, err
 	}
-	return engine.Started{RunID: p.ID}, b.close()
+	return engine.Started{RunID: p.ID}, u.flush()
 }
 
 // leaveRetry remembers what the retry asked for, and its answer: the new run does not tell from which step it goes on.
-func (b *book) leaveRetry(p *engine.RetryRunParams, answer engine.ID) error {
+func (u *unitOfWork) leaveRetry(p *engine.RetryRunParams, answer engine.ID) error {
 	if p.RequestID == "" {
 		return nil
 	}
-	return b.tx.LeaveRequest(retryRequest(p), answer)
+	return u.tx.LeaveRequest(retryRequest(p), answer)
 }
 
 // retryRequest stands for what the retry asks for, for LeaveRequest: as it has no type, no start repeats it.
@@ -82,22 +82,22 @@ func retryRequest(p *engine.RetryRunParams) *engine.StartRun {
 }
 
 // retriedBefore is the first answer to the request, Repeated if there was one.
-func (b *book) retriedBefore(p *engine.RetryRunParams) (engine.Started, error) {
-	id, err := b.tx.Requested(p.Namespace, p.RequestID)
+func (u *unitOfWork) retriedBefore(p *engine.RetryRunParams) (engine.Started, error) {
+	id, err := u.tx.Requested(p.Namespace, p.RequestID)
 	if err != nil || id.IsZero() {
 		return engine.Started{}, err
 	}
-	known, err := b.run(p.Namespace, id)
+	known, err := u.run(p.Namespace, id)
 	if err != nil {
 		return engine.Started{}, err
 	}
-	first, err := b.tx.LeftRequest(p.Namespace, p.RequestID)
+	first, err := u.tx.LeftRequest(p.Namespace, p.RequestID)
 	if err != nil {
 		return engine.Started{}, err
 	}
 	same := known.RetriedFrom == p.RunID
 	if first != nil && first.Type == "" { // servers of before left nothing, or the start that they would have made
-		same = first.Input.Equal(retryRequest(p).Input) // that of a run which goes on for the retry, too
+		same = first.Input.Equal(retryRequest(p).Input) // that of a run that the retry continued as, too
 	}
 	if !same {
 		return engine.Started{}, requestConflict(id)
@@ -113,7 +113,7 @@ func requestConflict(run engine.ID) error {
 
 func endedBadly(s engine.RunStatus) bool { return s.Ended() && s != engine.RunCompleted }
 
-// notNow refuses what a run's status does not allow. It tells which run goes on for one that continued as new.
+// notNow refuses what a run's status does not allow. For one that continued, it tells as which run.
 func notNow(run *Run, what string) error {
 	e := &engine.Error{Kind: engine.KindPrecondition, Subject: "run", SubjectID: run.ID.String(), Status: run.Status, ContinuedAs: run.ContinuedAs,
 		Message: "run " + run.ID.String() + " cannot " + what + ": it is " + run.Status.String()}
@@ -124,14 +124,14 @@ func notNow(run *Run, what string) error {
 }
 
 // kept is the results that the new run begins with, by sequence.
-func (b *book) kept(run *Run, p *engine.RetryRunParams) ([]engine.Step, error) {
+func (u *unitOfWork) kept(run *Run, p *engine.RetryRunParams) ([]engine.Step, error) {
 	if p.Restart {
 		return nil, nil
 	}
 	var from *engine.Step
 	if p.FromStep != "" {
 		ref := engine.StepRef{Name: p.FromStep}
-		step, err := b.tx.Attempt(run.ID, ref)
+		step, err := u.tx.Attempt(run.ID, ref)
 		if err != nil {
 			return nil, err
 		}
@@ -140,7 +140,7 @@ func (b *book) kept(run *Run, p *engine.RetryRunParams) ([]engine.Step, error) {
 		}
 		from = step
 	}
-	steps, err := b.tx.Results(run.ID)
+	steps, err := u.tx.Results(run.ID)
 	if from != nil {
 		steps = slices.DeleteFunc(steps, func(s engine.Step) bool { return s.Sequence >= from.Sequence })
 	}
@@ -148,14 +148,14 @@ func (b *book) kept(run *Run, p *engine.RetryRunParams) ([]engine.Step, error) {
 }
 
 // startWith makes a run that begins with steps and signals of another.
-func (b *book) startWith(start engine.StartRun, steps []engine.Step, signals []engine.Signal) error {
-	if err := b.insert(&start); err != nil {
+func (u *unitOfWork) startWith(start engine.StartRun, steps []engine.Step, signals []engine.Signal) error {
+	if err := u.insert(&start); err != nil {
 		return err
 	}
 	if len(steps) == 0 && len(signals) == 0 {
 		return nil
 	}
-	run, err := b.run(start.Namespace, start.ID)
+	run, err := u.run(start.Namespace, start.ID)
 	if err != nil {
 		return err
 	}
@@ -166,16 +166,16 @@ func (b *book) startWith(start engine.StartRun, steps []engine.Step, signals []e
 		signals[i].RunID, signals[i].Sequence = run.ID, int64(i+1)
 		run.Bytes += int64(signals[i].Payload.Size())
 	}
-	b.change(run)
+	u.change(run)
 	if len(steps) > 0 {
-		if err := b.tx.InsertSteps(steps); err != nil {
+		if err := u.tx.InsertSteps(steps); err != nil {
 			return err
 		}
 	}
 	if len(signals) == 0 {
 		return nil
 	}
-	return b.tx.InsertSignals(signals)
+	return u.tx.InsertSignals(signals)
 }
 
 // adopt makes a result a step of run, which counts it. No lease of run has written it.

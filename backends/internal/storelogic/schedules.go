@@ -10,7 +10,7 @@ import (
 
 // CreateSchedule makes a schedule.
 func CreateSchedule(tx Tx, p engine.ScheduleParams) (engine.Schedule, error) {
-	b := open(tx, p.Now)
+	u := begin(tx, p.Now)
 	s := p.Schedule
 	if s.RequestID != "" {
 		known, err := tx.ScheduleByRequest(s.Namespace, s.RequestID)
@@ -21,24 +21,24 @@ func CreateSchedule(tx Tx, p engine.ScheduleParams) (engine.Schedule, error) {
 			return madeBefore(known, &s)
 		}
 	}
-	if err := b.enabled(s.Namespace); err != nil {
+	if err := u.enabled(s.Namespace); err != nil {
 		return engine.Schedule{}, err
 	}
-	if err := b.scheduleNameFree(&s); err != nil {
+	if err := u.scheduleNameFree(&s); err != nil {
 		return engine.Schedule{}, err
 	}
-	s.CreatedAt, s.UpdatedAt, s.NextFireAt = b.now, b.now, engine.Micros(s.NextFireAt)
+	s.CreatedAt, s.UpdatedAt, s.NextFireAt = u.now, u.now, engine.Micros(s.NextFireAt)
 	s.LastFiredAt, s.Buffered = time.Time{}, time.Time{}
 	s.Fired, s.Completed, s.Failed, s.Skipped, s.Revision = 0, 0, 0, 0, 1
-	if err := b.ensureNamespace(s.Namespace); err != nil {
+	if err := u.ensureNamespace(s.Namespace); err != nil {
 		return engine.Schedule{}, err
 	}
 	if err := tx.InsertSchedule(&s); err != nil {
 		return engine.Schedule{}, err
 	}
-	b.ringSchedule(&s)
-	b.ringTimer()
-	return s, b.audit(p.By, p.AuditID, p.Method, onSchedule(&s), p.Reason, "")
+	u.ringSchedule(&s)
+	u.ringTimer()
+	return s, u.audit(p.By, p.AuditID, p.Method, onSchedule(&s), p.Reason, "")
 }
 
 // madeBefore answers a request that has made a schedule. Once that was changed, nobody can tell what the request had asked for.
@@ -53,11 +53,11 @@ func madeBefore(known, wanted *engine.Schedule) (engine.Schedule, error) {
 }
 
 // scheduleNameFree is nil unless another schedule of the namespace goes by the name.
-func (b *book) scheduleNameFree(s *engine.Schedule) error {
+func (u *unitOfWork) scheduleNameFree(s *engine.Schedule) error {
 	if s.Name == "" {
 		return nil
 	}
-	other, err := b.tx.Schedule(s.Namespace, s.Name)
+	other, err := u.tx.Schedule(s.Namespace, s.Name)
 	if err != nil || other == nil || other.ID == s.ID {
 		return err
 	}
@@ -67,12 +67,12 @@ func (b *book) scheduleNameFree(s *engine.Schedule) error {
 
 // UpdateSchedule replaces what a person decides about.
 func UpdateSchedule(tx Tx, p engine.ScheduleParams) (engine.Schedule, error) {
-	b := open(tx, p.Now)
-	s, err := b.schedule(p.Schedule.Namespace, p.Schedule.ID.String())
+	u := begin(tx, p.Now)
+	s, err := u.schedule(p.Schedule.Namespace, p.Schedule.ID.String())
 	if err != nil {
 		return engine.Schedule{}, err
 	}
-	wanted := revised(s, p.Schedule, engine.Micros(p.Read), b.now)
+	wanted := revised(s, p.Schedule, engine.Micros(p.Read), u.now)
 	if sameSchedule(s, &wanted) {
 		return *s, nil
 	}
@@ -80,18 +80,18 @@ func UpdateSchedule(tx Tx, p engine.ScheduleParams) (engine.Schedule, error) {
 		return engine.Schedule{}, &engine.Error{Kind: engine.KindConflict, Subject: "schedule", SubjectID: s.ID.String(),
 			Message: "schedule " + s.ID.String() + " was changed by another since it was read; read it again"}
 	}
-	if err := b.scheduleNameFree(&wanted); err != nil {
+	if err := u.scheduleNameFree(&wanted); err != nil {
 		return engine.Schedule{}, err
 	}
-	wanted.Revision, wanted.UpdatedAt, wanted.Skipped = s.Revision+1, b.now, wanted.Skipped+p.Skipped
-	if _, err := b.fireAside(&wanted); err != nil { // it may have been paused when the run ended for which the tick waited
+	wanted.Revision, wanted.UpdatedAt, wanted.Skipped = s.Revision+1, u.now, wanted.Skipped+p.Skipped
+	if _, err := u.fireAsSideEffect(&wanted); err != nil { // it may have been paused when the run ended for which the tick waited
 		return engine.Schedule{}, err
 	}
-	if err := b.saveSchedule(&wanted); err != nil {
+	if err := u.saveSchedule(&wanted); err != nil {
 		return engine.Schedule{}, err
 	}
-	b.ringTimer()
-	return wanted, b.audit(p.By, p.AuditID, p.Method, onSchedule(s), p.Reason, "")
+	u.ringTimer()
+	return wanted, u.audit(p.By, p.AuditID, p.Method, onSchedule(s), p.Reason, "")
 }
 
 // revised is the schedule as a person wants it, with what only Kagzi decides about as it is. Ticks that have been decided about since the person
@@ -125,58 +125,58 @@ func sameSchedule(s, t *engine.Schedule) bool {
 
 // DeleteSchedule deletes the schedule and leaves its runs.
 func DeleteSchedule(tx Tx, p engine.DeleteScheduleParams) error {
-	b := open(tx, p.Now)
-	s, err := b.schedule(p.Namespace, p.Ref)
+	u := begin(tx, p.Now)
+	s, err := u.schedule(p.Namespace, p.Ref)
 	if err != nil {
 		return err
 	}
 	if err := tx.DeleteSchedule(s.ID); err != nil {
 		return err
 	}
-	b.ringSchedule(s)
-	return b.audit(p.By, p.AuditID, "DeleteWorkflowSchedule", onSchedule(s), p.Reason, s.Name)
+	u.ringSchedule(s)
+	return u.audit(p.By, p.AuditID, "DeleteWorkflowSchedule", onSchedule(s), p.Reason, s.Name)
 }
 
 // TriggerSchedule starts one run of the schedule now.
 func TriggerSchedule(tx Tx, p engine.TriggerScheduleParams) (engine.Started, error) {
-	b := open(tx, p.Now)
+	u := begin(tx, p.Now)
 	if p.RequestID != "" {
-		answer, err := b.triggeredBefore(&p)
+		answer, err := u.triggeredBefore(&p)
 		if err != nil || answer.Repeated {
 			return answer, err
 		}
 	}
-	s, err := b.schedule(p.Namespace, p.Ref)
+	s, err := u.schedule(p.Namespace, p.Ref)
 	if err != nil {
 		return engine.Started{}, err
 	}
-	if err := b.enabled(p.Namespace); err != nil {
+	if err := u.enabled(p.Namespace); err != nil {
 		return engine.Started{}, err
 	}
-	start := s.Start(p.RunID, time.Time{}, b.now)
+	start := s.Start(p.RunID, time.Time{}, u.now)
 	start.RequestID = p.RequestID
-	b.start(start)
+	u.start(start)
 	s.Fired++
-	if err := b.saveSchedule(s); err != nil {
+	if err := u.saveSchedule(s); err != nil {
 		return engine.Started{}, err
 	}
-	if err := b.audit(p.By, p.AuditID, "TriggerWorkflowSchedule", onSchedule(s), "", "run "+p.RunID.String()); err != nil {
+	if err := u.audit(p.By, p.AuditID, "TriggerWorkflowSchedule", onSchedule(s), "", "run "+p.RunID.String()); err != nil {
 		return engine.Started{}, err
 	}
-	return engine.Started{RunID: p.RunID}, b.close()
+	return engine.Started{RunID: p.RunID}, u.flush()
 }
 
 // triggeredBefore is the first answer to the request, Repeated if there was one.
-func (b *book) triggeredBefore(p *engine.TriggerScheduleParams) (engine.Started, error) {
-	id, err := b.tx.Requested(p.Namespace, p.RequestID)
+func (u *unitOfWork) triggeredBefore(p *engine.TriggerScheduleParams) (engine.Started, error) {
+	id, err := u.tx.Requested(p.Namespace, p.RequestID)
 	if err != nil || id.IsZero() {
 		return engine.Started{}, err
 	}
-	known, err := b.run(p.Namespace, id)
+	known, err := u.run(p.Namespace, id)
 	if err != nil {
 		return engine.Started{}, err
 	}
-	s, err := b.tx.Schedule(p.Namespace, p.Ref)
+	s, err := u.tx.Schedule(p.Namespace, p.Ref)
 	if err != nil {
 		return engine.Started{}, err
 	}
@@ -186,8 +186,8 @@ func (b *book) triggeredBefore(p *engine.TriggerScheduleParams) (engine.Started,
 	return engine.Started{RunID: id, Repeated: true}, nil
 }
 
-func (b *book) schedule(namespace, ref string) (*engine.Schedule, error) {
-	s, err := b.tx.Schedule(namespace, ref)
+func (u *unitOfWork) schedule(namespace, ref string) (*engine.Schedule, error) {
+	s, err := u.tx.Schedule(namespace, ref)
 	if err == nil && s == nil {
 		err = engine.ScheduleNotFound(ref)
 	}
@@ -195,7 +195,7 @@ func (b *book) schedule(namespace, ref string) (*engine.Schedule, error) {
 }
 
 // saveSchedule writes what has changed of a schedule, be it by a person or by a tick or run of it.
-func (b *book) saveSchedule(s *engine.Schedule) error {
-	b.ringSchedule(s)
-	return b.tx.SaveSchedule(s)
+func (u *unitOfWork) saveSchedule(s *engine.Schedule) error {
+	u.ringSchedule(s)
+	return u.tx.SaveSchedule(s)
 }

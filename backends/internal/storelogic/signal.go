@@ -9,8 +9,8 @@ import (
 
 // SignalRun hands the signal to the step that waits for it, or keeps it.
 func SignalRun(tx Tx, p engine.SignalRunParams) (engine.Signalled, error) {
-	b := open(tx, p.Now)
-	run, err := b.run(p.Namespace, p.RunID)
+	u := begin(tx, p.Now)
+	run, err := u.run(p.Namespace, p.RunID)
 	if err != nil {
 		return engine.Signalled{}, err
 	}
@@ -35,38 +35,38 @@ func SignalRun(tx Tx, p engine.SignalRunParams) (engine.Signalled, error) {
 	if err != nil {
 		return engine.Signalled{}, err
 	}
-	taker := slices.IndexFunc(steps, func(s engine.Step) bool { return awaits(&s, p.Name) && !outOfTime(&s, b.now) })
+	taker := slices.IndexFunc(steps, func(s engine.Step) bool { return awaits(&s, p.Name) && !outOfTime(&s, u.now) })
 	if taker < 0 && waiting >= engine.MaxSignals {
 		return engine.Signalled{}, engine.TooLarge("signal", "%d signals of the run wait already, at most %d are allowed", waiting, engine.MaxSignals)
 	}
-	signal := engine.Signal{RunID: run.ID, Sequence: last + 1, Name: p.Name, SignalID: p.SignalID, Payload: p.Payload, ReceivedAt: b.now}
-	b.count(run, 0, size)
-	if err := b.deliver(run, &signal, steps, taker); err != nil {
+	signal := engine.Signal{RunID: run.ID, Sequence: last + 1, Name: p.Name, SignalID: p.SignalID, Payload: p.Payload, ReceivedAt: u.now}
+	u.count(run, 0, size)
+	if err := u.deliver(run, &signal, steps, taker); err != nil {
 		return engine.Signalled{}, err
 	}
 	if err := tx.InsertSignals([]engine.Signal{signal}); err != nil {
 		return engine.Signalled{}, err
 	}
-	return engine.Signalled{}, b.close()
+	return engine.Signalled{}, u.flush()
 }
 
 // deliver has the step at taker consume the signal, if that is one of steps, and those whose limit has passed time out.
-func (b *book) deliver(run *Run, signal *engine.Signal, steps []engine.Step, taker int) error {
+func (u *unitOfWork) deliver(run *Run, signal *engine.Signal, steps []engine.Step, taker int) error {
 	for i := range steps {
 		step := &steps[i]
 		switch {
 		case i == taker:
 			signal.StepName = step.Name
-			consume(step, signal.Payload, b.now)
-		case awaits(step, signal.Name) && outOfTime(step, b.now):
+			consume(step, signal.Payload, u.now)
+		case awaits(step, signal.Name) && outOfTime(step, u.now):
 			timeOut(step)
 		default:
 			continue
 		}
-		if err := b.tx.SaveStep(step); err != nil {
+		if err := u.tx.SaveStep(step); err != nil {
 			return err
 		}
-		if err := b.happened(run, step); err != nil {
+		if err := u.happened(run, step); err != nil {
 			return err
 		}
 	}
@@ -95,13 +95,13 @@ func timeOut(step *engine.Step) {
 
 // AwaitSignal consumes a signal that has come, or waits for the next.
 func AwaitSignal(tx Tx, p engine.AwaitSignalParams) (engine.AwaitedSignal, error) {
-	b := open(tx, p.Now)
-	run, current, err := b.held(p.Lease)
+	u := begin(tx, p.Now)
+	run, current, err := u.held(p.Lease)
 	if err != nil {
 		return engine.AwaitedSignal{}, err
 	}
 	if !current {
-		return b.awaitSignalAgain(run, &p)
+		return u.awaitSignalAgain(run, &p)
 	}
 	prev, err := tx.Attempt(run.ID, engine.StepRef{Name: p.Step})
 	if err != nil {
@@ -111,13 +111,13 @@ func AwaitSignal(tx Tx, p engine.AwaitSignalParams) (engine.AwaitedSignal, error
 		switch {
 		case prev.Kind != engine.StepSignal || prev.SignalName != p.Signal:
 			return engine.AwaitedSignal{}, engine.StepConflict(prev.Name, prev.Status)
-		case tooEarly(run, prev, b.now):
+		case tooEarly(run, prev, u.now):
 			return engine.AwaitedSignal{}, notBefore(prev)
 		case prev.Status != engine.StepRunning && !toRunAgain(prev):
-			return engine.AwaitedSignal{Step: *prev}, b.told(*prev)
+			return engine.AwaitedSignal{Step: *prev}, u.told(*prev)
 		}
 	}
-	step, fresh, err := next(run, prev, p.Step, p.ID, time.Time{}, b.now)
+	step, fresh, err := next(run, prev, p.Step, p.ID, time.Time{}, u.now)
 	if err != nil {
 		return engine.AwaitedSignal{}, err
 	}
@@ -126,50 +126,50 @@ func AwaitSignal(tx Tx, p engine.AwaitSignalParams) (engine.AwaitedSignal, error
 	if err != nil {
 		return engine.AwaitedSignal{}, err
 	}
-	b.count(run, fresh, 0)
+	u.count(run, fresh, 0)
 	switch {
-	case outOfTime(&step, b.now):
+	case outOfTime(&step, u.now):
 		timeOut(&step)
 	case signal != nil:
-		consume(&step, signal.Payload, b.now)
+		consume(&step, signal.Payload, u.now)
 		if err := tx.ConsumeSignal(run.ID, signal.Sequence, step.Name); err != nil {
 			return engine.AwaitedSignal{}, err
 		}
 	default:
-		return b.waitForSignal(run, prev, &step, &p)
+		return u.waitForSignal(run, prev, &step, &p)
 	}
 	run.Progressed = true
-	if err := b.put(run, prev, &step); err != nil {
+	if err := u.put(run, prev, &step); err != nil {
 		return engine.AwaitedSignal{}, err
 	}
-	return engine.AwaitedSignal{Step: step}, b.close()
+	return engine.AwaitedSignal{Step: step}, u.flush()
 }
 
 // waitForSignal has the step wait, and the run with it. One that waits already keeps its limit, and the token of the lease that began.
-func (b *book) waitForSignal(run *Run, prev, step *engine.Step, p *engine.AwaitSignalParams) (engine.AwaitedSignal, error) {
+func (u *unitOfWork) waitForSignal(run *Run, prev, step *engine.Step, p *engine.AwaitSignalParams) (engine.AwaitedSignal, error) {
 	step.Awaited = 1
-	if err := b.putWait(run, prev, step, p.Timeout); err != nil {
+	if err := u.putWait(run, prev, step, p.Timeout); err != nil {
 		return engine.AwaitedSignal{}, err
 	}
 	if !p.Hold {
-		if err := b.tx.LeaveReceipt(run.ID, p.Lease.Token, awaitSignalReceipt(p)); err != nil {
+		if err := u.tx.LeaveReceipt(run.ID, p.Lease.Token, awaitSignalReceipt(p)); err != nil {
 			return engine.AwaitedSignal{}, err
 		}
-		if err := b.park(run); err != nil {
+		if err := u.park(run); err != nil {
 			return engine.AwaitedSignal{}, err
 		}
 	}
-	return engine.AwaitedSignal{Step: *step, Waiting: true}, b.close()
+	return engine.AwaitedSignal{Step: *step, Waiting: true}, u.flush()
 }
 
-func (b *book) putWait(run *Run, prev, step *engine.Step, timeout time.Duration) error {
+func (u *unitOfWork) putWait(run *Run, prev, step *engine.Step, timeout time.Duration) error {
 	if prev != nil && prev.ID == step.ID {
-		return b.tx.SetAwaited([]engine.ID{step.ID}, step.Awaited)
+		return u.tx.SetAwaited([]engine.ID{step.ID}, step.Awaited)
 	}
 	if timeout > 0 {
-		step.WakeAt = engine.Micros(b.now.Add(timeout))
+		step.WakeAt = engine.Micros(u.now.Add(timeout))
 	}
-	return b.put(run, prev, step)
+	return u.put(run, prev, step)
 }
 
 func awaitSignalReceipt(p *engine.AwaitSignalParams) Receipt {
@@ -178,19 +178,19 @@ func awaitSignalReceipt(p *engine.AwaitSignalParams) Receipt {
 
 // awaitSignalAgain answers an AwaitSignal whose lease is over: it waited if it was this very call that ended the lease, or if its step
 // still does; what it was answered with otherwise is what it consumed.
-func (b *book) awaitSignalAgain(run *Run, p *engine.AwaitSignalParams) (engine.AwaitedSignal, error) {
-	rec, err := b.tx.Receipt(run.ID, p.Lease.Token)
+func (u *unitOfWork) awaitSignalAgain(run *Run, p *engine.AwaitSignalParams) (engine.AwaitedSignal, error) {
+	rec, err := u.tx.Receipt(run.ID, p.Lease.Token)
 	if err != nil {
 		return engine.AwaitedSignal{}, err
 	}
 	if rec.repeats(awaitSignalReceipt(p)) {
-		step, err := b.attempt(run, engine.StepRef{Name: p.Step})
+		step, err := u.attempt(run, engine.StepRef{Name: p.Step})
 		if err != nil || step == nil {
 			return engine.AwaitedSignal{}, err
 		}
 		return engine.AwaitedSignal{Step: *step, Waiting: true}, nil
 	}
-	step, err := b.trace(run, p.Lease, engine.StepRef{Name: p.Step})
+	step, err := u.trace(run, p.Lease, engine.StepRef{Name: p.Step})
 	switch {
 	case err != nil:
 		return engine.AwaitedSignal{}, err

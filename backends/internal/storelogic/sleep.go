@@ -13,23 +13,23 @@ func Sleep(tx Tx, p engine.SleepParams) error {
 	if !p.Until.IsZero() {
 		p.Duration = 0
 	}
-	b := open(tx, p.Now)
-	run, current, err := b.held(p.Lease)
+	u := begin(tx, p.Now)
+	run, current, err := u.held(p.Lease)
 	if err != nil {
 		return err
 	}
 	if !current {
-		return b.sleepAgain(run, &p)
+		return u.sleepAgain(run, &p)
 	}
-	prev, err := b.attempt(run, p.Step)
+	prev, err := u.attempt(run, p.Step)
 	if err != nil {
 		return err
 	}
 	switch {
-	case prev != nil && prev.Kind == engine.StepSleep && tooEarly(run, prev, b.now):
+	case prev != nil && prev.Kind == engine.StepSleep && tooEarly(run, prev, u.now):
 		return notBefore(prev)
 	case prev == nil || prev.Kind == engine.StepSleep && (unset(prev) || toRunAgain(prev)):
-		if err := b.setTimer(run, prev, &p); err != nil {
+		if err := u.setTimer(run, prev, &p); err != nil {
 			return err
 		}
 	case prev.Kind != engine.StepSleep || prev.Status != engine.StepRunning || !sameTimer(prev, &p):
@@ -41,29 +41,29 @@ func Sleep(tx Tx, p engine.SleepParams) error {
 		}
 	}
 	if !p.Hold {
-		if err := b.park(run); err != nil {
+		if err := u.park(run); err != nil {
 			return err
 		}
 	}
-	return b.close()
+	return u.flush()
 }
 
 // unset says that the timer was begun, but not told when to end.
 func unset(step *engine.Step) bool { return step.Status == engine.StepRunning && step.WakeAt.IsZero() }
 
 // setTimer makes the step a RUNNING SLEEP with an end.
-func (b *book) setTimer(run *Run, prev *engine.Step, p *engine.SleepParams) error {
-	step, fresh, err := next(run, prev, p.Step.Name, p.ID, time.Time{}, b.now)
+func (u *unitOfWork) setTimer(run *Run, prev *engine.Step, p *engine.SleepParams) error {
+	step, fresh, err := next(run, prev, p.Step.Name, p.ID, time.Time{}, u.now)
 	if err != nil {
 		return err
 	}
 	step.Kind, step.Duration, step.WakeAt = engine.StepSleep, p.Duration, p.Until
 	if p.Until.IsZero() {
-		step.StartedAt = b.now
-		step.WakeAt = b.now.Add(p.Duration)
+		step.StartedAt = u.now
+		step.WakeAt = u.now.Add(p.Duration)
 	}
-	b.count(run, fresh, 0)
-	return b.put(run, prev, &step)
+	u.count(run, fresh, 0)
+	return u.put(run, prev, &step)
 }
 
 func sameTimer(step *engine.Step, p *engine.SleepParams) bool {
@@ -82,12 +82,12 @@ func sleepReceipt(p *engine.SleepParams) Receipt {
 }
 
 // sleepAgain answers a Sleep whose lease is over, as it is after every Sleep that counted.
-func (b *book) sleepAgain(run *Run, p *engine.SleepParams) error {
-	step, err := b.trace(run, p.Lease, p.Step)
+func (u *unitOfWork) sleepAgain(run *Run, p *engine.SleepParams) error {
+	step, err := u.trace(run, p.Lease, p.Step)
 	if err != nil {
 		return err
 	}
-	rec, err := b.tx.Receipt(run.ID, p.Lease.Token)
+	rec, err := u.tx.Receipt(run.ID, p.Lease.Token)
 	switch {
 	case err != nil:
 		return err

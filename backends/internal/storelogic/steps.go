@@ -9,8 +9,8 @@ import (
 
 // BeginStep says what is known about the step, or that its code is to run.
 func BeginStep(tx Tx, p engine.BeginStepParams) (engine.Begun, error) {
-	b := open(tx, p.Now)
-	run, current, err := b.held(p.Lease)
+	u := begin(tx, p.Now)
+	run, current, err := u.held(p.Lease)
 	if err != nil {
 		return engine.Begun{}, err
 	}
@@ -29,7 +29,7 @@ func BeginStep(tx Tx, p engine.BeginStepParams) (engine.Begun, error) {
 			return engine.Begun{Step: *prev, Execute: true}, nil
 		case heardBefore(prev, &p):
 			return engine.Begun{Step: *prev}, nil
-		case tooEarly(run, prev, b.now):
+		case tooEarly(run, prev, u.now):
 			return engine.Begun{}, notBefore(prev)
 		case !toRunAgain(prev):
 			return engine.Begun{Step: *prev}, nil
@@ -39,7 +39,7 @@ func BeginStep(tx Tx, p engine.BeginStepParams) (engine.Begun, error) {
 	if run.Bytes+int64(size) > engine.MaxRunBytes {
 		return engine.Begun{}, tooManyBytes("input", run.Bytes, size)
 	}
-	step, fresh, err := next(run, prev, p.Name, p.ID, engine.Micros(p.StartedAt), b.now)
+	step, fresh, err := next(run, prev, p.Name, p.ID, engine.Micros(p.StartedAt), u.now)
 	if err != nil {
 		return engine.Begun{}, err
 	}
@@ -49,27 +49,27 @@ func BeginStep(tx Tx, p engine.BeginStepParams) (engine.Begun, error) {
 	}
 	if p.Kind == engine.StepFunction {
 		limit := cmp.Or(p.StartToClose, run.Timeouts.StartToClose, engine.DefaultStepTimeout)
-		step.TimeoutAt = engine.Micros(b.now.Add(limit)) // not from StartedAt, which a worker tells by its own clock
-		b.ringTimer()
+		step.TimeoutAt = engine.Micros(u.now.Add(limit)) // not from StartedAt, which a worker tells by its own clock
+		u.ringTimer()
 	}
-	if err := b.put(run, prev, &step); err != nil {
+	if err := u.put(run, prev, &step); err != nil {
 		return engine.Begun{}, err
 	}
-	b.count(run, fresh, size)
-	return engine.Begun{Step: step, Execute: true}, b.close()
+	u.count(run, fresh, size)
+	return engine.Begun{Step: step, Execute: true}, u.flush()
 }
 
 // CompleteStep records the step's result, unless it has one.
 func CompleteStep(tx Tx, p engine.CompleteStepParams) (engine.Step, error) {
-	b := open(tx, p.Now)
-	run, current, err := b.held(p.Lease)
+	u := begin(tx, p.Now)
+	run, current, err := u.held(p.Lease)
 	if err != nil {
 		return engine.Step{}, err
 	}
 	if !current {
-		return b.completeStepAgain(run, &p)
+		return u.completeStepAgain(run, &p)
 	}
-	prev, err := b.attempt(run, p.Step)
+	prev, err := u.attempt(run, p.Step)
 	if err != nil {
 		return engine.Step{}, err
 	}
@@ -87,22 +87,22 @@ func CompleteStep(tx Tx, p engine.CompleteStepParams) (engine.Step, error) {
 	if run.Bytes+int64(size) > engine.MaxRunBytes {
 		return engine.Step{}, tooManyBytes("output", run.Bytes, size)
 	}
-	step, fresh, err := next(run, prev, p.Step.Name, p.ID, engine.Micros(p.StartedAt), b.now)
+	step, fresh, err := next(run, prev, p.Step.Name, p.ID, engine.Micros(p.StartedAt), u.now)
 	if err != nil {
 		return engine.Step{}, err
 	}
-	step.Status, step.Output, step.FinishedAt, step.TimeoutAt = engine.StepCompleted, p.Output, b.now, time.Time{}
-	if err := b.put(run, prev, &step); err != nil {
+	step.Status, step.Output, step.FinishedAt, step.TimeoutAt = engine.StepCompleted, p.Output, u.now, time.Time{}
+	if err := u.put(run, prev, &step); err != nil {
 		return engine.Step{}, err
 	}
-	b.count(run, fresh, size)
+	u.count(run, fresh, size)
 	run.Progressed = true
-	return step, b.close()
+	return step, u.flush()
 }
 
 // attempt finds what ref names: an attempt by its id, else the latest of the step of that name; nil when it has not begun.
-func (b *book) attempt(run *Run, ref engine.StepRef) (*engine.Step, error) {
-	step, err := b.tx.Attempt(run.ID, ref)
+func (u *unitOfWork) attempt(run *Run, ref engine.StepRef) (*engine.Step, error) {
+	step, err := u.tx.Attempt(run.ID, ref)
 	if err == nil && step == nil && ref.Name == "" {
 		err = engine.StepNotFound(ref)
 	}
@@ -139,23 +139,23 @@ func next(run *Run, prev *engine.Step, name string, id engine.ID, startedAt, now
 }
 
 // put writes an attempt: over prev when it is the same, otherwise as a new one, with prev the latest no longer.
-func (b *book) put(run *Run, prev, step *engine.Step) error {
+func (u *unitOfWork) put(run *Run, prev, step *engine.Step) error {
 	step.Token, step.WorkerID = run.Token, run.Holder
-	b.change(run)
+	u.change(run)
 	if prev != nil && prev.ID == step.ID {
-		return b.tx.SaveStep(step)
+		return u.tx.SaveStep(step)
 	}
 	if prev != nil {
-		if err := b.tx.Supersede(prev.ID); err != nil {
+		if err := u.tx.Supersede(prev.ID); err != nil {
 			return err
 		}
 	}
-	return b.tx.InsertSteps([]engine.Step{*step})
+	return u.tx.InsertSteps([]engine.Step{*step})
 }
 
 // count adds to what the run has recorded.
-func (b *book) count(run *Run, steps, bytes int) {
-	b.change(run)
+func (u *unitOfWork) count(run *Run, steps, bytes int) {
+	u.change(run)
 	run.Steps += int64(steps)
 	run.Bytes += int64(bytes)
 }

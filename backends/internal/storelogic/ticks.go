@@ -8,7 +8,7 @@ import (
 
 // FireSchedule carries out what was decided about ticks, unless the schedule has moved on since.
 func FireSchedule(tx Tx, p engine.FireScheduleParams) (engine.Fired, error) {
-	b := open(tx, p.Now)
+	u := begin(tx, p.Now)
 	s, err := tx.Schedule("", p.ScheduleID.String())
 	if err != nil {
 		return engine.Fired{}, err
@@ -16,17 +16,17 @@ func FireSchedule(tx Tx, p engine.FireScheduleParams) (engine.Fired, error) {
 	if s == nil || !s.Enabled || s.Revision != p.Revision || !s.NextFireAt.Equal(engine.Micros(p.Expect)) {
 		return engine.Fired{Stale: true}, nil
 	}
-	disabled, err := b.disabled(s.Namespace)
+	disabled, err := u.disabled(s.Namespace)
 	if err != nil || disabled {
 		return engine.Fired{Stale: disabled}, err
 	}
 	fired := engine.Fired{Skipped: p.Skipped}
-	busy, err := b.busy(s, len(p.Ticks))
+	busy, err := u.busy(s, len(p.Ticks))
 	if err != nil {
 		return engine.Fired{}, err
 	}
 	if !busy { // one that waits for no run, as servers of before may have left it, comes before these
-		if busy, err = b.fireBuffered(s); err != nil {
+		if busy, err = u.fireBuffered(s); err != nil {
 			return engine.Fired{}, err
 		}
 		if busy {
@@ -41,7 +41,7 @@ func FireSchedule(tx Tx, p engine.FireScheduleParams) (engine.Fired, error) {
 		case tickBuffered:
 			s.Buffered = at
 		case tickFires:
-			started, err := b.fire(s, at, tick.RunID)
+			started, err := u.fire(s, at, tick.RunID)
 			if err != nil {
 				return engine.Fired{}, err
 			}
@@ -53,18 +53,18 @@ func FireSchedule(tx Tx, p engine.FireScheduleParams) (engine.Fired, error) {
 	}
 	s.Skipped += fired.Skipped
 	s.NextFireAt, s.Broken = engine.Micros(p.Next), p.Broken
-	if err := b.saveSchedule(s); err != nil {
+	if err := u.saveSchedule(s); err != nil {
 		return engine.Fired{}, err
 	}
-	return fired, b.close()
+	return fired, u.flush()
 }
 
 // busy says that a run of the schedule is open, where so many ticks have to know.
-func (b *book) busy(s *engine.Schedule, ticks int) (bool, error) {
+func (u *unitOfWork) busy(s *engine.Schedule, ticks int) (bool, error) {
 	if ticks == 0 || s.Overlap != engine.OverlapSkip && s.Overlap != engine.OverlapBufferOne {
 		return false, nil
 	}
-	n, err := b.tx.OpenOf(s.ID, engine.ID{})
+	n, err := u.tx.OpenOf(s.ID, engine.ID{})
 	return n > 0, err
 }
 
@@ -90,13 +90,13 @@ func decide(s *engine.Schedule, busy bool) tickFate {
 }
 
 // fire starts the run of a tick, unless the tick has its record already. The schedule is changed in memory only.
-func (b *book) fire(s *engine.Schedule, tick time.Time, run engine.ID) (bool, error) {
-	news, err := b.tx.InsertFire(s.ID, tick, run, b.now)
+func (u *unitOfWork) fire(s *engine.Schedule, tick time.Time, run engine.ID) (bool, error) {
+	news, err := u.tx.InsertFire(s.ID, tick, run, u.now)
 	if err != nil || !news {
 		return false, err
 	}
-	start := s.Start(run, tick, b.now)
-	if err := b.insert(&start); err != nil {
+	start := s.Start(run, tick, u.now)
+	if err := u.insert(&start); err != nil {
 		return false, err
 	}
 	s.Fired++
@@ -107,43 +107,43 @@ func (b *book) fire(s *engine.Schedule, tick time.Time, run engine.ID) (bool, er
 }
 
 // settleSchedule has the schedule of a run that has ended count it, and start the tick that waited for it.
-func (b *book) settleSchedule(run *Run) error {
+func (u *unitOfWork) settleSchedule(run *Run) error {
 	id, err := engine.ParseID(run.ScheduleID)
 	if err != nil || !run.ContinuedAs.IsZero() {
-		return nil // it is no schedule's, or goes on as another
+		return nil // it is no schedule's, or it continued as another run
 	}
-	s, err := b.tx.Schedule(run.Namespace, id.String())
+	s, err := u.tx.Schedule(run.Namespace, id.String())
 	if err != nil || s == nil {
 		return err
 	}
 	counted := countEnd(s, run.Status)
-	fired, err := b.fireAside(s)
+	fired, err := u.fireAsSideEffect(s)
 	if err != nil {
 		return err
 	}
 	if !counted && !fired {
 		return nil
 	}
-	return b.saveSchedule(s)
+	return u.saveSchedule(s)
 }
 
 // fireWaiting starts the ticks that wait in a namespace which was disabled when the runs ended for which they did.
-func (b *book) fireWaiting(namespace string) error {
-	ids, err := b.tx.WaitingSchedules(namespace)
+func (u *unitOfWork) fireWaiting(namespace string) error {
+	ids, err := u.tx.WaitingSchedules(namespace)
 	if err != nil {
 		return err
 	}
 	for _, id := range ids {
-		s, err := b.tx.Schedule(namespace, id.String())
+		s, err := u.tx.Schedule(namespace, id.String())
 		if err != nil {
 			return err
 		}
 		if s == nil {
 			continue
 		}
-		fired, err := b.fireAside(s)
+		fired, err := u.fireAsSideEffect(s)
 		if err == nil && fired {
-			err = b.saveSchedule(s)
+			err = u.saveSchedule(s)
 		}
 		if err != nil {
 			return err
@@ -165,31 +165,31 @@ func countEnd(s *engine.Schedule, status engine.RunStatus) bool {
 	return true
 }
 
-// fireAside is fireBuffered for a verb that does not answer how many ticks have fired.
-func (b *book) fireAside(s *engine.Schedule) (bool, error) {
-	fired, err := b.fireBuffered(s)
+// fireAsSideEffect is fireBuffered for an operation that does not return how many ticks have fired.
+func (u *unitOfWork) fireAsSideEffect(s *engine.Schedule) (bool, error) {
+	fired, err := u.fireBuffered(s)
 	if fired {
-		b.aside().Ticks++
+		u.sideEffects().Ticks++
 	}
 	return fired, err
 }
 
 // fireBuffered starts the tick that waits, once no run of the schedule is open, and says whether it did. While the schedule is paused, or its namespace
 // disabled, the tick waits on: nothing fires then.
-func (b *book) fireBuffered(s *engine.Schedule) (bool, error) {
+func (u *unitOfWork) fireBuffered(s *engine.Schedule) (bool, error) {
 	if s.Buffered.IsZero() || !s.Enabled {
 		return false, nil
 	}
-	disabled, err := b.disabled(s.Namespace)
+	disabled, err := u.disabled(s.Namespace)
 	if err != nil || disabled {
 		return false, err
 	}
-	open, err := b.tx.OpenOf(s.ID, engine.ID{})
+	open, err := u.tx.OpenOf(s.ID, engine.ID{})
 	if err != nil || open > 0 {
 		return false, err
 	}
 	tick := s.Buffered
 	s.Buffered = time.Time{}
-	_, err = b.fire(s, tick, engine.DerivedID(b.now, s.ID, engine.TickID(s.ID, tick)))
+	_, err = u.fire(s, tick, engine.DerivedID(u.now, s.ID, engine.TickID(s.ID, tick)))
 	return true, err
 }

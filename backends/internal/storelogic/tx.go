@@ -7,9 +7,9 @@ import (
 )
 
 // Tx is one transaction. What it reads is as the transaction's own writes have left it, and where others may write at the same time, what is
-// read to be changed is locked until the end. An error of a Tx ends the verb and the transaction; verbs return it as it is.
+// read to be changed is locked until the end. An error of a Tx ends the operation and the transaction; operations return it as it is.
 //
-// A Run read twice is two values: verbs of this package read each run once (book).
+// A Run read twice is two values: operations read each run once (unitOfWork).
 type Tx interface {
 	// Run is the run with its lease, without its payloads; nil when there is none. An empty namespace is any.
 	Run(namespace string, id engine.ID) (*Run, error)
@@ -34,7 +34,7 @@ type Tx interface {
 	// before, or one that does not tell what was asked for. LeftRequest is what was remembered of the request; nil when nothing.
 	LeaveRequest(start *engine.StartRun, answer engine.ID) error
 	LeftRequest(namespace, requestID string) (*engine.StartRun, error)
-	// OpenRetry is the open run that was RetriedFrom this one, or that goes on for such a run; zero when none.
+	// OpenRetry is the open run that was RetriedFrom this one, or that such a run continued as; zero when none.
 	OpenRetry(run engine.ID) (engine.ID, error)
 	// OpenChildren is the open runs whose parent this is and whose ParentClose is more than CloseAbandon, by id.
 	OpenChildren(parent engine.ID) ([]engine.ID, error)
@@ -120,7 +120,7 @@ type Tx interface {
 
 	// APIKey is the key with that id; nil when none was ever made. APIKeyNamed is the one that is not revoked and has the name; nil when
 	// there is none. CountAPIKeys is how many are not revoked, and how many of these are of an admin for all namespaces and never expire.
-	// Verbs that make or revoke keys happen one after another.
+	// Operations that make or revoke keys happen one after another.
 	APIKey(id engine.ID) (*engine.APIKey, error)
 	APIKeyNamed(name string) (*engine.APIKey, error)
 	CountAPIKeys() (all, lasting int, err error)
@@ -129,7 +129,7 @@ type Tx interface {
 
 	InsertAudit(e engine.AuditEvent) error
 	// Ring is heard after the commit.
-	Ring(r engine.Ring)
+	Ring(r engine.Notification)
 }
 
 // Run is a run with its lease, while it has one. It is changed in memory and then saved.

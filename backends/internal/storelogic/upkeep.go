@@ -8,26 +8,26 @@ import (
 
 // FreeRuns ends leases whose runs are due at once, with no loss counted. A run that nobody holds is passed over.
 func FreeRuns(tx Tx, ids []engine.ID, now time.Time) error {
-	b := open(tx, now)
+	u := begin(tx, now)
 	for _, id := range ids {
-		run, err := b.heldRun(id)
+		run, err := u.heldRun(id)
 		if err != nil {
 			return err
 		}
 		if run == nil {
 			continue
 		}
-		b.ringWorker(run.Holder)
-		if err := b.free(run, b.dueNow()); err != nil {
+		u.ringWorker(run.Holder)
+		if err := u.free(run, u.dueNow()); err != nil {
 			return err
 		}
 	}
-	return b.close()
+	return u.flush()
 }
 
 // heldRun is the run, nil when nobody holds it.
-func (b *book) heldRun(id engine.ID) (*Run, error) {
-	run, err := b.find("", id)
+func (u *unitOfWork) heldRun(id engine.ID) (*Run, error) {
+	run, err := u.find("", id)
 	if err != nil || run == nil || run.Token.IsZero() {
 		return nil, err
 	}
@@ -37,24 +37,24 @@ func (b *book) heldRun(id engine.ID) (*Run, error) {
 // LoseRuns ends the leases of a worker that was lost, as engine.AfterLeaseLost says, and returns which. With heardAt, when the worker was last
 // heard from, runs whose own heartbeat timeout is not over since keep their lease.
 func LoseRuns(tx Tx, ids []engine.ID, heardAt, now time.Time) ([]engine.ID, error) {
-	b := open(tx, now)
+	u := begin(tx, now)
 	heardAt = engine.Micros(heardAt)
 	var lost []engine.ID
 	for _, id := range ids {
-		run, err := b.heldRun(id)
+		run, err := u.heldRun(id)
 		if err != nil {
 			return nil, err
 		}
-		if run == nil || !heardAt.IsZero() && outlives(run, heardAt, b.now) {
+		if run == nil || !heardAt.IsZero() && outlives(run, heardAt, u.now) {
 			continue
 		}
-		b.ringWorker(run.Holder)
-		if err := b.lose(run); err != nil {
+		u.ringWorker(run.Holder)
+		if err := u.lose(run); err != nil {
 			return nil, err
 		}
 		lost = append(lost, id)
 	}
-	return lost, b.close()
+	return lost, u.flush()
 }
 
 // outlives says that the run's own heartbeat timeout since then is not over.
@@ -95,8 +95,8 @@ func FreeLost(tx Tx, now time.Time) (engine.Freed, error) {
 
 // TimeoutSteps takes the attempts of one run together, so that the end of its lease does not interrupt one that is over itself.
 func TimeoutSteps(tx Tx, p engine.TimeoutStepsParams) (engine.TimedOut, error) {
-	b := open(tx, p.Now)
-	late, next, err := tx.LateSteps(b.now, p.Skip+p.Limit)
+	u := begin(tx, p.Now)
+	late, next, err := tx.LateSteps(u.now, p.Skip+p.Limit)
 	if err != nil || len(late) <= p.Skip {
 		return engine.TimedOut{Next: next}, err
 	}
@@ -111,54 +111,54 @@ func TimeoutSteps(tx Tx, p engine.TimeoutStepsParams) (engine.TimedOut, error) {
 	}
 	var out engine.TimedOut
 	for _, id := range order {
-		verdicts, err := b.timeout(id, of[id], p.Roll)
+		verdicts, err := u.timeout(id, of[id], p.Roll)
 		if err != nil {
 			return engine.TimedOut{}, err
 		}
 		out.Attempts = append(out.Attempts, verdicts...)
 	}
-	if err := b.close(); err != nil {
+	if err := u.flush(); err != nil {
 		return engine.TimedOut{}, err
 	}
-	_, out.Next, err = tx.LateSteps(b.now, p.Skip) // anew: the end of a lease has interrupted what else it had running
+	_, out.Next, err = tx.LateSteps(u.now, p.Skip) // anew: the end of a lease has interrupted what else it had running
 	return out, err
 }
 
 // timeout fails these attempts of a run and ends its lease.
-func (b *book) timeout(id engine.ID, late []engine.Step, roll float64) ([]engine.TimedOutAttempt, error) {
-	run, err := b.run("", id)
+func (u *unitOfWork) timeout(id engine.ID, late []engine.Step, roll float64) ([]engine.TimedOutAttempt, error) {
+	run, err := u.run("", id)
 	if err != nil {
 		return nil, err
 	}
 	final, out := false, make([]engine.TimedOutAttempt, len(late))
 	for i := range late {
 		step := &late[i]
-		v := fail(run, step, engine.StepTimedOutFailure(), b.now, roll)
+		v := fail(run, step, engine.StepTimedOutFailure(), u.now, roll)
 		final = final || !v.Retry
 		out[i] = engine.TimedOutAttempt{RunID: id, Step: step.Name, Worker: step.WorkerID, Verdict: v}
 		step.Token = engine.Token{} // no lease has reported this, so no late report is a repetition of it
-		if err := b.tx.SaveStep(step); err != nil {
+		if err := u.tx.SaveStep(step); err != nil {
 			return nil, err
 		}
 	}
-	b.ringWorker(run.Holder)
+	u.ringWorker(run.Holder)
 	if final { // another worker takes the error into the code
-		return out, b.free(run, b.dueNow())
+		return out, u.free(run, u.dueNow())
 	}
-	return out, b.park(run)
+	return out, u.park(run)
 }
 
 // EndExpired ends the runs whose deadline or grace is over.
 func EndExpired(tx Tx, p engine.EndExpiredParams) (engine.Expired, error) {
-	b := open(tx, p.Now)
-	ids, next, err := tx.Expired(b.now, p.Skip+p.Limit)
+	u := begin(tx, p.Now)
+	ids, next, err := tx.Expired(u.now, p.Skip+p.Limit)
 	if err != nil || len(ids) <= p.Skip {
 		return engine.Expired{Next: next}, err
 	}
 	ids = ids[p.Skip:]
 	expired := engine.Expired{Runs: len(ids)}
 	for _, id := range ids {
-		run, err := b.run("", id)
+		run, err := u.run("", id)
 		if err != nil {
 			return engine.Expired{}, err
 		}
@@ -171,15 +171,15 @@ func EndExpired(tx Tx, p engine.EndExpiredParams) (engine.Expired, error) {
 		} else {
 			expired.TimedOut = append(expired.TimedOut, id)
 		}
-		b.ringWorker(run.Holder)
-		if err := b.end(run, status, &failure, engine.Token{}); err != nil {
+		u.ringWorker(run.Holder)
+		if err := u.end(run, status, &failure, engine.Token{}); err != nil {
 			return engine.Expired{}, err
 		}
 	}
-	if err := b.close(); err != nil {
+	if err := u.flush(); err != nil {
 		return engine.Expired{}, err
 	}
-	_, expired.Next, err = tx.Expired(b.now, p.Skip) // anew: an end may have ended others
+	_, expired.Next, err = tx.Expired(u.now, p.Skip) // anew: an end may have ended others
 	return expired, err
 }
 

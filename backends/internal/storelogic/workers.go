@@ -37,5 +37,5 @@ func auditWorker(tx Tx, w *engine.Worker, method string, by engine.Actor, id eng
 	if id.IsZero() {
 		return nil
 	}
-	return open(tx, now).audit(by, id, method, onWorker(w), "", "")
+	return begin(tx, now).audit(by, id, method, onWorker(w), "", "")
 }

@@ -1,12 +1,7 @@
 -- The runs that handle another's failure, by id. No row: none does.
 select
-    r.run_id, r.namespace, r.external_id, r.request_id, r.task_queue, r.workflow_type, r.version, r.status, r.priority, r.attempts, r.failures,
-    case when l.progressed = 1 then 0 else r.lease_losses end, coalesce(l.steps, r.steps), coalesce(l.bytes, r.bytes), r.error,
-    r.created_at, r.available_at, r.started_at, r.finished_at, r.deadline_at, r.scheduled_at, r.worker_id, r.waiting_for, r.note,
-    r.paused, r.gated, r.held_at, r.pinned, r.cancel_requested_at, r.cancel_reason, r.grace_until, r.retry_policy,
-    r.start_to_close_us, r.heartbeat_us, r.execution_us, r.tags, r.requirements, r.on_failure_workflow, r.on_failure_queue,
-    r.concurrency_key, r.concurrency_limit, r.parent_run_id, r.parent_step_id, r.parent_close, r.traceparent,
-    r.origin, r.schedule_id, r.failed_run_id, r.retried_from, r.continued_from, r.continued_as, r.named_deadline_at
+    {r.run_columns},
+    case when l.progressed = 1 then 0 else r.lease_losses end, coalesce(l.steps, r.steps), coalesce(l.bytes, r.bytes)
 from runs r
 left join leases l on l.run_id = r.run_id
 where r.failed_run_id = @run_id and r.namespace = @namespace

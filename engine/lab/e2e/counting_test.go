@@ -41,9 +41,9 @@ func (c *counting) Failure() error { return c.store.Failure() }
 
 func (c *counting) Close() error { return c.store.Close() }
 
-func (c *counting) StartRuns(ctx context.Context, starts []engine.StartRun) ([]engine.Started, error) {
+func (c *counting) StartRuns(ctx context.Context, p engine.StartRunsParams) ([]engine.Started, error) {
 	defer c.call()()
-	return c.store.StartRuns(ctx, starts)
+	return c.store.StartRuns(ctx, p)
 }
 
 func (c *counting) CancelRun(ctx context.Context, p engine.EndRunParams) (engine.RunEnd, error) {
@@ -131,9 +131,9 @@ func (c *counting) AwaitChildren(ctx context.Context, p engine.AwaitChildrenPara
 	return c.store.AwaitChildren(ctx, p)
 }
 
-func (c *counting) SetNote(ctx context.Context, p engine.SetNoteParams) error {
+func (c *counting) SetRunNote(ctx context.Context, p engine.SetNoteParams) error {
 	defer c.call()()
-	return c.store.SetNote(ctx, p)
+	return c.store.SetRunNote(ctx, p)
 }
 
 func (c *counting) CompleteRun(ctx context.Context, p engine.CompleteRunParams) (engine.Completed, error) {
@@ -201,9 +201,9 @@ func (c *counting) DrainWorker(ctx context.Context, p engine.DrainWorkerParams) 
 	return c.store.DrainWorker(ctx, p)
 }
 
-func (c *counting) OfflineWorker(ctx context.Context, p engine.OfflineWorkerParams) (engine.TakenOff, error) {
+func (c *counting) ForceOfflineWorker(ctx context.Context, p engine.OfflineWorkerParams) (engine.TakenOff, error) {
 	defer c.call()()
-	return c.store.OfflineWorker(ctx, p)
+	return c.store.ForceOfflineWorker(ctx, p)
 }
 
 func (c *counting) GetRun(ctx context.Context, namespace string, id engine.ID) (engine.Run, error) {
@@ -236,9 +236,9 @@ func (c *counting) GetStep(ctx context.Context, namespace string, step engine.ID
 	return c.store.GetStep(ctx, namespace, step)
 }
 
-func (c *counting) History(ctx context.Context, p engine.HistoryParams) ([]engine.Step, int64, error) {
+func (c *counting) GetHistory(ctx context.Context, p engine.HistoryParams) ([]engine.Step, int64, error) {
 	defer c.call()()
-	return c.store.History(ctx, p)
+	return c.store.GetHistory(ctx, p)
 }
 
 func (c *counting) CurrentLease(ctx context.Context, namespace string, run engine.ID) (engine.Lease, error) {
@@ -266,9 +266,9 @@ func (c *counting) ListRetries(ctx context.Context, namespace string, run engine
 	return c.store.ListRetries(ctx, namespace, run)
 }
 
-func (c *counting) Circumstances(ctx context.Context, namespace string, run engine.ID, now time.Time) (engine.Circumstances, error) {
+func (c *counting) ExplainInputs(ctx context.Context, namespace string, run engine.ID, now time.Time) (engine.Circumstances, error) {
 	defer c.call()()
-	return c.store.Circumstances(ctx, namespace, run, now)
+	return c.store.ExplainInputs(ctx, namespace, run, now)
 }
 
 func (c *counting) GetSchedule(ctx context.Context, namespace, ref string) (engine.Schedule, error) {
@@ -291,9 +291,9 @@ func (c *counting) ListNamespaces(ctx context.Context, p engine.Page) ([]engine.
 	return c.store.ListNamespaces(ctx, p)
 }
 
-func (c *counting) ListAudit(ctx context.Context, f engine.AuditFilter, p engine.Page) ([]engine.AuditEvent, engine.PageInfo, error) {
+func (c *counting) ListAuditEvents(ctx context.Context, f engine.AuditFilter, p engine.Page) ([]engine.AuditEvent, engine.PageInfo, error) {
 	defer c.call()()
-	return c.store.ListAudit(ctx, f, p)
+	return c.store.ListAuditEvents(ctx, f, p)
 }
 
 func (c *counting) GetWorker(ctx context.Context, id string) (engine.Worker, error) {
@@ -306,14 +306,14 @@ func (c *counting) ListWorkers(ctx context.Context, f engine.WorkerFilter, p eng
 	return c.store.ListWorkers(ctx, f, p)
 }
 
-func (c *counting) QueueDepths(ctx context.Context, namespace, queue string, now time.Time) ([]engine.QueueDepth, error) {
+func (c *counting) GetQueueDepth(ctx context.Context, namespace, queue string, now time.Time) ([]engine.QueueDepth, error) {
 	defer c.call()()
-	return c.store.QueueDepths(ctx, namespace, queue, now)
+	return c.store.GetQueueDepth(ctx, namespace, queue, now)
 }
 
-func (c *counting) Stats(ctx context.Context, namespace string, now time.Time) (engine.Stats, error) {
+func (c *counting) GetStats(ctx context.Context, namespace string, now time.Time) (engine.Stats, error) {
 	defer c.call()()
-	return c.store.Stats(ctx, namespace, now)
+	return c.store.GetStats(ctx, namespace, now)
 }
 
 func (c *counting) ListTypes(ctx context.Context, namespace string, p engine.Page) ([]engine.TypeInfo, engine.PageInfo, error) {
@@ -356,7 +356,7 @@ func (c *counting) PruneRecords(ctx context.Context, p engine.PruneRecordsParams
 	return c.store.PruneRecords(ctx, p)
 }
 
-func (c *counting) Listen(ctx context.Context, ring func(engine.Ring)) error {
+func (c *counting) Listen(ctx context.Context, ring func(engine.Notification)) error {
 	return c.store.Listen(ctx, ring)
 }
 

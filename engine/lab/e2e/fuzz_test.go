@@ -236,7 +236,7 @@ func (c *target) read(t testing.TB, store engine.Store) string {
 	add(schedule, err)
 	add(store.GetWorker(ctx, c.at.worker))
 	add(store.HeldBy(ctx, c.at.worker))
-	add(store.Stats(ctx, "", c.s.Store.Now()))
+	add(store.GetStats(ctx, "", c.s.Store.Now()))
 	for _, namespace := range []string{"default", "spare"} {
 		runs, info, err := store.ListRuns(ctx, engine.RunFilter{Namespace: namespace}, newest)
 		add([]any{runs, info.Total}, err)
@@ -244,7 +244,7 @@ func (c *target) read(t testing.TB, store engine.Store) string {
 		add([]any{schedules, info.Total}, err)
 	}
 	for _, namespace := range []string{"", "default", "spare"} {
-		events, info, err := store.ListAudit(ctx, engine.AuditFilter{Namespace: namespace}, newest)
+		events, info, err := store.ListAuditEvents(ctx, engine.AuditFilter{Namespace: namespace}, newest)
 		add([]any{events, info.Total}, err)
 	}
 	workers, info, err := store.ListWorkers(ctx, engine.WorkerFilter{}, newest)

@@ -40,7 +40,7 @@ type Server struct {
 
 	pipe  *bufconn.Listener
 	clock *clock
-	ring  func(engine.Ring) // to every part
+	ring  func(engine.Notification) // to every part
 	stop  context.CancelFunc
 	group sync.WaitGroup
 	over  sync.Once
@@ -113,10 +113,10 @@ func (s *Server) run(l net.Listener, o Options) {
 			}
 		})
 	}
-	s.ring = func(r engine.Ring) {
-		dispatcher.Ring(r)
-		door.Ring(r)
-		upkeep.Ring(r)
+	s.ring = func(r engine.Notification) {
+		dispatcher.Notify(r)
+		door.Notify(r)
+		upkeep.Notify(r)
 	}
 	part("the bell", behind, func(ctx context.Context) error { return s.Store.Listen(ctx, s.ring) })
 	part("the coordinator", behind, upkeep.Run)
@@ -162,7 +162,7 @@ func (s *Server) Stop() {
 // Jump sets the clock of the server ahead, and has everything looked at anew: the coordinator as often as its interval allows.
 func (s *Server) Jump(d time.Duration) {
 	s.clock.ahead.Add(int64(d))
-	s.ring(engine.Ring{Kind: engine.RingAll})
+	s.ring(engine.Notification{Kind: engine.NotifyAll})
 }
 
 // clock is a store whose time can be set ahead.

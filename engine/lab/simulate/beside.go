@@ -56,7 +56,7 @@ func (b *beside) commit(calls ...*memory.Call) {
 	for i, c := range calls {
 		if c.Write {
 			group.Go(func() { b.repeat(c, turns[i]) })
-			<-turns[i].Placed() // the next comes after it
+			<-turns[i].Admitted() // the next comes after it
 		}
 	}
 	group.Wait()
@@ -64,16 +64,16 @@ func (b *beside) commit(calls ...*memory.Call) {
 
 // turnsOf is turns of their own for calls, which stand behind what the calls stand behind. What that has come to is known by now, unless it is in
 // the group itself.
-func turnsOf(calls []*memory.Call) []*engine.Turn {
-	own := map[*engine.Turn]*engine.Turn{}
-	turns := make([]*engine.Turn, len(calls))
+func turnsOf(calls []*memory.Call) []*engine.Ticket {
+	own := map[*engine.Ticket]*engine.Ticket{}
+	turns := make([]*engine.Ticket, len(calls))
 	for i, c := range calls {
-		before := own[c.Turn.Behind()]
+		before := own[c.Turn.Prev()]
 		if before == nil {
-			before = engine.NewTurn(nil)
-			before.Settle(c.Turn.Stands())
+			before = engine.NewTicket(nil)
+			before.Resolve(c.Turn.Err())
 		}
-		turns[i] = engine.NewTurn(before)
+		turns[i] = engine.NewTicket(before)
 		if c.Turn != nil {
 			own[c.Turn] = turns[i]
 		}
@@ -82,10 +82,17 @@ func turnsOf(calls []*memory.Call) []*engine.Turn {
 }
 
 // repeat makes a call that was carried out in memory.
-func (b *beside) repeat(c *memory.Call, turn *engine.Turn) {
-	defer turn.Place()
-	ctx := engine.WithTakers(engine.WithTurn(context.Background(), turn), c.Takers)
-	in := []reflect.Value{reflect.ValueOf(ctx), reflect.ValueOf(c.Params)}
+func (b *beside) repeat(c *memory.Call, turn *engine.Ticket) {
+	defer turn.Admit()
+	p := reflect.New(reflect.TypeOf(c.Params))
+	p.Elem().Set(reflect.ValueOf(c.Params))
+	if sequenced, ok := p.Interface().(interface{ SetTicket(*engine.Ticket) }); ok {
+		sequenced.SetTicket(turn)
+	}
+	if start, ok := p.Interface().(*engine.StartRunsParams); ok && start.Handoff != nil {
+		start.Handoff = c.Takers
+	}
+	in := []reflect.Value{reflect.ValueOf(context.Background()), p.Elem()}
 	out := reflect.ValueOf(b.store).MethodByName(c.Verb).Call(in)
 	var got []any
 	for _, v := range out[:len(out)-1] {
@@ -177,7 +184,7 @@ func restOf(s engine.Store) (all []any) {
 	add(workers, err)
 	namespaces, _, err := s.ListNamespaces(ctx, everything)
 	add(namespaces, err)
-	audit, _, err := s.ListAudit(ctx, engine.AuditFilter{Namespace: namespace}, everything)
+	audit, _, err := s.ListAuditEvents(ctx, engine.AuditFilter{Namespace: namespace}, everything)
 	add(audit, err)
 	return all
 }
@@ -188,11 +195,11 @@ type served struct {
 	beside *beside
 
 	mu   sync.Mutex // one rings at a time
-	ring func(engine.Ring)
+	ring func(engine.Notification)
 }
 
-// Listen is that of the store which was opened last.
-func (s *served) Listen(ctx context.Context, ring func(engine.Ring)) error {
+// Notifier is that of the store which was opened last.
+func (s *served) Listen(ctx context.Context, ring func(engine.Notification)) error {
 	s.beside.baton.take()
 	store := s.beside.store
 	s.beside.baton.pass()
@@ -202,20 +209,20 @@ func (s *served) Listen(ctx context.Context, ring func(engine.Ring)) error {
 	s.mu.Lock()
 	s.ring = ring
 	s.mu.Unlock()
-	return store.Listen(ctx, func(r engine.Ring) {
+	return store.Listen(ctx, func(r engine.Notification) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		ring(r)
 	})
 }
 
-// Gap has the server hear RingAll, as after a gap in listening.
+// Gap has the server hear NotifyAll, as after a gap in listening.
 func (s *served) Gap() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ring == nil {
 		s.Store.Gap()
 	} else {
-		s.ring(engine.Ring{Kind: engine.RingAll})
+		s.ring(engine.Notification{Kind: engine.NotifyAll})
 	}
 }

@@ -137,7 +137,7 @@ func TestWhatWasSaidOfAnEndIsWhatIsThere(t *testing.T) {
 	defer s.Close()
 	at := time.Unix(1000, 0).UTC()
 	start := engine.StartRun{Run: engine.Run{ID: watchedRun, Namespace: namespace, RequestID: "q", Type: programType, Queue: "default", CreatedAt: at, AvailableAt: at}}
-	if answers, err := s.StartRuns(t.Context(), []engine.StartRun{start}); err != nil || answers[0].Err != nil {
+	if answers, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{start}}); err != nil || answers[0].Err != nil {
 		t.Fatal(answers, err)
 	}
 	open := untold(db)

@@ -111,7 +111,7 @@ var writes = []struct {
 }{
 	{"StartRuns", 16}, {"Claim", 60}, {"BeginStep", 20}, {"CompleteStep", 40}, {"FailStep", 14}, {"Sleep", 12}, {"AwaitSignal", 10},
 	{"StartChild", 8}, {"AwaitChildren", 8}, {"CompleteRun", 20}, {"FailRun", 8}, {"Release", 4}, {"Heartbeat", 40}, {"RegisterWorker", 8},
-	{"OfflineWorker", 4}, {"CancelRun", 6}, {"TerminateRun", 4}, {"SignalRun", 10}, {"PauseRun", 3}, {"ResumeRun", 3}, {"RetryRun", 4},
+	{"ForceOfflineWorker", 4}, {"CancelRun", 6}, {"TerminateRun", 4}, {"SignalRun", 10}, {"PauseRun", 3}, {"ResumeRun", 3}, {"RetryRun", 4},
 	{"CreateSchedule", 2}, {"FireSchedule", 12}, {"TimeoutSteps", 10}, {"EndExpired", 10}, {"FreeLost", 6},
 	{"GetRun", 20}, {"HeldBy", 10}, {"LiveWorkers", 20}, {"DueSchedules", 10}, {"GetWorker", 6},
 }

@@ -63,11 +63,11 @@ func (t *traffic) road(s *server) memory.Road {
 	return func(ctx context.Context, c *memory.Call) error {
 		r := &ride{Call: c, server: s, done: make(chan struct{})}
 		if !t.enter(ctx, r) {
-			c.Turn.Settle(errFailed)
+			c.Turn.Resolve(errFailed)
 			return errFailed
 		}
 		if t.plan.Early {
-			c.Turn.Place()
+			c.Turn.Admit()
 		}
 		select {
 		case <-r.done:
@@ -191,7 +191,7 @@ func (t *traffic) commit(group []*ride) {
 		r.err = r.Err
 		if lost {
 			r.err = errFailed
-			r.Turn.Settle(errFailed)
+			r.Turn.Resolve(errFailed)
 		}
 		if lost || r.server.isDead() {
 			t.report.hit("call lose")
@@ -215,7 +215,7 @@ func (t *traffic) crash(s *server, luck *rand.Rand) {
 		if luck.IntN(2) == 0 {
 			t.beside.commit(r.Call)
 		} else {
-			r.Turn.Settle(errFailed)
+			r.Turn.Resolve(errFailed)
 		}
 		r.err = errFailed
 		close(r.done)

@@ -50,7 +50,7 @@ func TestEachFaultDoesWhatItIsCalled(t *testing.T) {
 				traffic.heal() // and the fifth call has no fault any more
 			}
 			began := time.Now()
-			_, err := s.StartRuns(t.Context(), begin(byte(n+1)))
+			_, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: begin(byte(n + 1))})
 			took := time.Since(began)
 			if there := db.Run(engine.ID{byte(n + 1)}) != nil; there != want.there || !errors.Is(err, want.err) || took < want.took || took > want.took+time.Second {
 				t.Errorf("call %d: there %t, %v, after %s; want there %t, %v, after %s", n+1, there, err, took, want.there, want.err, want.took)
@@ -72,7 +72,7 @@ func TestACallWhoseCallerLeftBeforeItArrivedDoesNotHappen(t *testing.T) {
 		defer s.Close()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := s.StartRuns(ctx, begin(1)); err == nil || db.Run(engine.ID{1}) != nil {
+		if _, err := s.StartRuns(ctx, engine.StartRunsParams{Runs: begin(1)}); err == nil || db.Run(engine.ID{1}) != nil {
 			t.Errorf("a call whose caller left before it came to the database: %v, want an error, and no run", err)
 		}
 	})
@@ -91,9 +91,9 @@ func TestWhatADyingServerHadUnderWayIsLuckAndToldToNobody(t *testing.T) {
 		errs := make([]error, n)
 		var calls, waits sync.WaitGroup
 		for i := range n {
-			calls.Go(func() { _, errs[i] = s.StartRuns(t.Context(), begin(byte(i+1))) })
+			calls.Go(func() { _, errs[i] = s.StartRuns(t.Context(), engine.StartRunsParams{Runs: begin(byte(i + 1))}) })
 		}
-		waits.Go(func() { _, _ = o.StartRuns(t.Context(), begin(100)) })
+		waits.Go(func() { _, _ = o.StartRuns(t.Context(), engine.StartRunsParams{Runs: begin(100)}) })
 		synctest.Wait()
 		dying.dead.Store(true)
 		traffic.crash(dying, rand.New(rand.NewPCG(1, 1)))
@@ -101,7 +101,7 @@ func TestWhatADyingServerHadUnderWayIsLuckAndToldToNobody(t *testing.T) {
 		if there := len(db.Runs()); there == 0 || there == n || slices.ContainsFunc(errs, func(err error) bool { return !errors.Is(err, errFailed) }) {
 			t.Errorf("%d of %d runs are there, and what was told is %v; want some, and that all have failed", there, n, errs)
 		}
-		if _, err := s.StartRuns(t.Context(), begin(99)); !errors.Is(err, errFailed) || db.Run(engine.ID{99}) != nil {
+		if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: begin(99)}); !errors.Is(err, errFailed) || db.Run(engine.ID{99}) != nil {
 			t.Errorf("a dead server still writes: %v", err)
 		}
 		if db.Run(engine.ID{100}) != nil || len(traffic.waiting) != 1 {

@@ -47,10 +47,10 @@ func serve(index int, b *beside, t *traffic, l *bufconn.Listener) *server {
 	upkeep := coordinator.New(s.store, coordinator.Options{Interval: 5 * time.Second, HeartbeatInterval: heartbeat, WorkerLease: lease, Log: quiet})
 	behind, stopBehind := context.WithCancel(context.Background())
 	s.group.Go(func() {
-		_ = s.store.Listen(behind, func(r engine.Ring) {
-			dispatcher.Ring(r)
-			door.Ring(r)
-			upkeep.Ring(r)
+		_ = s.store.Listen(behind, func(r engine.Notification) {
+			dispatcher.Notify(r)
+			door.Notify(r)
+			upkeep.Notify(r)
 		})
 	})
 	s.group.Go(func() { _ = upkeep.Run(behind) })

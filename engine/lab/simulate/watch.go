@@ -275,7 +275,7 @@ func (w *watch) attempts(c *memory.Call, old, r *memory.Run) {
 	default:
 		w.report.check(8, failures == 0, "%s counted %d attempts of run %s", c.Verb, failures, r.ID)
 	}
-	lost := c.Verb == "OfflineWorker" || c.Verb == "FreeLost" || c.Verb == "RegisterWorker"
+	lost := c.Verb == "ForceOfflineWorker" || c.Verb == "FreeLost" || c.Verb == "RegisterWorker"
 	w.report.check(8, lost || r.LeaseLosses <= old.LeaseLosses, "%s counted a loss of run %s", c.Verb, r.ID)
 	if r.LeaseLosses > old.LeaseLosses {
 		w.report.note("leases lost")

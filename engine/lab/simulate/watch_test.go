@@ -175,7 +175,7 @@ func TestWatch(t *testing.T) {
 		{"a sleep counts an attempt", []change{claim, {sleeps(1), held(1), held(1, attempts(2))}}, 8},
 		{"a sleep counts a loss", []change{claim, {sleeps(1), held(1), held(1, losses(1))}}, 8},
 		{"a sleep forgets losses", []change{claim, {sleeps(1), held(1, losses(1)), held(1)}}, 0},
-		{"a worker is lost", []change{claim, {call("OfflineWorker", nil), held(1), row(watchedRun, engine.RunPending, losses(1))}}, 0},
+		{"a worker is lost", []change{claim, {call("ForceOfflineWorker", nil), held(1), row(watchedRun, engine.RunPending, losses(1))}}, 0},
 		{"a run has lost all the workers that it may", []change{claim, {call("FreeLost", nil), held(1, losses(engine.MaxLeaseLosses-1)), row(watchedRun, engine.RunFailed, losses(engine.MaxLeaseLosses))}}, 0},
 		{"a run fails for its losses too soon", []change{claim, {call("FreeLost", nil), held(1), row(watchedRun, engine.RunFailed, losses(1))}}, 8},
 

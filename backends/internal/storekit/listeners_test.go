@@ -1,0 +1,67 @@
+package storekit
+
+import (
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/kagzi/kagzi/engine"
+)
+
+func TestAListenerThatIsFarBehindHearsThatAnythingMayHaveChanged(t *testing.T) {
+	var ls Listeners
+	closed := make(chan struct{})
+	var heard []engine.Notification
+	err := ls.Listen(t.Context(), closed, func(r engine.Notification) {
+		if heard = append(heard, r); len(heard) == 1 { // of having begun to listen; what comes from here on waits until this returns
+			for range maxPending {
+				ls.Notify([]engine.Notification{{Kind: engine.NotifyTimer}})
+			}
+			ls.Notify([]engine.Notification{{Kind: engine.NotifyKeys}})
+			ls.Notify([]engine.Notification{{Kind: engine.NotifyTimer}})
+		}
+		if r.Kind == engine.NotifyTimer {
+			close(closed)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []engine.Notification{{Kind: engine.NotifyAll}, {Kind: engine.NotifyAll}, {Kind: engine.NotifyTimer}}; !slices.Equal(heard, want) {
+		t.Fatalf("heard %v, want %v", heard, want)
+	}
+	if len(ls.list) != 0 {
+		t.Fatalf("%d listeners stayed after the end, want none", len(ls.list))
+	}
+}
+
+func TestWhatIsCountedOutlivesAHintThatTakesThePlaceOfOthers(t *testing.T) {
+	var ls Listeners
+	closed := make(chan struct{})
+	var all int
+	var counted engine.SideEffects
+	const rounds = 10_000
+	err := ls.Listen(t.Context(), closed, func(r engine.Notification) {
+		switch r.Kind {
+		case engine.NotifyAll:
+			if all++; all > 1 {
+				return
+			}
+			for range rounds { // which wait until this returns
+				ls.Notify([]engine.Notification{{Kind: engine.NotifyTimer}, {Kind: engine.NotifySideEffects, SideEffects: &engine.SideEffects{Handlers: 1, Ticks: 2, Failed: []engine.ID{{1}, {2}, {3}}, Stopped: 4}}})
+			}
+			ls.Notify([]engine.Notification{{Kind: engine.NotifyKeys}})
+		case engine.NotifySideEffects:
+			counted.Add(r.SideEffects)
+		case engine.NotifyKeys:
+			close(closed)
+		}
+	})
+	want := engine.SideEffects{Handlers: rounds, Ticks: 2 * rounds, Failed: slices.Repeat([]engine.ID{{1}, {2}, {3}}, rounds), Stopped: 4 * rounds}
+	if err != nil || !reflect.DeepEqual(counted, want) || all != 2 {
+		failed := len(counted.Failed)
+		counted.Failed, want.Failed = nil, nil
+		t.Errorf("counted %+v and %d failed, with %d hints that anything may have changed and the end %v; want %+v and %d, 2 and none",
+			counted, failed, all, err, want, 3*rounds)
+	}
+}

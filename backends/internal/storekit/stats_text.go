@@ -1,0 +1,41 @@
+package storekit
+
+import (
+	"math"
+	"strconv"
+
+	"github.com/kagzi/kagzi/engine"
+)
+
+// StatsText is what a worker measures about itself as the backends keep it: JSON that encoding/json reads, without what is 0 or no number; "" for none.
+// Where thousands of workers are idle, their heartbeats are all that is written.
+func StatsText(s *engine.WorkerStats) string {
+	if s == nil {
+		return ""
+	}
+	text := append(make([]byte, 0, 160), '{')
+	member := func(name string) {
+		if len(text) > 1 {
+			text = append(text, ',')
+		}
+		text = append(append(append(text, '"'), name...), `":`...)
+	}
+	whole := func(name string, n int64) {
+		if n != 0 {
+			member(name)
+			text = strconv.AppendInt(text, n, 10)
+		}
+	}
+	measured := func(name string, n float64) {
+		if n != 0 && !math.IsNaN(n) && !math.IsInf(n, 0) {
+			member(name)
+			text = strconv.AppendFloat(text, n, 'g', -1, 64)
+		}
+	}
+	measured("cpu_percent", s.CPUPercent)
+	whole("memory_bytes", s.MemoryBytes)
+	whole("disk_available_bytes", s.DiskAvailableBytes)
+	whole("uptime_seconds", s.UptimeSeconds)
+	measured("average_run_ms", s.AverageRunMS)
+	return string(append(text, '}'))
+}

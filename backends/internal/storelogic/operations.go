@@ -1,0 +1,210 @@
+package storelogic
+
+import (
+	"context"
+	"time"
+
+	"github.com/kagzi/kagzi/engine"
+)
+
+// Operations are the methods of engine.Store that this package implements for every backend: each opens a transaction and carries out the
+// function of the same name in it. A Store embeds them. It declares itself what has a statement of its own for the common case (StartRuns,
+// Claim, CompleteStep, CompleteRun, heartbeats), and an operation before which its database has to take a lock.
+type Operations struct {
+	transact func(ctx context.Context, c Call, do func(Tx) (any, error)) (any, error)
+}
+
+// NewOperations returns operations that run in the transactions of a store. transact commits what do has written and returns its answer, or
+// an error and no answer when nothing of it has happened. It may call do again, with a fresh Tx, and may return before do does when
+// the caller has given up.
+func NewOperations(transact func(ctx context.Context, c Call, do func(Tx) (any, error)) (any, error)) Operations {
+	return Operations{transact}
+}
+
+// Call says which operation a transaction is for, and what decides how the transaction is carried out.
+type Call struct {
+	Name       string         // of the method
+	Doing      string         // the same in words, as an error says it: "cancel a run"
+	Params     any            // of the method, without the context
+	Lease      *engine.Lease  // that the caller holds; nil when it is no such call
+	Ticket     *engine.Ticket // of the call; nil: it has no place in a sequence
+	Size       int            // bytes of payloads that it writes, about
+	Alone      bool           // it is to share its commit with no other call
+	StartsRuns bool           // on behalf of a caller from outside, so a disk that is nearly full refuses it
+}
+
+// operate carries out an operation that returns something.
+func operate[P, V any](ctx context.Context, o Operations, c Call, do func(Tx, P) (V, error), p P) (V, error) {
+	c.Params = p
+	answer, err := o.transact(ctx, c, func(tx Tx) (any, error) { return do(tx, p) })
+	if err != nil {
+		var none V
+		return none, err
+	}
+	return answer.(V), nil
+}
+
+// carryOut is operate for an operation that returns nothing. To Call it answers struct{}.
+func carryOut[P any](ctx context.Context, o Operations, c Call, do func(Tx, P) error, p P) error {
+	c.Params = p
+	_, err := o.transact(ctx, c, func(tx Tx) (any, error) { return struct{}{}, do(tx, p) })
+	return err
+}
+
+// sizeOf is the size of a payload that may be left out.
+func sizeOf(p *engine.Payload) int {
+	if p == nil {
+		return 0
+	}
+	return p.Size()
+}
+
+// CancelRun cancels a run that nobody holds, and asks the holder of any other to end it.
+func (o Operations) CancelRun(ctx context.Context, p engine.EndRunParams) (engine.RunEnd, error) {
+	return operate(ctx, o, Call{Name: "CancelRun", Doing: "cancel a run"}, CancelRun, p)
+}
+
+// TerminateRun ends a run whoever holds it.
+func (o Operations) TerminateRun(ctx context.Context, p engine.EndRunParams) (engine.RunEnd, error) {
+	return operate(ctx, o, Call{Name: "TerminateRun", Doing: "terminate a run"}, TerminateRun, p)
+}
+
+// PauseRun keeps a run from being claimed.
+func (o Operations) PauseRun(ctx context.Context, p engine.SteerParams) (engine.Run, error) {
+	return operate(ctx, o, Call{Name: "PauseRun", Doing: "pause a run"}, PauseRun, p)
+}
+
+// ResumeRun makes a paused run claimable again.
+func (o Operations) ResumeRun(ctx context.Context, p engine.SteerParams) (engine.Run, error) {
+	return operate(ctx, o, Call{Name: "ResumeRun", Doing: "resume a run"}, ResumeRun, p)
+}
+
+// PinRun exempts a run from retention, or ends that.
+func (o Operations) PinRun(ctx context.Context, p engine.PinRunParams) (engine.Run, error) {
+	return operate(ctx, o, Call{Name: "PinRun", Doing: "pin a run"}, PinRun, p)
+}
+
+// SignalRun stores a signal for a run and wakes the step that waits for it.
+func (o Operations) SignalRun(ctx context.Context, p engine.SignalRunParams) (engine.Signalled, error) {
+	return operate(ctx, o, Call{Name: "SignalRun", Doing: "signal a run", Size: p.Payload.Size()}, SignalRun, p)
+}
+
+// RetryRun starts a new run from one that has ended.
+func (o Operations) RetryRun(ctx context.Context, p engine.RetryRunParams) (engine.Started, error) {
+	return operate(ctx, o, Call{Name: "RetryRun", Doing: "retry a run", Size: sizeOf(p.Input), StartsRuns: true}, RetryRun, p)
+}
+
+// OverrideStep records a result for a step in place of its own.
+func (o Operations) OverrideStep(ctx context.Context, p engine.OverrideStepParams) (engine.Step, error) {
+	return operate(ctx, o, Call{Name: "OverrideStep", Doing: "override a step", Size: sizeOf(p.Output)}, OverrideStep, p)
+}
+
+// ImportRuns inserts exported runs as they stand. It commits alone: calls that carry no payload would wait for all of its own.
+func (o Operations) ImportRuns(ctx context.Context, p engine.ImportRunsParams) (engine.Started, error) {
+	return operate(ctx, o, Call{Name: "ImportRuns", Doing: "import runs", Alone: true, StartsRuns: true}, ImportRuns, p)
+}
+
+// BeginStep returns what is recorded of a step, or that its code is to run.
+func (o Operations) BeginStep(ctx context.Context, p engine.BeginStepParams) (engine.Begun, error) {
+	return operate(ctx, o, Call{Name: "BeginStep", Doing: "begin a step", Lease: &p.Lease, Ticket: p.Ticket, Size: p.Input.Size()}, BeginStep, p)
+}
+
+// FailStep records the failure of a step and decides whether it is tried again.
+func (o Operations) FailStep(ctx context.Context, p engine.FailStepParams) (engine.Verdict, error) {
+	return operate(ctx, o, Call{Name: "FailStep", Doing: "fail a step", Lease: &p.Lease, Ticket: p.Ticket, Size: p.Failure.Size()}, FailStep, p)
+}
+
+// Sleep sets a timer and parks the run until it fires.
+func (o Operations) Sleep(ctx context.Context, p engine.SleepParams) error {
+	return carryOut(ctx, o, Call{Name: "Sleep", Doing: "set a timer", Lease: &p.Lease, Ticket: p.Ticket}, Sleep, p)
+}
+
+// AwaitSignal consumes a signal, or parks the run until one comes.
+func (o Operations) AwaitSignal(ctx context.Context, p engine.AwaitSignalParams) (engine.AwaitedSignal, error) {
+	return operate(ctx, o, Call{Name: "AwaitSignal", Doing: "wait for a signal", Lease: &p.Lease, Ticket: p.Ticket}, AwaitSignal, p)
+}
+
+// StartChild records a step that starts a child run, and starts it.
+func (o Operations) StartChild(ctx context.Context, p engine.StartChildParams) (engine.Step, error) {
+	return operate(ctx, o, Call{Name: "StartChild", Doing: "start a child", Lease: &p.Lease, Ticket: p.Ticket, Size: p.Child.Input.Size()}, StartChild, p)
+}
+
+// AwaitChildren returns the steps of children that have ended, or parks the run until one does.
+func (o Operations) AwaitChildren(ctx context.Context, p engine.AwaitChildrenParams) ([]engine.Step, error) {
+	return operate(ctx, o, Call{Name: "AwaitChildren", Doing: "wait for children", Lease: &p.Lease, Ticket: p.Ticket}, AwaitChildren, p)
+}
+
+// SetRunNote sets the line that a run says of itself.
+func (o Operations) SetRunNote(ctx context.Context, p engine.SetNoteParams) error {
+	return carryOut(ctx, o, Call{Name: "SetRunNote", Doing: "note a run's progress", Lease: &p.Lease, Ticket: p.Ticket}, SetRunNote, p)
+}
+
+// FailRun ends a run as failed, or schedules its next attempt.
+func (o Operations) FailRun(ctx context.Context, p engine.FailRunParams) (engine.RunVerdict, error) {
+	return operate(ctx, o, Call{Name: "FailRun", Doing: "fail a run", Lease: &p.Lease, Ticket: p.Ticket, Size: p.Failure.Size()}, FailRun, p)
+}
+
+// Release gives a lease back without a result.
+func (o Operations) Release(ctx context.Context, p engine.ReleaseParams) error {
+	return carryOut(ctx, o, Call{Name: "Release", Doing: "release a run", Lease: &p.Lease, Ticket: p.Ticket}, Release, p)
+}
+
+// CreateSchedule creates a schedule.
+func (o Operations) CreateSchedule(ctx context.Context, p engine.ScheduleParams) (engine.Schedule, error) {
+	return operate(ctx, o, Call{Name: "CreateSchedule", Doing: "create a schedule", Size: p.Schedule.Input.Size()}, CreateSchedule, p)
+}
+
+// UpdateSchedule replaces the settings of a schedule.
+func (o Operations) UpdateSchedule(ctx context.Context, p engine.ScheduleParams) (engine.Schedule, error) {
+	return operate(ctx, o, Call{Name: "UpdateSchedule", Doing: "update a schedule", Size: p.Schedule.Input.Size()}, UpdateSchedule, p)
+}
+
+// DeleteSchedule deletes a schedule; its runs stay.
+func (o Operations) DeleteSchedule(ctx context.Context, p engine.DeleteScheduleParams) error {
+	return carryOut(ctx, o, Call{Name: "DeleteSchedule", Doing: "delete a schedule"}, DeleteSchedule, p)
+}
+
+// FireSchedule starts the runs of ticks that are due.
+func (o Operations) FireSchedule(ctx context.Context, p engine.FireScheduleParams) (engine.Fired, error) {
+	return operate(ctx, o, Call{Name: "FireSchedule", Doing: "fire a schedule", StartsRuns: true}, FireSchedule, p)
+}
+
+// TriggerSchedule starts one run of a schedule apart from its ticks.
+func (o Operations) TriggerSchedule(ctx context.Context, p engine.TriggerScheduleParams) (engine.Started, error) {
+	return operate(ctx, o, Call{Name: "TriggerSchedule", Doing: "trigger a schedule", StartsRuns: true}, TriggerSchedule, p)
+}
+
+// CreateNamespace creates a namespace.
+func (o Operations) CreateNamespace(ctx context.Context, p engine.NamespaceParams) (engine.Namespace, error) {
+	return operate(ctx, o, Call{Name: "CreateNamespace", Doing: "create a namespace"}, CreateNamespace, p)
+}
+
+// UpdateNamespace replaces the settings of a namespace.
+func (o Operations) UpdateNamespace(ctx context.Context, p engine.NamespaceParams) (engine.Namespace, error) {
+	return operate(ctx, o, Call{Name: "UpdateNamespace", Doing: "update a namespace"}, UpdateNamespace, p)
+}
+
+// CreateKey creates an API key.
+func (o Operations) CreateKey(ctx context.Context, p engine.CreateKeyParams) (engine.APIKey, error) {
+	return operate(ctx, o, Call{Name: "CreateKey", Doing: "create a key"}, CreateKey, p)
+}
+
+// RevokeKey revokes an API key.
+func (o Operations) RevokeKey(ctx context.Context, p engine.RevokeKeyParams) (engine.APIKey, error) {
+	return operate(ctx, o, Call{Name: "RevokeKey", Doing: "revoke a key"}, RevokeKey, p)
+}
+
+// FreeLost frees the leases that workers left behind when they went offline.
+func (o Operations) FreeLost(ctx context.Context, now time.Time) (engine.Freed, error) {
+	return operate(ctx, o, Call{Name: "FreeLost", Doing: "free the runs of lost workers"}, FreeLost, now)
+}
+
+// TimeoutSteps fails attempts of steps that ran longer than their timeout.
+func (o Operations) TimeoutSteps(ctx context.Context, p engine.TimeoutStepsParams) (engine.TimedOut, error) {
+	return operate(ctx, o, Call{Name: "TimeoutSteps", Doing: "time steps out"}, TimeoutSteps, p)
+}
+
+// EndExpired ends runs whose deadline has passed.
+func (o Operations) EndExpired(ctx context.Context, p engine.EndExpiredParams) (engine.Expired, error) {
+	return operate(ctx, o, Call{Name: "EndExpired", Doing: "end expired runs"}, EndExpired, p)
+}

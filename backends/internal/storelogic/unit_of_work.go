@@ -1,0 +1,153 @@
+package storelogic
+
+import (
+	"time"
+
+	"github.com/kagzi/kagzi/engine"
+)
+
+// unitOfWork is one operation at work in its transaction. It reads each run once and writes each changed run once, in flush. An operation
+// refuses before it flushes, so one that is refused has written nothing. Rows of steps and signals are written at once, by operations that
+// can be refused no more.
+type unitOfWork struct {
+	tx      Tx
+	now     time.Time
+	runs    map[engine.ID]*Run  // by id; nil where there is no such run
+	dirty   []*Run              // changed runs, in the order of their first change
+	changed map[*Run]bool       // the same runs
+	ended   []*Run              // those of the dirty runs that ended
+	slots   []*Run              // runs that gave a slot of their concurrency key back, once for each slot
+	next    []engine.StartRun   // starts to insert after the dirty runs: they may take over external ids
+	passed  []engine.Signal     // signals for these starts
+	effects *engine.SideEffects // what the operation did and does not return; nil: nothing yet
+}
+
+func begin(tx Tx, now time.Time) *unitOfWork {
+	return &unitOfWork{tx: tx, now: engine.Micros(now), runs: map[engine.ID]*Run{}, changed: map[*Run]bool{}}
+}
+
+// find is the run, nil when there is none. An empty namespace is any.
+func (u *unitOfWork) find(namespace string, id engine.ID) (*Run, error) {
+	run, known := u.runs[id]
+	if !known {
+		var err error
+		if run, err = u.tx.Run("", id); err != nil {
+			return nil, err
+		}
+		u.runs[id] = run
+	}
+	if run != nil && namespace != "" && run.Namespace != namespace {
+		return nil, nil
+	}
+	return run, nil
+}
+
+// run is the run, or RunNotFound.
+func (u *unitOfWork) run(namespace string, id engine.ID) (*Run, error) {
+	run, err := u.find(namespace, id)
+	if err == nil && run == nil {
+		err = engine.RunNotFound(id)
+	}
+	return run, err
+}
+
+// held is the run that a lease is for, and whether the lease is the current one.
+func (u *unitOfWork) held(l engine.Lease) (*Run, bool, error) {
+	run, err := u.run(l.Namespace, l.RunID)
+	if err != nil {
+		return nil, false, err
+	}
+	return run, run.Current(l), nil
+}
+
+// change marks the run as one that flush is to write.
+func (u *unitOfWork) change(run *Run) {
+	if u.changed[run] {
+		return
+	}
+	u.changed[run] = true
+	u.dirty = append(u.dirty, run)
+	u.tx.Ring(engine.Notification{Kind: engine.NotifyRun, ID: run.ID})
+}
+
+// sideEffects counts what the operation does that its caller did not ask for.
+func (u *unitOfWork) sideEffects() *engine.SideEffects {
+	if u.effects == nil {
+		u.effects = &engine.SideEffects{}
+		u.tx.Ring(engine.Notification{Kind: engine.NotifySideEffects, SideEffects: u.effects})
+	}
+	return u.effects
+}
+
+// start adds a run that flush is to insert.
+func (u *unitOfWork) start(start engine.StartRun) { u.next = append(u.next, start) }
+
+// flush writes the changed runs, and then what follows from their changes for other runs.
+func (u *unitOfWork) flush() error {
+	if err := u.save(); err != nil {
+		return err
+	}
+	for i := range u.next {
+		if err := u.insert(&u.next[i]); err != nil {
+			return err
+		}
+	}
+	if len(u.passed) > 0 {
+		if err := u.tx.InsertSignals(u.passed); err != nil {
+			return err
+		}
+	}
+	for _, run := range u.ended {
+		if err := u.settleSchedule(run); err != nil {
+			return err
+		}
+	}
+	for _, run := range u.slots {
+		if err := u.openGates(run); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (u *unitOfWork) save() error {
+	for _, run := range u.dirty {
+		if err := u.tx.SaveRun(run); err != nil {
+			return err
+		}
+	}
+	u.dirty = nil
+	clear(u.changed)
+	return nil
+}
+
+// insert makes a run now.
+func (u *unitOfWork) insert(start *engine.StartRun) error {
+	start.CreatedAt, start.AvailableAt = engine.Micros(start.CreatedAt), engine.Micros(start.AvailableAt)
+	start.DeadlineAt, start.NamedDeadlineAt = engine.Micros(start.DeadlineAt), engine.Micros(start.NamedDeadlineAt)
+	start.ScheduledAt = engine.Micros(start.ScheduledAt)
+	if err := u.tx.InsertRun(start); err != nil {
+		return err
+	}
+	u.ringQueue(&start.Run)
+	if !start.DeadlineAt.IsZero() {
+		u.ringTimer()
+	}
+	return nil
+}
+
+func (u *unitOfWork) ringQueue(run *engine.Run) {
+	u.tx.Ring(engine.Notification{Kind: engine.NotifyQueue, Namespace: run.Namespace, Name: run.Queue})
+}
+
+func (u *unitOfWork) ringWorker(id string) {
+	if id != "" {
+		u.tx.Ring(engine.Notification{Kind: engine.NotifyWorker, Name: id})
+	}
+}
+
+func (u *unitOfWork) ringSchedule(s *engine.Schedule) {
+	u.tx.Ring(engine.Notification{Kind: engine.NotifySchedule, Namespace: s.Namespace, Name: s.ID.String()})
+}
+
+func (u *unitOfWork) ringTimer() { u.tx.Ring(engine.Notification{Kind: engine.NotifyTimer}) }

@@ -1,0 +1,212 @@
+package postgres
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/kagzi/kagzi/engine"
+)
+
+//go:embed sql/describe.sql
+var describeSQL string
+
+// Describe tells what the store is and where.
+func (s *Store) Describe(ctx context.Context) (engine.Description, error) {
+	d := engine.Description{Backend: "postgres", Database: s.database, Schema: s.schema}
+	writing, reading := poolText(s.pool.Stat()), poolText(s.views.Stat()) // before this call takes one itself
+	restored, syncCommit, fsync, fullPages := "", "", "", ""
+	err := s.view(ctx, "describe the database", func(ctx context.Context) (err error) {
+		if restored, err = s.restored(ctx); err != nil {
+			return err
+		}
+		return s.views.QueryRow(ctx, describeSQL).Scan(&d.Version, &d.Bytes, &syncCommit, &fsync, &fullPages)
+	})
+	listening, since := s.bell.state()
+	d.Notifications = s.bell.mode()
+	d.Facts = []engine.Fact{
+		{Name: "durability", Value: fmt.Sprintf("synchronous_commit=%s, fsync=%s, full_page_writes=%s", syncCommit, fsync, fullPages)},
+		{Name: "connections to write", Value: writing},
+		{Name: "connections to read", Value: reading},
+		{Name: "notifications", Value: s.listenText(listening, since)},
+		{Name: "clock offset", Value: s.clock.text()},
+	}
+	if restored != "" {
+		d.Facts = append([]engine.Fact{{Name: "restored", Value: restored}}, d.Facts...)
+	}
+	return d, err
+}
+
+func poolText(p *pgxpool.Stat) string {
+	return fmt.Sprintf("%d busy, %d idle, at most %d", p.AcquiredConns(), p.IdleConns(), p.MaxConns())
+}
+
+func (s *Store) listenText(listening bool, since time.Time) string {
+	switch {
+	case s.pooled:
+		return fmt.Sprintf("not heard behind a pooler, looking every %s", pollEvery)
+	case listening:
+		return "listening since " + moment(since)
+	}
+	return fmt.Sprintf("not listening since %s, looking every %s", moment(since), pollEvery)
+}
+
+// moment is by this machine's clock.
+func moment(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// lateAfter is how long a write may be under way before it is suspected that the database takes none. The write that shows it has healthTimeout,
+// and trouble is to show within 5 s.
+const lateAfter = 2 * time.Second
+
+// suspicions are of a database that answers what it is asked, and may not take writes all the same: its disk is full or stands still, or the
+// standby is gone that its commits wait for. The zero value has none.
+type suspicions struct {
+	mu     sync.Mutex
+	begun  map[uint64]time.Time // of the writes under way
+	next   uint64
+	failed bool // the last write that came to its end did so for want of the database
+}
+
+// write notes that a write begins, and with what it returns how it ended.
+func (p *suspicions) write() (ended func(error)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.begun == nil {
+		p.begun = map[uint64]time.Time{}
+	}
+	number := p.next
+	p.next++
+	p.begun[number] = time.Now()
+	return func(err error) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.begun, number)
+		if err == nil {
+			p.failed = false
+			return
+		}
+		switch engine.KindOf(translate("write", err)) {
+		case engine.KindUnavailable, engine.KindExhausted:
+			p.failed = true
+		}
+	}
+}
+
+// any says that only a write can show whether writes are taken.
+func (p *suspicions) any() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, begun := range p.begun {
+		if time.Since(begun) >= lateAfter {
+			return true
+		}
+	}
+	return p.failed
+}
+
+//go:embed sql/take_room.sql
+var takeRoomSQL string
+
+//go:embed sql/drop_room.sql
+var dropRoomSQL string
+
+// tryToWrite asks the database by a write that leaves nothing behind.
+func (s *Store) tryToWrite(ctx context.Context) error {
+	ended := s.suspicions.write()
+	batch := s.newBatch()
+	batch.Queue(takeRoomSQL)
+	batch.Queue(dropRoomSQL)
+	err := s.pool.SendBatch(ctx, batch).Close()
+	ended(err)
+	return translate("try to write", err)
+}
+
+const (
+	measureEvery = time.Minute
+	// suspended is how far wall clock and monotonic clock may drift apart before the offset is not believed any more.
+	suspended = time.Second
+)
+
+// clock is the database's clock, read from this machine's: a reading of the database, and the time that has passed since by
+// the local monotonic clock. Nothing is asked of the database but when somebody asks for the time and the reading is old.
+type clock struct {
+	measure   func(ctx context.Context) (time.Time, error) // asks the database
+	reading   atomic.Pointer[reading]
+	measuring sync.Mutex
+	group     sync.WaitGroup
+}
+
+// reading says that the database's clock showed remote when the local one showed local.
+type reading struct {
+	local    time.Time
+	remote   time.Time
+	measured time.Time // by the local clock; before local where the database did not answer since
+}
+
+// text is by how much the database's clock is ahead of this machine's, for people.
+func (c *clock) text() string {
+	r := c.reading.Load()
+	offset := r.remote.Sub(r.local.Round(0)).Round(100 * time.Microsecond)
+	return fmt.Sprintf("%+.1f ms, measured %s", float64(offset)/float64(time.Millisecond), moment(r.measured))
+}
+
+func (r *reading) at(local time.Time) time.Time { return r.remote.Add(local.Sub(r.local)) }
+
+func (r *reading) stale(local time.Time) bool {
+	monotonic, wall := local.Sub(r.local), local.Round(0).Sub(r.local.Round(0))
+	return monotonic > measureEvery || (wall-monotonic).Abs() > suspended
+}
+
+// now is the database's time. When the reading is old, a new one is taken in the background.
+func (c *clock) now() time.Time {
+	local := time.Now()
+	r := c.reading.Load()
+	if r.stale(local) && c.measuring.TryLock() {
+		c.group.Go(func() {
+			defer c.measuring.Unlock()
+			ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+			defer cancel()
+			if err := c.read(ctx); err != nil {
+				// The old offset serves on; ask again in a minute, not at every call.
+				c.reading.CompareAndSwap(r, &reading{local: local, remote: r.at(local), measured: r.measured})
+			}
+		})
+	}
+	return engine.Micros(r.at(local))
+}
+
+// read takes three readings and keeps the one that took the least time, for it is the most exact. What the database's clock showed when it was read it
+// shows by the moment of the answer at the latest, so that this clock is never ahead of it: a sleep that ended by it has ended. Under load a reading may
+// have waited for seconds, and for a connection at that: what it does not refute stays.
+func (c *clock) read(ctx context.Context) error {
+	var best *reading
+	var took time.Duration
+	for range 3 {
+		before := time.Now()
+		remote, err := c.measure(ctx)
+		if err != nil {
+			return err
+		}
+		after := time.Now()
+		if d := after.Sub(before); best == nil || d < took {
+			best, took = &reading{local: after, remote: remote, measured: after}, d
+		}
+	}
+	if old := c.reading.Load(); old != nil {
+		if ahead := old.at(best.local).Sub(best.remote); ahead >= 0 && ahead <= took {
+			best.remote = old.at(best.local)
+		}
+	}
+	c.reading.Store(best)
+	return nil
+}
+
+func (c *clock) wait() { c.group.Wait() }
+
+//go:embed sql/read_clock.sql
+var readClockSQL string

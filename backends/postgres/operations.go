@@ -1,0 +1,213 @@
+package postgres
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/kagzi/kagzi/backends/internal/storelogic"
+	"github.com/kagzi/kagzi/engine"
+)
+
+// transact carries out an operation of package storelogic in a transaction of its own. One by the holder of a lease waits for those before it
+// that are about the same run.
+func (s *Store) transact(_ context.Context, c storelogic.Call, do func(storelogic.Tx) (any, error)) (any, error) {
+	in := func(t *tx) (any, error) { return do(t) }
+	if c.Lease != nil {
+		return inLine(s, c.Lease.RunID, c.Ticket, c.Doing, in)
+	}
+	return write(s, c.Doing, in)
+}
+
+//go:embed sql/lock_namespace.sql
+var lockNamespaceSQL string
+
+//go:embed sql/lock_api_keys.sql
+var lockAPIKeysSQL string
+
+// locked carries out an operation behind a lock, so that it happens once at a time over all servers.
+func locked[P, A any](s *Store, doing, lock string, a args, do func(storelogic.Tx, P) (A, error), p P) (A, error) {
+	return write(s, doing, func(t *tx) (A, error) {
+		if err := t.queue(lock, a); err != nil {
+			var none A
+			return none, err
+		}
+		return do(t, p)
+	})
+}
+
+// UpdateNamespace replaces the settings of a namespace.
+func (s *Store) UpdateNamespace(_ context.Context, p engine.NamespaceParams) (engine.Namespace, error) {
+	return locked(s, "update a namespace", lockNamespaceSQL, args{"namespace": p.Namespace.Name}, storelogic.UpdateNamespace, p)
+}
+
+// CreateKey creates an API key.
+func (s *Store) CreateKey(_ context.Context, p engine.CreateKeyParams) (engine.APIKey, error) {
+	return locked(s, "create a key", lockAPIKeysSQL, args{}, storelogic.CreateKey, p)
+}
+
+// RevokeKey revokes an API key.
+func (s *Store) RevokeKey(_ context.Context, p engine.RevokeKeyParams) (engine.APIKey, error) {
+	return locked(s, "revoke a key", lockAPIKeysSQL, args{}, storelogic.RevokeKey, p)
+}
+
+// stepCall is one call of CompleteStep about a step that nobody has begun, as far as is known, and its answer.
+type stepCall struct {
+	p    *engine.CompleteStepParams
+	step engine.Step
+}
+
+// CompleteStep is one insert and one narrow update when the step is new, as nearly every step is: its code ran, and now it is
+// reported. Only when that did not apply does storelogic look at what there is.
+func (s *Store) CompleteStep(_ context.Context, p engine.CompleteStepParams) (engine.Step, error) {
+	if err := s.enter(); err != nil {
+		return engine.Step{}, err
+	}
+	defer s.leave()
+	p.Now, p.StartedAt = engine.Micros(p.Now), engine.Micros(p.StartedAt)
+	c := &call{run: p.Lease.RunID, turn: p.Ticket, step: &stepCall{p: &p}, size: p.Output.Size(), alone: !p.Step.ID.IsZero()}
+	return together(s, c, "complete a step", func() engine.Step { return c.step.step },
+		func(t *tx) (engine.Step, error) { return storelogic.CompleteStep(t, p) })
+}
+
+//go:embed sql/complete_new_step.sql
+var completeNewStepText string
+
+var completeNewStepSQL = hot(completeNewStepText)
+
+// queueSteps adds the group's results to the batch, those of the newest runs first: in this order everybody changes leases.
+func queueSteps(batch *pgx.Batch, answers *groupAnswers, group []*call) {
+	var runs, tokens, ids [][16]byte
+	var namespaces, names, metas []string
+	var outputs [][]byte
+	var places, sizes, started, nows []int64
+	var lasts []bool
+	byStep := map[engine.ID]*call{}
+	before := map[engine.ID]int{} // where the results are of each run's last so far
+	steps := slices.DeleteFunc(slices.Clone(group), func(c *call) bool { return c.step == nil })
+	slices.SortStableFunc(steps, func(a, b *call) int { return bytes.Compare(b.run[:], a.run[:]) })
+	for _, c := range steps {
+		p := c.step.p
+		byStep[p.ID] = c
+		c.step.step = newResult(p)
+		place, size := int64(1), int64(p.Output.Size())
+		if i, several := before[c.run]; several {
+			place, size, lasts[i] = places[i]+1, sizes[i]+size, false
+		}
+		before[c.run] = len(runs)
+		runs, tokens, ids = append(runs, p.Lease.RunID), append(tokens, p.Lease.Token), append(ids, p.ID)
+		namespaces, names = append(namespaces, p.Lease.Namespace), append(names, p.Step.Name)
+		outputs, metas = append(outputs, dataOrNull(p.Output.Data)), append(metas, mapText(p.Output.Metadata))
+		places, sizes, lasts = append(places, place), append(sizes, size), append(lasts, true)
+		started, nows = append(started, micros(c.step.step.StartedAt)), append(nows, micros(p.Now))
+	}
+	if len(runs) == 0 {
+		return
+	}
+	batch.Queue(completeNewStepSQL.text, completeNewStepSQL.bind(args{
+		"run_ids": runs, "tokens": tokens, "namespaces": namespaces, "step_ids": ids, "names": names, "outputs": outputs,
+		"output_metas": metas, "places": places, "sizes": sizes, "lasts": lasts, "started_at": started, "now": nows,
+		"max_steps": int64(engine.MaxSteps), "max_bytes": int64(engine.MaxRunBytes),
+	})...).Query(func(rows pgx.Rows) error {
+		var id engine.ID
+		var sequence int64
+		var worker string
+		_, err := pgx.ForEachRow(rows, []any{idOf(&id), &sequence, &worker}, func() error {
+			c := byStep[id]
+			c.step.step.Sequence, c.step.step.WorkerID = sequence, worker
+			answers.settle(c)
+			answers.rings = append(answers.rings, engine.Notification{Kind: engine.NotifyRun, ID: c.step.step.RunID})
+			return nil
+		})
+		return err
+	})
+}
+
+// stepKey is a step of a run.
+type stepKey struct {
+	run  engine.ID
+	name string
+}
+
+func (c *stepCall) key() stepKey { return stepKey{c.p.Lease.RunID, c.p.Step.Name} }
+
+// newResult is a step that was never announced, as its result makes it, but for its place and its worker.
+func newResult(p *engine.CompleteStepParams) engine.Step {
+	step := engine.Step{
+		ID: p.ID, RunID: p.Lease.RunID, Name: p.Step.Name, Kind: engine.StepFunction, Status: engine.StepCompleted, Attempt: 1, Latest: true,
+		Output: p.Output, Token: p.Lease.Token, CreatedAt: p.Now, StartedAt: p.StartedAt, FinishedAt: p.Now,
+	}
+	if step.StartedAt.IsZero() {
+		step.StartedAt = p.Now
+	}
+	return step
+}
+
+// finishCall is one call of CompleteRun.
+type finishCall struct{ p *engine.CompleteRunParams }
+
+// CompleteRun is one statement for a run whose end concerns nobody else, as nearly every one's does. Only when that did not apply does
+// storelogic look closer.
+func (s *Store) CompleteRun(_ context.Context, p engine.CompleteRunParams) (engine.Completed, error) {
+	if err := s.enter(); err != nil {
+		return engine.Completed{}, err
+	}
+	defer s.leave()
+	p.Now = engine.Micros(p.Now)
+	c := &call{run: p.Lease.RunID, turn: p.Ticket, finish: &finishCall{&p}, size: p.Output.Size(), alone: p.ContinueAs != nil}
+	return together(s, c, "complete a run", func() engine.Completed { return engine.Completed{Status: engine.RunCompleted} },
+		func(t *tx) (engine.Completed, error) { return storelogic.CompleteRun(t, p) })
+}
+
+//go:embed sql/complete_run.sql
+var completeRunText string
+
+var completeRunSQL = hot(completeRunText)
+
+// queueFinishes adds the group's ends to the batch. One that comes after results of the group happens only if the last of these did,
+// and so all of them.
+func queueFinishes(batch *pgx.Batch, answers *groupAnswers, group []*call) {
+	var runs, tokens, behind [][16]byte
+	var namespaces, metas []string
+	var outputs [][]byte
+	var sizes, nows []int64
+	byRun := map[engine.ID]*call{}
+	results := map[engine.ID]engine.ID{}
+	for _, c := range group {
+		if c.step != nil {
+			results[c.run] = c.step.p.ID
+		}
+		if c.finish == nil {
+			continue
+		}
+		p := c.finish.p
+		byRun[c.run] = c
+		runs, tokens, namespaces = append(runs, p.Lease.RunID), append(tokens, p.Lease.Token), append(namespaces, p.Lease.Namespace)
+		outputs, metas = append(outputs, dataOrNull(p.Output.Data)), append(metas, mapText(p.Output.Metadata))
+		sizes, nows = append(sizes, int64(p.Output.Size())), append(nows, micros(p.Now))
+		behind = append(behind, results[c.run])
+	}
+	if len(runs) == 0 {
+		return
+	}
+	batch.Queue(completeRunSQL.text, completeRunSQL.bind(args{
+		"run_ids": runs, "tokens": tokens, "namespaces": namespaces, "outputs": outputs, "output_metas": metas,
+		"sizes": sizes, "now": nows, "behind": behind, "max_bytes": int64(engine.MaxRunBytes),
+	})...).Query(func(rows pgx.Rows) error {
+		var id engine.ID
+		var namespace, queue string
+		_, err := pgx.ForEachRow(rows, []any{idOf(&id), &namespace, &queue}, func() error {
+			c := byRun[id]
+			answers.settle(c)
+			answers.rings = append(answers.rings, engine.Notification{Kind: engine.NotifySlot, Namespace: namespace, Name: queue},
+				engine.Notification{Kind: engine.NotifyRun, ID: id},
+				engine.Notification{Kind: engine.NotifyEnd, ID: id, Ending: &engine.Ending{Namespace: namespace, Status: engine.RunCompleted,
+					Output: c.finish.p.Output, FinishedAt: c.finish.p.Now}})
+			return nil
+		})
+		return err
+	})
+}

@@ -1,0 +1,294 @@
+package sqlite
+
+import (
+	_ "embed"
+	"time"
+
+	"github.com/kagzi/kagzi/backends/internal/storelogic"
+	"github.com/kagzi/kagzi/engine"
+)
+
+// queueCache caches rows that nearly every call needs and that hardly ever change: the namespaces
+// and the lanes, and how many leases a queue has. Only the writer makes them, so the cache is
+// complete.
+type queueCache struct {
+	stale      bool            // a transaction was rolled back, and with it perhaps what is cached
+	namespaces map[string]bool // that are there; false: disabled
+	lanes      map[laneKey]int64
+	lanesOf    map[queueKey][]lane
+	running    map[queueKey]map[string]int // leases by workflow type; nil: nobody has asked yet
+	requests   bool                        // some start was answered with an earlier run for its request
+}
+
+type queueKey struct{ namespace, queue string }
+
+type laneKey struct {
+	queueKey
+	kind, requirements string
+	priority           int
+}
+
+// lane is a row of lanes, for a claim.
+type lane struct {
+	id           int64
+	kind         string
+	requirements map[string]string
+	priority     int
+
+	ahead int  // of a claim at work: heads that it has not decided about yet
+	more  bool // of a claim at work: others follow these
+}
+
+//go:embed sql/known_namespaces.sql
+var knownNamespacesSQL string
+
+//go:embed sql/list_lanes.sql
+var listLanesSQL string
+
+//go:embed sql/any_request.sql
+var anyRequestSQL string
+
+func (k *queueCache) load(t *tx) error {
+	t.leases = leaseCache{leases: map[engine.ID]*cachedLease{}}
+	t.recentRuns = map[engine.ID]*engine.Run{}
+	*k = queueCache{namespaces: map[string]bool{}, lanes: map[laneKey]int64{}, lanesOf: map[queueKey][]lane{}, stale: true}
+	err := t.query(&knownNamespacesSQL, func(r *row) error {
+		name := r.text()
+		k.namespaces[name] = r.flag()
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	err = t.query(&listLanesSQL, func(r *row) error {
+		id := r.num()
+		key := laneKey{queueKey{r.text(), r.text()}, r.text(), r.text(), int(r.num())}
+		return k.add(key, id)
+	})
+	if err == nil {
+		k.requests, err = t.found(&anyRequestSQL, func(*row) error { return nil })
+	}
+	k.stale = err != nil
+	return err
+}
+
+func (k *queueCache) add(key laneKey, id int64) error {
+	l := lane{id: id, kind: key.kind, priority: key.priority}
+	var err error
+	decode(key.requirements, &l.requirements, &err)
+	k.lanes[key] = id
+	k.lanesOf[key.queueKey] = append(k.lanesOf[key.queueKey], l)
+	return err
+}
+
+// useNamespace makes it, if it is new.
+func (t *tx) useNamespace(name string, now time.Time) error {
+	if _, known := t.queues.namespaces[name]; known {
+		return nil
+	}
+	now = engine.Micros(now)
+	return t.InsertNamespace(&engine.Namespace{Name: name, ID: storelogic.NamespaceID(name), Enabled: true, CreatedAt: now, UpdatedAt: now})
+}
+
+// disabled says that the namespace is there and switched off.
+func (k *queueCache) disabled(namespace string) bool {
+	enabled, known := k.namespaces[namespace]
+	return known && !enabled
+}
+
+//go:embed sql/insert_lane.sql
+var insertLaneSQL string
+
+// lane is the id of the run's lane, which is made if it is new.
+func (t *tx) lane(run *engine.Run, requirements string) (int64, error) {
+	key := laneKey{queueKey{run.Namespace, run.Queue}, run.Type, requirements, run.Priority}
+	if id, ok := t.queues.lanes[key]; ok {
+		return id, nil
+	}
+	var id int64
+	_, err := t.returning(&insertLaneSQL, func(r *row) error {
+		id = r.num()
+		return nil
+	}, text("namespace", run.Namespace), text("task_queue", run.Queue), text("workflow_type", run.Type),
+		text("requirements", requirements), num("priority", run.Priority))
+	if err != nil {
+		return 0, err
+	}
+	return id, t.queues.add(key, id)
+}
+
+//go:embed sql/count_leases.sql
+var countLeasesSQL string
+
+// running is how many leases a queue has, by workflow type.
+func (t *tx) running(q queueKey) (map[string]int, error) {
+	if t.queues.running == nil {
+		counts := map[queueKey]map[string]int{}
+		err := t.query(&countLeasesSQL, func(r *row) error {
+			q, kind := queueKey{r.text(), r.text()}, r.text()
+			if counts[q] == nil {
+				counts[q] = map[string]int{}
+			}
+			counts[q][kind] = int(r.num())
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		t.queues.running = counts
+	}
+	return t.queues.running[q], nil
+}
+
+// leased notes that there are so many leases more of a queue and a type: fewer, when they have
+// ended.
+func (k *queueCache) leased(q queueKey, kind string, more int) {
+	if k.running == nil {
+		return
+	}
+	if k.running[q] == nil {
+		k.running[q] = map[string]int{}
+	}
+	k.running[q][kind] += more
+}
+
+// leaseCache caches the leases under which steps are reported and runs end, so that the common step
+// costs one insert, the common end reads nothing, and the counts of a run are written once for all
+// steps of a commit. It holds what the rows say, but for the counts of dirty entries; flushCounts
+// writes these before any other statement of the transaction can read them.
+type leaseCache struct {
+	leases map[engine.ID]*cachedLease
+	dirty  []*cachedLease
+}
+
+// cachedLease is a lease with its counts.
+type cachedLease struct {
+	run        engine.ID
+	token      engine.Token
+	namespace  string
+	queue      string
+	kind       string
+	worker     string
+	steps      int64
+	bytes      int64
+	tied       bool // the run's end concerns others
+	progressed bool
+	plain      bool // every step of the run was recorded under this lease, in one insert: none of them is open
+	dirty      bool
+}
+
+//go:embed sql/get_lease.sql
+var getLeaseSQL string
+
+// lease is the one that l names, nil when its token is not the current one.
+func (t *tx) lease(l engine.Lease) (*cachedLease, error) {
+	c := t.leases.leases[l.RunID]
+	if c == nil {
+		c = &cachedLease{run: l.RunID}
+		found, err := t.found(&getLeaseSQL, func(r *row) error {
+			c.token, c.namespace, c.queue, c.kind, c.worker = r.token(), r.text(), r.text(), r.text(), r.text()
+			c.steps, c.bytes, c.tied, c.progressed = r.num(), r.num(), r.flag(), r.flag()
+			return nil
+		}, idArg("run_id", l.RunID))
+		if err != nil || !found {
+			return nil, err
+		}
+		t.leases.leases[l.RunID] = c
+	}
+	if c.token != l.Token || l.Namespace != "" && c.namespace != l.Namespace {
+		return nil, nil
+	}
+	return c, nil
+}
+
+// addClaimed caches a lease that was just made, of a run that nothing was reported about so far.
+func (t *leaseCache) addClaimed(run *engine.Run, token engine.Token) {
+	t.leases[run.ID] = &cachedLease{
+		run: run.ID, token: token, namespace: run.Namespace, queue: run.Queue, kind: run.Type, worker: run.WorkerID, bytes: run.Bytes,
+		tied: run.Tied(), plain: true,
+	}
+}
+
+// markOpen notes that not all steps of the run were recorded in one insert.
+func (t *leaseCache) markOpen(run engine.ID) {
+	if c := t.leases[run]; c != nil {
+		c.plain = false
+	}
+}
+
+// countStep counts a step with its result.
+func (t *leaseCache) countStep(c *cachedLease, size int) {
+	c.steps++
+	c.bytes += int64(size)
+	c.progressed = true
+	if !c.dirty {
+		c.dirty = true
+		t.dirty = append(t.dirty, c)
+	}
+}
+
+//go:embed sql/settle_lease.sql
+var settleLeaseSQL string
+
+// flushCounts writes the counts that are only cached.
+func (t *tx) flushCounts() error {
+	for _, c := range t.leases.dirty {
+		if !c.dirty { // it has ended since
+			continue
+		}
+		c.dirty = false
+		_, err := t.conn.Exec(t.ctx, &settleLeaseSQL, idArg("run_id", c.run), num("steps", c.steps), num("bytes", c.bytes))
+		if err != nil {
+			t.wrote = true
+			return err
+		}
+	}
+	t.leases.dirty = t.leases.dirty[:0]
+	return nil
+}
+
+// forget drops a run from the caches. Code that changes or ends a lease, or the steps under it,
+// without the cache calls it.
+func (t *tx) forget(run engine.ID) {
+	delete(t.leases.leases, run)
+	delete(t.recentRuns, run)
+}
+
+const (
+	maxRecentRuns  = 4096     // runs that are cached
+	maxRecentInput = 16 << 10 // bytes of input of a run that is
+)
+
+// rememberRun caches a run that was just started, because most are claimed soon after: the claim
+// need not read it. Code that changes the run calls forget.
+func (t *tx) rememberRun(p *engine.StartRun) {
+	if related(&p.Run) || p.Input.Size() > maxRecentInput {
+		return
+	}
+	if len(t.recentRuns) >= maxRecentRuns {
+		clear(t.recentRuns)
+	}
+	run := started(p)
+	t.recentRuns[run.ID] = &run
+}
+
+// started is the run that a caller of StartRuns has made, who gives it nothing but its input.
+func started(p *engine.StartRun) engine.Run {
+	run := p.NewRun()
+	run.Bytes = int64(p.Input.Size())
+	return run
+}
+
+//go:embed sql/insert_lease.sql
+var insertLeaseSQL string
+
+// leaseRecent makes the lease of a run that nothing was reported about yet and that was just taken.
+func (t *tx) leaseRecent(run *engine.Run, slot engine.ClaimSlot, now time.Time) error {
+	run.Status, run.WorkerID, run.StartedAt, run.AvailableAt = engine.RunRunning, slot.WorkerID, now, time.Time{}
+	t.leases.addClaimed(run, slot.Token)
+	_, err := t.direct(&insertLeaseSQL, idArg("run_id", run.ID), tokenArg("token", slot.Token), text("worker_id", slot.WorkerID),
+		text("namespace", run.Namespace), text("task_queue", run.Queue), text("workflow_type", run.Type), instant("now", now),
+		length("heartbeat_us", run.Timeouts.Heartbeat), num("bytes", run.Bytes), flag("tied", run.Tied()),
+		text("concurrency_key", run.ConcurrencyKey))
+	return err
+}

@@ -1,0 +1,137 @@
+package sqlite
+
+import (
+	_ "embed"
+
+	"github.com/kagzi/kagzi/engine"
+)
+
+//go:embed sql/list_claimed.sql
+var listClaimedText string
+
+var listClaimedSQL = runColumns.Expand(listClaimedText)
+
+//go:embed sql/await_no_step.sql
+var awaitNoStepSQL string
+
+// tasks puts together what the workers get.
+func (c *claim) tasks() error {
+	if len(c.taken) == 0 {
+		return nil
+	}
+	now := engine.Micros(c.p.Now)
+	c.out.Tasks = make([]engine.Task, len(c.taken))
+	put := func(i int, run engine.Run) {
+		c.out.Tasks[i] = engine.Task{
+			Run: run, Lease: engine.Lease{Namespace: run.Namespace, RunID: run.ID, Token: c.slots[i].Token}, ClaimedAt: now,
+		}
+	}
+	var unread []engine.ID
+	place := map[engine.ID]int{}
+	for i, run := range c.taken {
+		if run.fresh != nil {
+			put(i, *run.fresh)
+		} else {
+			unread, place[run.id] = append(unread, run.id), i
+		}
+	}
+	if len(unread) == 0 {
+		return nil
+	}
+	err := c.query(&listClaimedSQL, func(r *row) error {
+		run, err := readWholeRun(r)
+		put(place[run.ID], run)
+		return err
+	}, text("run_ids", encodeIDs(unread)))
+	for i := range c.out.Tasks {
+		task := &c.out.Tasks[i]
+		if err != nil || task.Run.Steps == 0 {
+			continue
+		}
+		if err = c.WakeSteps(task.Run.ID, now); err != nil {
+			continue
+		}
+		if _, err = c.exec(&awaitNoStepSQL, idArg("run_id", task.Run.ID)); err == nil {
+			task.History, task.NextSequence, err = c.history(task.Run.ID, 0, c.p.HistoryBytes)
+		}
+	}
+	return err
+}
+
+//go:embed sql/history.sql
+var historySQL string
+
+// history is the latest attempts from a sequence on, about so many bytes of them, and where the rest begins.
+func (s session) history(run engine.ID, from int64, bytes int) (steps []engine.Step, next int64, err error) {
+	last := int64(0)
+	err = s.query(&historySQL, func(r *row) error {
+		last = r.num()
+		step, err := readStep(r)
+		steps = append(steps, step)
+		return err
+	}, idArg("run_id", run), num("sequence", from), num("bytes", bytes))
+	if n := len(steps); n > 0 && steps[n-1].Sequence < last {
+		next = steps[n-1].Sequence + 1
+	}
+	return steps, next, err
+}
+
+// maxGated is how many runs without a free slot of their concurrency key one transaction sorts out, about.
+const maxGated = 1000
+
+// concurrencyKey is a key of a workflow type.
+type concurrencyKey struct{ kind, name string }
+
+//go:embed sql/get_key.sql
+var getKeySQL string
+
+//go:embed sql/count_key.sql
+var countKeySQL string
+
+//go:embed sql/gate_run.sql
+var gateRunSQL string
+
+// slot takes a slot of the run's concurrency key; where none is free, the run leaves its lane until one is. Only the writer takes
+// and frees slots, so what it has counted holds until the end of the claim.
+func (c *claim) slot(run *candidate) (bool, error) {
+	k := concurrencyKey{kind: run.lane.kind}
+	limit := 0
+	err := c.query(&getKeySQL, func(r *row) error {
+		k.name, limit = r.text(), int(r.num())
+		return nil
+	}, idArg("run_id", run.id))
+	if err != nil {
+		return false, err
+	}
+	used, counted := c.keys[k]
+	if !counted {
+		if used, err = c.holders(k); err != nil {
+			return false, err
+		}
+	}
+	free := used < max(limit, 1)
+	if free {
+		used++
+	}
+	if c.keys == nil {
+		c.keys = map[concurrencyKey]int{}
+	}
+	c.keys[k] = used
+	if free {
+		return true, nil
+	}
+	c.gated++
+	c.notifyRun(run.id)
+	c.forget(run.id)
+	_, err = c.exec(&gateRunSQL, idArg("run_id", run.id))
+	return false, err
+}
+
+// holders counts the leases of a key.
+func (c *claim) holders(k concurrencyKey) (n int, err error) {
+	err = c.query(&countKeySQL, func(r *row) error {
+		n = int(r.num())
+		return nil
+	}, text("namespace", c.p.Namespace), text("workflow_type", k.kind), text("concurrency_key", k.name))
+	return n, err
+}

@@ -1,0 +1,133 @@
+package sqlite
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/kagzi/kagzi/engine"
+)
+
+// ride has n calls wait as long as patience for others, each with a row of its own, and returns their answers to come.
+func ride(t *testing.T, s *Store, n int, patience time.Duration) chan error {
+	t.Helper()
+	answers := make(chan error, n)
+	for i := range n {
+		go func() {
+			_, err := writeAs(t.Context(), s, &call{verb: "ride", mayWait: patience}, func(tx *tx) (struct{}, error) {
+				return struct{}{}, insertNamespace(tx, fmt.Sprintf("rider-%d-%d", patience, i))
+			})
+			answers <- err
+		}()
+	}
+	return answers
+}
+
+// riding returns when n calls ride.
+func riding(t *testing.T, s *Store, n int) {
+	t.Helper()
+	for count := 0; count < n; runtime.Gosched() {
+		s.writer.deferred.mu.Lock()
+		count = len(s.writer.deferred.calls)
+		s.writer.deferred.mu.Unlock()
+		if t.Context().Err() != nil {
+			t.Fatalf("%d calls ride, want %d", count, n)
+		}
+	}
+}
+
+func answered(t *testing.T, answers chan error, n int) {
+	t.Helper()
+	for range n {
+		if err := <-answers; err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestPatientCallsRideAlongInOneCommit(t *testing.T) {
+	s := fresh(t)
+	before := s.CommitSizes().Commits
+	answers := ride(t, s, 10, time.Hour)
+	riding(t, s, 10)
+	if _, err := write(t.Context(), s, "go", 0, func(*tx) (none struct{}, err error) { return none, nil }); err != nil {
+		t.Fatal(err)
+	}
+	answered(t, answers, 10)
+	if got := s.CommitSizes().Commits - before; got != 1 {
+		t.Errorf("%d commits, want one for the call and the 10 that rode along", got)
+	}
+}
+
+func TestPatientCallsBeginACommitOfTheirOwnInTheEnd(t *testing.T) {
+	s := fresh(t)
+	before := s.CommitSizes().Commits
+	patient := ride(t, s, 10, time.Hour)
+	riding(t, s, 10)
+	if got := s.CommitSizes().Commits - before; got != 0 {
+		t.Fatalf("%d commits, want none while all can wait", got)
+	}
+	answered(t, ride(t, s, 1, time.Millisecond), 1) // the first that cannot wait any longer takes the others along
+	answered(t, patient, 10)
+	if got := s.CommitSizes().Commits - before; got != 1 {
+		t.Errorf("%d commits for calls that could all wait for the first, want 1", got)
+	}
+}
+
+func TestMorePatientCallsThanOneCommitCarriesGoOneAfterTheOther(t *testing.T) {
+	s := fresh(t)
+	const n = 2*maxDeferred + 10
+	before := s.CommitSizes().Commits
+	patient := ride(t, s, n, 100*time.Hour)
+	riding(t, s, n)
+	answered(t, ride(t, s, 1, time.Millisecond), 1)
+	answered(t, patient, n)
+	if got := s.CommitSizes().Commits - before; got != 3 {
+		t.Errorf("%d commits for %d calls, want 3 of about %d", got, n, maxDeferred)
+	}
+}
+
+func TestClosingDoesNotWaitForThePatient(t *testing.T) {
+	s := fresh(t)
+	answers := ride(t, s, 2*maxDeferred, time.Hour)
+	riding(t, s, 2*maxDeferred)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	answered(t, answers, 2*maxDeferred)
+}
+
+func TestPatientCallsHoldUpNothingThatIsAnsweredBeforeItsSync(t *testing.T) {
+	w := newWriter(&Store{})
+	w.deferred.add(&call{mayWait: time.Hour})
+	w.group = []*call{{harmless: true}}
+	if w.joinDeferred() || len(w.group) != 1 {
+		t.Error("a group that is answered at once took a patient call along")
+	}
+	w.group = append(w.group, &call{})
+	if !w.joinDeferred() || len(w.group) != 3 {
+		t.Error("a group that waits for its sync took no patient call along")
+	}
+}
+
+func TestAPatientHeartbeatRides(t *testing.T) {
+	s := fresh(t)
+	_, err := s.RegisterWorker(t.Context(), engine.RegisterWorkerParams{
+		Worker: engine.Worker{ID: "w1", Namespace: "default", InstanceID: "i1", Queues: []string{"q"}, Types: []string{"w"}, MaxConcurrent: 10},
+		Chosen: true, Now: s.Now(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer := make(chan error, 1)
+	go func() {
+		_, err := s.Heartbeat(t.Context(), engine.HeartbeatParams{WorkerID: "w1", Whole: true, NameWithin: time.Minute, Patience: time.Hour, Now: s.Now()})
+		answer <- err
+	}()
+	riding(t, s, 1)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	answered(t, answer, 1)
+}

@@ -1,0 +1,82 @@
+package sqlite3
+
+import (
+	"context"
+
+	"modernc.org/libc"
+	lib "modernc.org/sqlite/lib"
+)
+
+// UnsyncedLog identifies the log whose sync a commit still owes: the address of the system's own
+// file. Zero: none is owed.
+type UnsyncedLog uintptr
+
+// Sync makes the commit durable. It may be called on any goroutine, as long as the connection is
+// open.
+func (s UnsyncedLog) Sync() error {
+	if code := syncData(uintptr(s)); code != lib.SQLITE_OK {
+		return &Error{Code: int(code), Text: "sync of the log"}
+	}
+	return nil
+}
+
+// CommitUnsynced commits the transaction. The sync that ends it is left to the caller where SQLite
+// would do one and the log's header is on the disk already: then owed is not zero, and nothing may
+// be acknowledged, and no other commit written, before owed.run has returned nil. gather writes the
+// frames of the commit together (log_buffer.go); it is for connections with synchronous=full only.
+func (c *Conn) CommitUnsynced(ctx context.Context, gather bool) (owed UnsyncedLog, err error) {
+	at, err := c.logPlace()
+	if err != nil {
+		return 0, err
+	}
+	f := fileAt(at)
+	f.deferSync, f.gathers, f.syncOwed = 1, libc.Bool32(gather), 0
+	err = c.Commit(ctx)
+	if f.deferSync, f.gathers, f.pendingBytes = 0, 0, 0; f.syncOwed == 0 {
+		return 0, err
+	}
+	return UnsyncedLog(at + behind), err
+}
+
+// logPlace returns the address of the write-ahead log's file, which SQLite keeps as long as the
+// connection is open.
+func (c *Conn) logPlace() (uintptr, error) {
+	place := c.tls.Alloc(8)
+	defer c.tls.Free(8)
+	err := c.check(lib.Xsqlite3_file_control(c.tls, c.db, 0, lib.SQLITE_FCNTL_JOURNAL_POINTER, place))
+	return *(*uintptr)(memory(place)), err
+}
+
+// LogFrameBytes is what a page of 4096 bytes takes in a log.
+const LogFrameBytes = 4096 + FrameHeaderBytes
+
+const zerosBytes = 64 << 10 // in one write, of which the library takes no more than twice that
+
+// LengthenLog adds that many bytes of zeros to the log and makes them durable, unless it has the
+// length wanted already. more reports whether it is shorter still. The caller has begun a writing
+// transaction: zeros must not overwrite what another program has just added.
+func (c *Conn) LengthenLog(want, by int64) (more bool, err error) {
+	at, err := c.logPlace()
+	if err != nil {
+		return false, err
+	}
+	if fileAt(at).methods == 0 { // it is not open yet
+		return false, nil
+	}
+	under := underlying{c.tls, at}
+	size, code := under.size()
+	if err := c.check(code); err != nil || size >= want {
+		return false, err
+	}
+	zeros := libc.Xcalloc(c.tls, 1, zerosBytes)
+	if zeros == 0 {
+		return false, nil // a longer log is not necessary
+	}
+	defer libc.Xfree(c.tls, zeros)
+	for end := size + by; size < end; size += zerosBytes {
+		if err := c.check(under.write(zeros, zerosBytes, size)); err != nil {
+			return false, err
+		}
+	}
+	return true, c.check(syncFile(c.tls, at, lib.SQLITE_SYNC_NORMAL))
+}

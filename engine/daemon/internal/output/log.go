@@ -1,0 +1,70 @@
+// Package output writes log lines and texts without control characters.
+package output
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"log/slog"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// NewLog is a logger whose lines hold no control character, whatever users put into names and errors.
+func NewLog(w io.Writer, level slog.Leveler, format string) *slog.Logger {
+	options := &slog.HandlerOptions{Level: level}
+	if format == "json" {
+		return slog.New(slog.NewJSONHandler(escaper{w}, options))
+	}
+	return slog.New(slog.NewTextHandler(escaper{w}, options))
+}
+
+// escaper escapes what is not printable in lines of a log, as JSON does, which Go's quotes understand too: the text handler lets
+// DEL pass, the one for JSON also C1 and bidirectional controls.
+type escaper struct{ w io.Writer }
+
+// Write takes one whole line.
+func (e escaper) Write(line []byte) (int, error) {
+	out := line
+	if bytes.ContainsFunc(line, unprintable) {
+		out = make([]byte, 0, len(line)+64)
+		for rest := line; len(rest) > 0; {
+			r, size := utf8.DecodeRune(rest)
+			out = appendEscaped(out, r, rest[:size])
+			rest = rest[size:]
+		}
+	}
+	if _, err := e.w.Write(out); err != nil {
+		return 0, err
+	}
+	return len(line), nil
+}
+
+func appendEscaped(out []byte, r rune, encoded []byte) []byte {
+	switch {
+	case !unprintable(r):
+		return append(out, encoded...)
+	case r > 0xffff:
+		high, low := utf16.EncodeRune(r)
+		return fmt.Appendf(out, `\u%04x\u%04x`, high, low)
+	}
+	return fmt.Appendf(out, `\u%04x`, r)
+}
+
+func unprintable(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }
+
+// Plain is a text fit for one line of a terminal.
+func Plain(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		if unicode.IsPrint(r) {
+			b.WriteRune(r)
+		} else {
+			b.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,188 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/daemon/internal/output"
+	"github.com/kagzi/kagzi/engine/server"
+)
+
+// newRegistry is what collectors are told: the server's own metrics, those of the Go runtime and those of the process. Nothing is found out
+// before somebody asks.
+func newRegistry(of *scraper) *prometheus.Registry {
+	r := prometheus.NewRegistry()
+	r.MustRegister(of, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return r
+}
+
+// figures is what the metrics are made of.
+type figures interface {
+	Metrics() server.Metrics
+	Read(context.Context) (server.Reading, error)
+	Healthy(context.Context) error
+}
+
+// scraper tells the metrics of a server as they are when it is asked.
+type scraper struct {
+	of      figures
+	version string
+	log     *slog.Logger
+	failing *failing
+	places  *places
+	reaches func(namespace string) bool // nil: all
+}
+
+func newScraper(of figures, version string, log *slog.Logger) *scraper {
+	return &scraper{of: of, version: version, log: log, failing: &failing{}, places: &places{}}
+}
+
+// within is the scraper for who may know the names in some namespaces only.
+func (c *scraper) within(reaches func(namespace string) bool) *scraper {
+	narrow := *c
+	narrow.reaches = reaches
+	return &narrow
+}
+
+// failing is whether the database could not be read when it was read last.
+type failing struct {
+	sync.Mutex
+	yes bool
+}
+
+// scrape is what one answer is made of.
+type scrape struct {
+	counted server.Metrics
+	reading server.Reading
+	read    bool // reading is there
+	queues  []server.QueueReading
+	healthy bool
+	version string
+}
+
+// age is how long something has been due, in seconds.
+func (s *scrape) age(due time.Time) float64 {
+	if due.IsZero() || due.After(s.reading.At) {
+		return 0
+	}
+	return s.reading.At.Sub(due).Seconds()
+}
+
+// Describe is for prometheus.Collector.
+func (c *scraper) Describe(to chan<- *prometheus.Desc) {
+	for i := range allMetrics {
+		to <- allMetrics[i].desc
+	}
+}
+
+var allMetrics = slices.Concat(counted, stored)
+
+// Collect is for prometheus.Collector. The store bounds its own answers.
+func (c *scraper) Collect(to chan<- prometheus.Metric) {
+	ctx := context.Background()
+	s := &scrape{counted: c.of.Metrics(), version: c.version}
+	// At the same time: of a database that says nothing both come late, and one after the other too late for who collects.
+	healthy := make(chan bool, 1)
+	go func() { healthy <- c.of.Healthy(ctx) == nil }()
+	reading, err := c.of.Read(ctx)
+	s.healthy = <-healthy
+	c.note(err)
+	if s.read = err == nil; s.read {
+		s.reading, s.queues = reading, c.places.seat(reading.Queues)
+		if c.reaches != nil {
+			s.queues = slices.DeleteFunc(s.queues, func(q server.QueueReading) bool { return !c.reaches(q.Namespace) })
+		}
+	}
+	for i := range allMetrics {
+		m := &allMetrics[i]
+		switch {
+		case m.held && !s.read:
+		case m.values == nil:
+			h := m.spread(&s.counted)
+			to <- prometheus.MustNewConstHistogram(m.desc, h.count, h.sum, h.buckets)
+		default:
+			m.values(s, func(value float64, labels ...string) {
+				to <- prometheus.MustNewConstMetric(m.desc, m.kind, value, labels...)
+			})
+		}
+	}
+}
+
+// note tells when reading the database begins to fail, and when it works again.
+func (c *scraper) note(err error) {
+	c.failing.Lock()
+	defer c.failing.Unlock()
+	switch {
+	case err != nil && !c.failing.yes:
+		c.log.Warn("what the database holds could not be read for metrics", "error", err)
+	case err == nil && c.failing.yes:
+		c.log.Info("what the database holds is read for metrics again")
+	}
+	c.failing.yes = err != nil
+}
+
+const (
+	// maxPlaces is how many queues have metrics of their own. Their names are users', who may make as many as they like.
+	maxPlaces = 200
+	// others stands for the queues that have none. It cannot be the name of a queue.
+	others = "(others)"
+)
+
+// places are the queues that have metrics of their own. One keeps its place while it is there, so that its line in a graph does not break
+// off when others overtake it; free places go to those with the most runs.
+type places struct {
+	mu     sync.Mutex
+	seated map[placeKey]bool
+}
+
+type placeKey struct{ namespace, queue string }
+
+// seat is the queues with a place, and the others as one.
+func (p *places) seat(queues []server.QueueReading) []server.QueueReading {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	order := slices.Clone(queues)
+	open := func(q *server.QueueReading) int64 { return q.Pending + q.Running + q.Sleeping }
+	slices.SortFunc(order, func(a, b server.QueueReading) int {
+		return cmp.Or(
+			-cmp.Compare(oneIf(p.seated[placeKey{a.Namespace, a.Queue}]), oneIf(p.seated[placeKey{b.Namespace, b.Queue}])),
+			-cmp.Compare(open(&a), open(&b)), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Queue, b.Queue))
+	})
+	seated := order[:min(len(order), maxPlaces)]
+	p.seated = make(map[placeKey]bool, len(seated))
+	for i := range seated {
+		p.seated[placeKey{seated[i].Namespace, seated[i].Queue}] = true
+		seated[i].Namespace, seated[i].Queue = output.Plain(seated[i].Namespace), output.Plain(seated[i].Queue)
+	}
+	if len(order) > maxPlaces {
+		return append(seated, together(order[maxPlaces:]))
+	}
+	return seated
+}
+
+// together is many queues as one.
+func together(queues []server.QueueReading) server.QueueReading {
+	sum := server.QueueReading{Namespace: others, QueueDepth: engine.QueueDepth{Queue: others, Unserved: map[string]int64{}}}
+	for i := range queues {
+		q := &queues[i]
+		sum.Pending += q.Pending
+		sum.Running += q.Running
+		sum.Sleeping += q.Sleeping
+		sum.OnlineWorkers += q.OnlineWorkers
+		if !q.OldestDue.IsZero() && (sum.OldestDue.IsZero() || q.OldestDue.Before(sum.OldestDue)) {
+			sum.OldestDue = q.OldestDue
+		}
+		for _, n := range q.Unserved {
+			sum.Unserved[others] += n
+		}
+	}
+	return sum
+}

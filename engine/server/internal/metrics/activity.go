@@ -1,0 +1,170 @@
+package metrics
+
+import (
+	"sync"
+	"time"
+
+	"github.com/kagzi/kagzi/engine"
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+)
+
+const (
+	keptSeconds = 600
+	keptMinutes = 1440
+)
+
+// Counted is something that a server acknowledges and counts.
+type Counted uint8
+
+const (
+	RunStarted Counted = iota
+	RunCompleted
+	RunFailed  // timed out ones included
+	RunStopped // cancelled or terminated
+	StepCompleted
+	numCounted // how many kinds there are
+)
+
+// RunEnded is a run's end as a deed.
+func RunEnded(status engine.RunStatus) Counted {
+	switch status {
+	case engine.RunCompleted:
+		return RunCompleted
+	case engine.RunCancelled, engine.RunTerminated:
+		return RunStopped
+	}
+	return RunFailed
+}
+
+// activity is how much was done lately, in memory. Nothing of it happens by itself: what has passed is found out when the next thing
+// is counted or somebody asks.
+type activity struct {
+	mu      sync.Mutex
+	begun   time.Time // by the monotonic clock; unset: nothing has been counted or asked yet
+	seconds series
+	minutes series
+}
+
+// begin has the first second and the first minute begin.
+func (a *activity) begin(now time.Time) {
+	a.begun = now
+	a.seconds = series{step: time.Second, kept: keptSeconds}
+	a.minutes = series{step: time.Minute, kept: keptMinutes}
+}
+
+// at brings both series to this moment, under the lock, and returns how far it is from their beginning.
+func (a *activity) at(now time.Time) time.Duration {
+	if a.begun.IsZero() {
+		a.begin(now)
+	}
+	elapsed := now.Sub(a.begun)
+	a.seconds.reach(elapsed)
+	a.minutes.reach(elapsed)
+	return elapsed
+}
+
+// count notes that something was done n times.
+func (a *activity) count(d Counted, n int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.at(time.Now())
+	a.seconds.now.counts[d] += uint32(n)
+	a.minutes.now.counts[d] += uint32(n)
+}
+
+// wrote notes how long a worker waited until its write was durable.
+func (a *activity) wrote(took time.Duration) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.at(time.Now())
+	a.seconds.took.add(took)
+	a.minutes.took.add(took)
+}
+
+// fired notes how late a tick fired.
+func (a *activity) fired(late time.Duration) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.at(time.Now())
+	ms := float32(max(late, 0).Seconds() * 1000)
+	a.seconds.now.lag, a.minutes.now.lag = ms, ms
+}
+
+// point is what was done within a step of time.
+type point struct {
+	counts [numCounted]uint32
+	p95    float32 // milliseconds
+	lag    float32 // milliseconds
+}
+
+// series is the latest points, one after the other in time. The one under way is kept apart until its time is over.
+type series struct {
+	step time.Duration
+	kept int64
+
+	now    point
+	took   histogram // within now
+	number int64     // of now, from 0
+	past   []point   // at their number modulo kept
+}
+
+// reach ends the points whose time is over.
+func (s *series) reach(elapsed time.Duration) {
+	number := int64(elapsed / s.step)
+	if number <= s.number {
+		return
+	}
+	if s.past == nil {
+		s.past = make([]point, s.kept)
+	}
+	s.now.p95 = float32(s.took.quantile(0.95).Seconds() * 1000)
+	s.past[s.number%s.kept] = s.now
+	for quiet := max(s.number+1, number-s.kept); quiet < number; quiet++ {
+		s.past[quiet%s.kept] = point{}
+	}
+	s.now, s.number = point{}, number
+	s.took.clear()
+}
+
+// points is what is kept of the past, oldest first.
+func (s *series) points() []*kagziv1.ActivityPoint {
+	var points []*kagziv1.ActivityPoint
+	for number := max(0, s.number-s.kept); number < s.number; number++ {
+		p := &s.past[number%s.kept]
+		points = append(points, &kagziv1.ActivityPoint{
+			RunsStarted: int64(p.counts[RunStarted]), RunsCompleted: int64(p.counts[RunCompleted]), RunsFailed: int64(p.counts[RunFailed]),
+			RunsStopped: int64(p.counts[RunStopped]), StepsCompleted: int64(p.counts[StepCompleted]),
+			WriteP95Ms: float64(p.p95), ScheduleLagMs: float64(p.lag),
+		})
+	}
+	return points
+}
+
+// Count notes that something was acknowledged.
+func (r *Recorder) Count(d Counted) { r.CountN(d, 1) }
+
+// CountN notes that something was acknowledged n times.
+func (r *Recorder) CountN(d Counted, n int) {
+	r.counters[d].Add(int64(n))
+	r.activity.count(d, n)
+}
+
+// Wrote notes how long a worker waited until its write was durable.
+func (r *Recorder) Wrote(took time.Duration) {
+	r.meters.commits.add(took)
+	r.activity.wrote(took)
+}
+
+// Activity returns what was done lately in seconds or, by the minute, in minutes, oldest first, and how much of the step under way has
+// passed, which is left out until it is over.
+func (r *Recorder) Activity(byMinute bool) (points []*kagziv1.ActivityPoint, underWay time.Duration) {
+	a := &r.activity
+	from := &a.seconds
+	if byMinute {
+		from = &a.minutes
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	underWay = a.at(time.Now()) % from.step
+	return from.points(), underWay
+}

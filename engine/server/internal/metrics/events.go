@@ -1,0 +1,184 @@
+package metrics
+
+import (
+	"log/slog"
+	"strconv"
+	"sync"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/kagzi/kagzi/engine/server/internal/async"
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+)
+
+const (
+	keptEvents = 2000
+	// eventsPerSecond is how many events with one message are kept of a second; the rest is counted.
+	eventsPerSecond = 50
+)
+
+// Events is the latest facts that a server noted, in memory. The zero value is ready for use, from any goroutine.
+type Events struct {
+	mu        sync.Mutex
+	last      int64                  // sequence of the newest
+	ring      []*kagziv1.ServerEvent // at their sequence modulo keptEvents; never changed once they are in it
+	followers map[chan struct{}]struct{}
+
+	second  time.Time         // when the tallies began, by the monotonic clock
+	tallies map[string]*tally // by message; messages are the program's, so they are few
+	more    bool              // something is left out, and will be told
+}
+
+// tally is how often a message was noted within a second.
+type tally struct {
+	level slog.Level
+	kept  int
+	more  int // left out
+}
+
+// admit says whether an event of this message is kept, or only counted.
+func (e *Events) admit(level slog.Level, message string) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	now := time.Now()
+	if e.tallies == nil {
+		e.tallies = map[string]*tally{}
+	}
+	if now.Sub(e.second) >= time.Second && !e.more {
+		e.second = now
+		clear(e.tallies)
+	}
+	t := e.tallies[message]
+	if t == nil {
+		t = &tally{level: level}
+		e.tallies[message] = t
+	}
+	if t.kept < eventsPerSecond {
+		t.kept++
+		return true
+	}
+	t.more++
+	t.level = max(t.level, level)
+	if !e.more {
+		e.more = true
+		time.AfterFunc(max(0, time.Second-now.Sub(e.second)), e.tellMore)
+	}
+	return false
+}
+
+// tellMore ends a second in which something was left out.
+func (e *Events) tellMore() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for message, t := range e.tallies {
+		if t.more > 0 {
+			more := strconv.Itoa(t.more)
+			e.append(time.Now(), t.level, message+" … and "+more+" more", []*kagziv1.EventAttribute{{Key: "more", Value: more}})
+		}
+	}
+	e.more = false
+	e.second = time.Now()
+	clear(e.tallies)
+}
+
+// keep adds an event that was admitted.
+func (e *Events) keep(at time.Time, level slog.Level, message string, attributes []*kagziv1.EventAttribute) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.append(at, level, message, attributes)
+}
+
+// append adds an event under the lock.
+func (e *Events) append(at time.Time, level slog.Level, message string, attributes []*kagziv1.EventAttribute) {
+	e.last++
+	event := &kagziv1.ServerEvent{
+		Sequence: e.last, At: timestamppb.New(at), Level: levelName(level), Message: fitValue(message), Attributes: attributes,
+	}
+	if len(e.ring) < keptEvents {
+		e.ring = append(e.ring, event)
+	} else {
+		e.ring[(e.last-1)%keptEvents] = event
+	}
+	for wake := range e.followers {
+		async.Notify(wake)
+	}
+}
+
+func levelName(level slog.Level) string {
+	switch {
+	case level >= slog.LevelError:
+		return "ERROR"
+	case level >= slog.LevelWarn:
+		return "WARN"
+	}
+	return "INFO"
+}
+
+// Note keeps a fact that is worth an event and not a line of the log. What is empty of its attributes is left out.
+func (e *Events) Note(level slog.Level, message string, attributes ...slog.Attr) {
+	e.NoteOf(level, message, func() []slog.Attr { return attributes })
+}
+
+// NoteOf is Note for attributes that cost something to find: it asks for them only if the event is kept.
+func (e *Events) NoteOf(level slog.Level, message string, attributes func() []slog.Attr) {
+	if !e.admit(level, message) {
+		return
+	}
+	var kept []*kagziv1.EventAttribute
+	for _, a := range attributes() {
+		if value := valueOf(a.Value); value != "" {
+			kept = append(kept, &kagziv1.EventAttribute{Key: a.Key, Value: value})
+		}
+	}
+	e.keep(time.Now(), level, message, kept)
+}
+
+// Past is at most the newest most events after a sequence, oldest first.
+func (e *Events) Past(after int64, most int) []*kagziv1.ServerEvent {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	first := max(after, e.last-int64(min(most, len(e.ring)))) + 1
+	var events []*kagziv1.ServerEvent
+	for sequence := first; sequence <= e.last; sequence++ {
+		events = append(events, e.ring[(sequence-1)%keptEvents])
+	}
+	return events
+}
+
+// newest is the sequence of the newest event.
+func (e *Events) newest() int64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.last
+}
+
+// mayBe says whether the event with a sequence was noted at a moment, as far as that is known: of one that is not kept any more it is not.
+func (e *Events) mayBe(sequence int64, at *timestamppb.Timestamp) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch {
+	case sequence > e.last:
+		return false
+	case sequence <= e.last-int64(len(e.ring)):
+		return true
+	}
+	return proto.Equal(e.ring[(sequence-1)%keptEvents].At, at)
+}
+
+// follow returns a channel of capacity one that is notified of what is noted from now on; call leave when done.
+func (e *Events) follow() (wake chan struct{}, leave func()) {
+	wake = make(chan struct{}, 1)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.followers == nil {
+		e.followers = map[chan struct{}]struct{}{}
+	}
+	e.followers[wake] = struct{}{}
+	return wake, func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		delete(e.followers, wake)
+	}
+}

@@ -1,0 +1,66 @@
+package metrics
+
+import (
+	"math/bits"
+	"time"
+)
+
+const (
+	// fineness is how many buckets there are to a doubling, so that a quantile is at most an eighth too large.
+	fineness = 8
+	// buckets reach up to about 19 hours; what took longer counts as that.
+	buckets = 34 * fineness
+)
+
+// histogram counts lengths of time in buckets that grow with them. It allocates nothing.
+type histogram struct {
+	counts [buckets]uint32
+	total  uint32
+}
+
+// add counts one length of time.
+func (h *histogram) add(took time.Duration) {
+	h.counts[bucketOf(took)]++
+	h.total++
+}
+
+// clear forgets everything.
+func (h *histogram) clear() {
+	if h.total > 0 {
+		*h = histogram{}
+	}
+}
+
+// quantile is the length that a share q of those counted does not pass, within an eighth; 0 when there is none.
+func (h *histogram) quantile(q float64) time.Duration {
+	if h.total == 0 {
+		return 0
+	}
+	rank, seen := uint32(q*float64(h.total-1))+1, uint32(0)
+	for i, n := range h.counts {
+		if seen += n; seen >= rank {
+			return topOf(i)
+		}
+	}
+	return topOf(buckets - 1)
+}
+
+// bucketOf is linear in microseconds at first, and then has fineness buckets to each doubling.
+func bucketOf(took time.Duration) int {
+	us := uint64(max(took.Microseconds(), 0))
+	if us < fineness {
+		return int(us)
+	}
+	double := bits.Len64(us) - bits.Len64(fineness) // how often us is halved to fit into fineness buckets
+	return min((double+1)*fineness+int(us>>double)-fineness, buckets-1)
+}
+
+// topOf is the largest length in a bucket.
+func topOf(bucket int) time.Duration {
+	if bucket < fineness {
+		return time.Duration(bucket) * time.Microsecond
+	}
+	double := bucket/fineness - 1
+	us := (uint64(bucket%fineness+fineness+1) << double) - 1
+	return time.Duration(us) * time.Microsecond
+}

@@ -1,0 +1,129 @@
+package metrics
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/kagzi/kagzi/engine"
+)
+
+// meters is what is counted besides the counters, for metrics only. Counting costs a few additions; who reads it nobody knows here.
+type meters struct {
+	commits lengths // how long a worker waited until its result was durable
+	claims  lengths // how long a claim took
+	lags    lengths // how late ticks fired that had not been missed
+
+	claimed, claimErrors        atomic.Int64
+	stepsRetried, stepsFailed   atomic.Int64
+	stepTimeouts                atomic.Int64
+	runsDeleted                 atomic.Int64
+	workersLost, leasesLost     atomic.Int64
+	scheduleRuns                atomic.Int64
+	ticksCaughtUp, ticksSkipped atomic.Int64
+
+	backupsFailed, lastBackup atomic.Int64 // the last: when, in microseconds
+
+	notifications [engine.NotifyKeys + 1]atomic.Int64
+}
+
+// ringNames are the kinds of notifications.
+var ringNames = [engine.NotifyKeys + 1]string{
+	engine.NotifyAll: "all", engine.NotifyQueue: "queue", engine.NotifySlot: "slot", engine.NotifyRun: "run", engine.NotifyEnd: "end",
+	engine.NotifyWorker: "worker", engine.NotifySchedule: "schedule", engine.NotifyNamespace: "namespace", engine.NotifyTimer: "timer",
+	engine.NotifyKeys: "keys",
+}
+
+func (m *meters) stepFailed(retried bool) {
+	if retried {
+		m.stepsRetried.Add(1)
+	} else {
+		m.stepsFailed.Add(1)
+	}
+}
+
+func (m *meters) scheduled(fired engine.Fired, missed int, late time.Duration) {
+	m.scheduleRuns.Add(int64(fired.Runs))
+	m.ticksCaughtUp.Add(int64(missed))
+	m.ticksSkipped.Add(fired.Skipped)
+	if late >= 0 {
+		m.lags.add(late)
+	}
+}
+
+// Metrics is what a server has counted since it started, and what is under way in it. Several servers on one database each count
+// what they themselves acknowledged and did.
+type Metrics struct {
+	RunsStarted   int64 // those of schedules, children and handlers of failures included
+	RunsCompleted int64
+	RunsFailed    int64 // timed out ones included
+	RunsStopped   int64 // cancelled or terminated
+	RunsDeleted   int64 // for their age
+
+	StepsCompleted int64
+	StepsRetried   int64 // failed attempts that are retried
+	StepsFailed    int64 // failed for good
+	StepTimeouts   int64 // attempts
+
+	Commits     Lengths            // from the arrival of a worker's result at the store until it was durable
+	CommitSizes engine.CommitSizes // nothing where the store does not say
+	Claims      Lengths
+	RunsClaimed int64
+	ClaimErrors int64
+
+	WorkersLost int64
+	LeasesLost  int64 // runs that were freed because their worker was lost
+
+	ScheduleLag   Lengths // between a tick and the start of its run, missed ones left out
+	ScheduleRuns  int64
+	TicksCaughtUp int64 // missed ones that fired later
+	TicksSkipped  int64
+
+	Notifications map[string]int64 // notifications of the store, by kind
+	Methods       []MethodMetrics
+
+	Sessions          int // workers that are connected by a stream
+	Connections       int
+	Streams           int
+	RunWatchers       int // calls that watch a run
+	RunWaiters        int // calls that wait for the end of a run
+	NamespaceWatchers int
+
+	LastBackup    time.Time // of scheduled ones; unset: none is known
+	BackupsFailed int64
+}
+
+// MethodMetrics is how a method of the API was used.
+type MethodMetrics struct {
+	Name     string // "WorkflowService/StartWorkflow"
+	Calls    int64  // that ended
+	Errors   int64  // of those
+	InFlight int32
+}
+
+// Metrics returns what was counted. It waits for nothing.
+func (r *Recorder) Metrics() Metrics {
+	t := &r.meters
+	m := Metrics{
+		RunsStarted: r.counters[RunStarted].Load(), RunsCompleted: r.counters[RunCompleted].Load(),
+		RunsFailed: r.counters[RunFailed].Load(), RunsStopped: r.counters[RunStopped].Load(), RunsDeleted: t.runsDeleted.Load(),
+		StepsCompleted: r.counters[StepCompleted].Load(), StepsRetried: t.stepsRetried.Load(), StepsFailed: t.stepsFailed.Load(),
+		StepTimeouts: t.stepTimeouts.Load(),
+		Commits:      t.commits.read(), Claims: t.claims.read(), RunsClaimed: t.claimed.Load(), ClaimErrors: t.claimErrors.Load(),
+		WorkersLost: t.workersLost.Load(), LeasesLost: t.leasesLost.Load(),
+		ScheduleLag: t.lags.read(), ScheduleRuns: t.scheduleRuns.Load(),
+		TicksCaughtUp: t.ticksCaughtUp.Load(), TicksSkipped: t.ticksSkipped.Load(),
+		Notifications: make(map[string]int64, len(ringNames)),
+	}
+	m.LastBackup, m.BackupsFailed = t.backups()
+	for kind, name := range ringNames {
+		m.Notifications[name] = t.notifications[kind].Load()
+	}
+	return m
+}
+
+func (m *meters) backups() (last time.Time, failed int64) {
+	if at := m.lastBackup.Load(); at != 0 {
+		last = time.UnixMicro(at).UTC()
+	}
+	return last, m.backupsFailed.Load()
+}

@@ -1,0 +1,57 @@
+// Package metrics counts what a server does, and keeps the latest events.
+//
+//   - recorder.go: Recorder, what the server itself counts; observer.go: what the other parts of the process tell it.
+//   - metrics.go, lengths.go, methods.go: counters since the start. activity.go, histogram.go: what was done lately.
+//   - stats.go, readings.go: what the store holds, counted at most every so often.
+//   - events.go, events_log.go, events_watch.go: the latest events.
+package metrics
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/kagzi/kagzi/engine"
+)
+
+// Recorder counts what a server does and keeps the latest facts about it.
+type Recorder struct {
+	Events   *Events
+	log      *slog.Logger
+	counters counters
+	origin   Totals // when the counters stood at zero
+	activity activity
+	meters   meters
+}
+
+// NewRecorder returns a recorder whose first second begins now.
+func NewRecorder(events *Events, log *slog.Logger) *Recorder {
+	r := &Recorder{Events: events, log: log}
+	r.activity.begin(time.Now())
+	r.origin = r.counters.read()
+	return r
+}
+
+// StepFailed counts a failed attempt that is retried, or is not.
+func (r *Recorder) StepFailed(retried bool) { r.meters.stepFailed(retried) }
+
+// StepTimedOut counts an attempt that ran for too long.
+func (r *Recorder) StepTimedOut() { r.meters.stepTimeouts.Add(1) }
+
+// Notified counts a notification of the store, and what it says of side effects. It says whether it is one that anything may have changed.
+func (r *Recorder) Notified(n engine.Notification) bool {
+	if n.Kind == engine.NotifySideEffects { // no hint that anything may have changed
+		r.countAside(n.SideEffects)
+		return false
+	}
+	r.meters.notifications[n.Kind].Add(1)
+	return true
+}
+
+// Observer returns what the other parts of the process tell.
+func (r *Recorder) Observer() Observer { return Observer{r} }
+
+// NoteWorker notes what became of a worker, and by whose call.
+func (r *Recorder) NoteWorker(by engine.Actor, message, worker string, more ...slog.Attr) {
+	attributes := []slog.Attr{slog.String("worker", worker), slog.String("by", by.Name), slog.String("peer", by.Peer)}
+	r.Events.Note(slog.LevelInfo, message, append(attributes, more...)...)
+}

@@ -1,0 +1,128 @@
+package session
+
+import (
+	"context"
+	"log/slog"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/metrics"
+	"github.com/kagzi/kagzi/engine/server/internal/wire"
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+)
+
+// The operations by which a worker's hold of a run ends, and the note that it leaves meanwhile.
+
+func (s *Service) completeWorkflow(ctx context.Context, at engine.Sequenced, r *kagziv1.CompleteWorkflowRequest) (*kagziv1.CompleteWorkflowResponse, error) {
+	lease, err := s.leaseOf(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	p := engine.CompleteRunParams{Sequenced: at, Lease: lease, Output: wire.PayloadOf(r.Output), Now: s.store.Now()}
+	if err := engine.CheckPayload("output", p.Output); err != nil {
+		return nil, err
+	}
+	if r.ContinueAs != nil {
+		next, err := s.starts.Continuation(ctx, lease.Namespace, r.ContinueAs)
+		if err != nil {
+			return nil, wire.Within("continue_as", err)
+		}
+		p.ContinueAs = &next
+	}
+	began := time.Now()
+	completed, err := s.store.CompleteRun(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	s.recorder.Wrote(time.Since(began))
+	s.recorder.Count(metrics.RunEnded(completed.Status))
+	if p.ContinueAs != nil && completed.ContinuedAs == p.ContinueAs.ID {
+		s.recorder.Count(metrics.RunStarted)
+	}
+	return &kagziv1.CompleteWorkflowResponse{
+		Status: kagziv1.WorkflowStatus(completed.Status), ContinuedAsRunId: completed.ContinuedAs.String(),
+	}, nil
+}
+
+func (s *Service) failWorkflow(ctx context.Context, at engine.Sequenced, r *kagziv1.FailWorkflowRequest) (*kagziv1.FailWorkflowResponse, error) {
+	lease, err := s.leaseOf(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	failure, err := wire.FailureOf(r.Error)
+	if err != nil {
+		return nil, err
+	}
+	p := engine.FailRunParams{Sequenced: at, Lease: lease, Failure: failure, Now: s.store.Now(), Roll: rand.Float64()}
+	began := time.Now()
+	verdict, err := s.store.FailRun(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	s.recorder.Wrote(time.Since(began))
+	if verdict.Retry {
+		if verdict.Failures > 0 {
+			s.log.Info("run will be retried", "run", lease.RunID, "failures", verdict.Failures, "at", verdict.RetryAt, "delay", verdict.RetryAt.Sub(p.Now))
+		}
+		return &kagziv1.FailWorkflowResponse{Status: kagziv1.WorkflowStatus(verdict.Status), RetryAt: wire.TimeTo(verdict.RetryAt)}, nil
+	}
+	s.recorder.Count(metrics.RunEnded(verdict.Status))
+	if verdict.Status == engine.RunFailed {
+		s.noteFailed(ctx, lease, failure)
+	}
+	if verdict.Handler && verdict.Status == engine.RunFailed {
+		s.log.Warn("failure handler failed; no handler is started for it", "run", lease.RunID)
+	}
+	return &kagziv1.FailWorkflowResponse{Status: kagziv1.WorkflowStatus(verdict.Status)}, nil
+}
+
+func (s *Service) releaseTask(ctx context.Context, at engine.Sequenced, r *kagziv1.ReleaseTaskRequest) (*kagziv1.ReleaseTaskResponse, error) {
+	lease, err := s.leaseOf(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.store.Release(ctx, engine.ReleaseParams{Sequenced: at, Lease: lease, Park: r.Park, Now: s.store.Now()}); err != nil {
+		return nil, err
+	}
+	return &kagziv1.ReleaseTaskResponse{}, nil
+}
+
+// notesLease is a SetNote as one about a run of a namespace.
+type notesLease struct {
+	*kagziv1.SetNote
+	namespace string
+}
+
+func (n notesLease) GetNamespace() string { return n.namespace }
+
+// setNote records the run's own line. Only a session knows its worker's namespace; otherwise that is empty, and the token alone decides.
+func (s *Service) setNote(ctx context.Context, at engine.Sequenced, namespace string, r *kagziv1.SetNote) (*kagziv1.Ack, error) {
+	lease, err := s.leaseOf(ctx, notesLease{r, namespace})
+	if err != nil {
+		return nil, err
+	}
+	if r.LeaseToken != "" {
+		lease.Namespace = namespace
+	}
+	if err := engine.CheckText("note", r.Note, engine.MaxNote); err != nil {
+		return nil, err
+	}
+	if err := s.store.SetRunNote(ctx, engine.SetNoteParams{Sequenced: at, Lease: lease, Note: r.Note, Now: s.store.Now()}); err != nil {
+		return nil, err
+	}
+	return &kagziv1.Ack{}, nil
+}
+
+// noteFailed notes that a run failed for good. A lease does not say what the run is, so it is looked up, if the event is kept.
+func (s *Service) noteFailed(ctx context.Context, l engine.Lease, f engine.Failure) {
+	s.recorder.Events.NoteOf(slog.LevelWarn, "run failed", func() []slog.Attr {
+		attributes := []slog.Attr{slog.Any("run", l.RunID), slog.String("namespace", l.Namespace)}
+		if runs, err := s.store.GetRuns(ctx, l.Namespace, []engine.ID{l.RunID}); err == nil && len(runs) == 1 {
+			attributes = append(attributes, slog.String("type", runs[0].Type), slog.String("queue", runs[0].Queue))
+		}
+		line, _, _ := strings.Cut(strings.TrimSpace(f.Message), "\n")
+		return append(attributes, slog.String("error", line))
+	})
+}

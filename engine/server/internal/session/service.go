@@ -1,0 +1,117 @@
+// Package session serves the workers: their sessions, and the same operations as unary calls.
+//
+//   - service.go: Service and what it needs. session.go: the stream of one worker; registry.go: those that are connected.
+//   - receive.go, run_queue.go, outbox.go: operations come in, are carried out in the order of their run, and are answered.
+//   - operations.go: the one table of the operations of a session; calls.go: those about the session itself.
+//   - steps.go, waits.go, endings.go, register.go, heartbeat.go: what the operations do, for both ways; unary.go: the unary calls.
+package session
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/matching"
+	"github.com/kagzi/kagzi/engine/server/internal/async"
+	"github.com/kagzi/kagzi/engine/server/internal/auth"
+	"github.com/kagzi/kagzi/engine/server/internal/limit"
+	"github.com/kagzi/kagzi/engine/server/internal/metrics"
+	"github.com/kagzi/kagzi/engine/server/internal/wire"
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+)
+
+// Store is what workers read and write of the store.
+type Store interface {
+	Now() time.Time
+	RegisterWorker(context.Context, engine.RegisterWorkerParams) (engine.Worker, error)
+	Heartbeat(context.Context, engine.HeartbeatParams) (engine.Beat, error)
+	DrainWorker(context.Context, engine.DrainWorkerParams) error
+	ForceOfflineWorker(context.Context, engine.OfflineWorkerParams) (engine.TakenOff, error)
+	GetWorker(ctx context.Context, id string) (engine.Worker, error)
+	HeldBy(ctx context.Context, worker string) ([]engine.Held, error)
+	CurrentLease(ctx context.Context, namespace string, run engine.ID) (engine.Lease, error)
+	GetRun(ctx context.Context, namespace string, id engine.ID) (engine.Run, error)
+	GetRuns(ctx context.Context, namespace string, ids []engine.ID) ([]engine.Run, error)
+	GetHistory(context.Context, engine.HistoryParams) (steps []engine.Step, next int64, err error)
+	BeginStep(context.Context, engine.BeginStepParams) (engine.Begun, error)
+	CompleteStep(context.Context, engine.CompleteStepParams) (engine.Step, error)
+	FailStep(context.Context, engine.FailStepParams) (engine.Verdict, error)
+	Sleep(context.Context, engine.SleepParams) error
+	AwaitSignal(context.Context, engine.AwaitSignalParams) (engine.AwaitedSignal, error)
+	StartChild(context.Context, engine.StartChildParams) (engine.Step, error)
+	AwaitChildren(context.Context, engine.AwaitChildrenParams) ([]engine.Step, error)
+	SetRunNote(context.Context, engine.SetNoteParams) error
+	CompleteRun(context.Context, engine.CompleteRunParams) (engine.Completed, error)
+	FailRun(context.Context, engine.FailRunParams) (engine.RunVerdict, error)
+	Release(context.Context, engine.ReleaseParams) error
+}
+
+// Config is what a Service needs. All but AllowUnleased must be set.
+type Config struct {
+	Store      Store
+	Dispatcher *matching.Matcher
+	Log        *slog.Logger
+	Errors     *wire.Errors
+	Starts     *wire.StartReader
+	Recorder   *metrics.Recorder
+	Guard      *auth.Guard
+	InFlight   *limit.InFlight
+	Stopping   <-chan struct{} // closed when long polls and sessions are to end
+
+	HeartbeatInterval time.Duration // told to workers
+	WorkerLease       time.Duration // how long a worker that is not heard from keeps its runs
+	PollTimeout       time.Duration // of a long poll that names none
+	AllowUnleased     bool          // accept writes without a lease token, from clients that know none
+}
+
+// Service serves the workers: their sessions, and the same operations as unary calls.
+type Service struct {
+	kagziv1.UnimplementedWorkerServiceServer
+
+	store      Store
+	dispatcher *matching.Matcher
+	log        *slog.Logger
+	errors     *wire.Errors
+	starts     *wire.StartReader
+	recorder   *metrics.Recorder
+	guard      *auth.Guard
+	inFlight   *limit.InFlight
+	stopping   <-chan struct{}
+	options    Config
+
+	sessions    sessions
+	pool        async.Pool    // of goroutines for the operations of sessions
+	registering chan struct{} // has room for registeredAtOnce
+	untold      untold
+	clock       clockWatch
+}
+
+// New returns a Service. Give it every notification of the store.
+func New(c Config) *Service {
+	return &Service{
+		store: c.Store, dispatcher: c.Dispatcher, log: c.Log, errors: c.Errors, starts: c.Starts, recorder: c.Recorder, guard: c.Guard,
+		inFlight: c.InFlight, stopping: c.Stopping, options: c, registering: make(chan struct{}, registeredAtOnce),
+	}
+}
+
+// Close lets go of the goroutines that wait for operations. Those that are carried out go on.
+func (s *Service) Close() { s.pool.Close() }
+
+// Notify passes a notification of the store on to the sessions that it concerns. It does not block.
+func (s *Service) Notify(r engine.Notification) {
+	switch r.Kind {
+	case engine.NotifyWorker:
+		if !r.Registered { // its session was told with the welcome
+			s.sessions.notify(r.Name)
+		}
+	case engine.NotifyAll:
+		s.sessions.notifyAll()
+	}
+}
+
+// Sessions returns how many workers are connected by a session.
+func (s *Service) Sessions() int { return s.sessions.count() }
+
+// Freshen corrects how many runs a worker holds, if it is connected here: what it says itself is as old as its last heartbeat.
+func (s *Service) Freshen(worker *engine.Worker) { s.sessions.freshen(worker) }

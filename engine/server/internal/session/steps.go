@@ -1,0 +1,195 @@
+package session
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/auth"
+	"github.com/kagzi/kagzi/engine/server/internal/metrics"
+	"github.com/kagzi/kagzi/engine/server/internal/wire"
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+)
+
+// The operations of a worker, once: the unary calls and the session are two ways to them.
+
+// leased is a request about a run that a worker holds.
+type leased interface {
+	GetNamespace() string
+	GetRunId() string
+	GetLeaseToken() string
+}
+
+// leaseOf reads the lease of a request.
+func (s *Service) leaseOf(ctx context.Context, r leased) (engine.Lease, error) {
+	namespace, id, err := wire.RunOf(r)
+	if err != nil {
+		return engine.Lease{}, err
+	}
+	if r.GetLeaseToken() == "" {
+		if s.options.AllowUnleased && auth.CallerOf(ctx) == nil { // where there are keys, knowing a run's id is not enough to write to it
+			return s.store.CurrentLease(ctx, namespace, id)
+		}
+		return engine.Lease{}, engine.Invalid("lease_token", "must not be empty: each write carries the token that came with the task")
+	}
+	token, err := engine.ParseToken(r.GetLeaseToken())
+	if err != nil {
+		return engine.Lease{}, engine.Invalid("lease_token", "is not a token that a task carried")
+	}
+	return engine.Lease{Namespace: namespace, RunID: id, Token: token}, nil
+}
+
+// stepRefOf reads the one field that holds the id of an attempt or the name of a step.
+func stepRefOf(s string) (engine.StepRef, error) {
+	ref := engine.StepRef{Name: s}
+	if id, err := engine.ParseID(s); err == nil {
+		ref.ID = id
+	}
+	return ref, engine.CheckName("step_id", s)
+}
+
+func (s *Service) beginStep(ctx context.Context, at engine.Sequenced, r *kagziv1.BeginStepRequest) (*kagziv1.BeginStepResponse, error) {
+	lease, err := s.leaseOf(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	p := engine.BeginStepParams{
+		Sequenced: at, Lease: lease, Name: r.StepName, Kind: engine.StepFunction, Input: wire.PayloadOf(r.Input),
+		RetryPolicy: wire.RetryPolicyOf(r.RetryPolicy), StartToClose: wire.Milliseconds(r.StartToCloseTimeoutMs), Now: s.store.Now(),
+	}
+	switch r.Kind {
+	case kagziv1.StepKind_STEP_KIND_UNSPECIFIED, kagziv1.StepKind_STEP_KIND_FUNCTION:
+	case kagziv1.StepKind_STEP_KIND_SLEEP:
+		p.Kind = engine.StepSleep
+	default:
+		return nil, engine.Invalid("kind", "must be FUNCTION or SLEEP, got %d", r.Kind)
+	}
+	if err := engine.CheckName("step_name", r.StepName); err != nil {
+		return nil, err
+	}
+	if err := engine.CheckPayload("input", p.Input); err != nil {
+		return nil, err
+	}
+	if err := engine.CheckRetryPolicy("retry_policy", p.RetryPolicy); err != nil {
+		return nil, err
+	}
+	if r.StartToCloseTimeoutMs != 0 {
+		if err := engine.CheckDelay("start_to_close_timeout_ms", p.StartToClose); err != nil {
+			return nil, err
+		}
+	}
+	if p.StartedAt, err = startedOf(r.StartedAt, p.Now); err != nil {
+		return nil, err
+	}
+	p.ID = engine.NewID(p.Now)
+	begun, err := s.store.BeginStep(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	response := &kagziv1.BeginStepResponse{
+		StepId: begun.Step.ID.String(), ShouldExecute: begun.Execute, AttemptNumber: int32(begun.Step.Attempt),
+	}
+	if !begun.Execute {
+		if begun.Step.Status == engine.StepCompleted {
+			response.CachedOutput = wire.StepTo("", &begun.Step).Output
+		}
+		response.Error = wire.FailureTo(begun.Step.Error)
+	}
+	return response, nil
+}
+
+// longestOff is how far a worker's clock may be from ours, or a step may have taken, to be believed in.
+const longestOff = 366 * 24 * time.Hour
+
+// startedOf reads when a worker says that an execution began, by its own clock. It is left as it is although that may be ahead of ours, for a repetition
+// is known by it: whoever says nothing, or what cannot be, has not said it.
+func startedOf(t *timestamppb.Timestamp, now time.Time) (time.Time, error) {
+	started, err := wire.TimeOf("started_at", t)
+	if err != nil || now.Sub(started).Abs() > longestOff {
+		return time.Time{}, err
+	}
+	return started, nil
+}
+
+func (s *Service) completeStep(ctx context.Context, at engine.Sequenced, r *kagziv1.CompleteStepRequest) (engine.Lease, engine.Step, error) {
+	lease, err := s.leaseOf(ctx, r)
+	if err != nil {
+		return lease, engine.Step{}, err
+	}
+	p := engine.CompleteStepParams{Sequenced: at, Lease: lease, Output: wire.PayloadOf(r.Output), Now: s.store.Now()}
+	if p.Step, err = stepRefOf(r.StepId); err != nil {
+		return lease, engine.Step{}, err
+	}
+	if err := engine.CheckPayload("output", p.Output); err != nil {
+		return lease, engine.Step{}, err
+	}
+	if p.StartedAt, err = startedOf(r.StartedAt, p.Now); err != nil {
+		return lease, engine.Step{}, err
+	}
+	p.ID = engine.NewID(p.Now)
+	began := time.Now()
+	step, err := s.store.CompleteStep(ctx, p)
+	if err != nil {
+		return lease, engine.Step{}, err
+	}
+	s.recorder.Wrote(time.Since(began))
+	s.recorder.Count(metrics.StepCompleted)
+	return lease, step, nil
+}
+
+// addedTo is what a session tells of a completed step: what its worker does not know.
+func addedTo(s *engine.Step) *kagziv1.CompleteStepResponse {
+	return &kagziv1.CompleteStepResponse{Step: &kagziv1.Step{
+		StepId: s.ID.String(), Status: kagziv1.StepStatus(s.Status), AttemptNumber: int32(s.Attempt), Sequence: s.Sequence,
+	}}
+}
+
+func (s *Service) failStep(ctx context.Context, at engine.Sequenced, r *kagziv1.FailStepRequest) (*kagziv1.FailStepResponse, error) {
+	lease, err := s.leaseOf(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	failure, err := wire.FailureOf(r.Error)
+	if err != nil {
+		return nil, err
+	}
+	p := engine.FailStepParams{
+		Sequenced: at, Lease: lease, Failure: failure, RetryPolicy: wire.RetryPolicyOf(r.RetryPolicy), Hold: r.Hold,
+		Now: s.store.Now(), Roll: rand.Float64(),
+	}
+	if p.Step, err = stepRefOf(r.StepId); err != nil {
+		return nil, err
+	}
+	if err := engine.CheckRetryPolicy("retry_policy", p.RetryPolicy); err != nil {
+		return nil, err
+	}
+	if p.StartedAt, err = startedOf(r.StartedAt, p.Now); err != nil {
+		return nil, err
+	}
+	p.ID = engine.NewID(p.Now)
+	began := time.Now()
+	verdict, err := s.store.FailStep(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	s.recorder.Wrote(time.Since(began))
+	s.recorder.StepFailed(verdict.Retry)
+	// The worker that keeps an attempt's time notices its end before the coordinator does, nearly always. A repetition counts nothing, where it
+	// can be told; of a failure for good it cannot.
+	if failure.Code == engine.FailureTimeout && (verdict.Failures > 0 || !verdict.Retry) {
+		s.recorder.StepTimedOut()
+	}
+	if verdict.Failures > 0 {
+		s.log.Info("step will be retried", "run", lease.RunID, "step", p.Step.String(),
+			"failures", verdict.Failures, "at", verdict.RetryAt, "delay", verdict.RetryAt.Sub(p.Now))
+	}
+	response := &kagziv1.FailStepResponse{ScheduledRetry: verdict.Retry, RetryAt: wire.TimeTo(verdict.RetryAt)}
+	if verdict.Retry {
+		response.RetryIn = durationpb.New(max(0, verdict.RetryAt.Sub(p.Now)))
+	}
+	return response, nil
+}

@@ -1,0 +1,296 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/matching"
+	"github.com/kagzi/kagzi/engine/server/internal/async"
+	"github.com/kagzi/kagzi/engine/server/internal/auth"
+	"github.com/kagzi/kagzi/engine/server/internal/wire"
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+)
+
+// Register makes a worker known.
+func (s *Service) Register(ctx context.Context, request *kagziv1.RegisterRequest) (*kagziv1.RegisterResponse, error) {
+	worker, err := s.register(ctx, request)
+	if err != nil {
+		return nil, err
+	}
+	return s.registeredTo(&worker), nil
+}
+
+// Heartbeat keeps a worker and what it holds.
+func (s *Service) Heartbeat(ctx context.Context, request *kagziv1.HeartbeatRequest) (*kagziv1.HeartbeatResponse, error) {
+	return s.heartbeat(ctx, request, nil, 0)
+}
+
+// Deregister takes a worker off, or only drains it.
+func (s *Service) Deregister(ctx context.Context, request *kagziv1.DeregisterRequest) (*kagziv1.DeregisterResponse, error) {
+	return s.deregister(ctx, request)
+}
+
+// BeginStep announces a step.
+func (s *Service) BeginStep(ctx context.Context, request *kagziv1.BeginStepRequest) (*kagziv1.BeginStepResponse, error) {
+	return s.beginStep(ctx, engine.Sequenced{}, request)
+}
+
+// CompleteStep records a step's result.
+func (s *Service) CompleteStep(ctx context.Context, request *kagziv1.CompleteStepRequest) (*kagziv1.CompleteStepResponse, error) {
+	lease, step, err := s.completeStep(ctx, engine.Sequenced{}, request)
+	if err != nil {
+		return nil, err
+	}
+	return &kagziv1.CompleteStepResponse{Step: wire.StepTo(lease.Namespace, &step)}, nil
+}
+
+// FailStep records a step's failure.
+func (s *Service) FailStep(ctx context.Context, request *kagziv1.FailStepRequest) (*kagziv1.FailStepResponse, error) {
+	return s.failStep(ctx, engine.Sequenced{}, request)
+}
+
+// Sleep sets a timer and parks the run.
+func (s *Service) Sleep(ctx context.Context, request *kagziv1.SleepRequest) (*kagziv1.SleepResponse, error) {
+	return s.sleep(ctx, engine.Sequenced{}, request)
+}
+
+// AwaitSignal parks the run until a signal is there.
+func (s *Service) AwaitSignal(ctx context.Context, request *kagziv1.AwaitSignalRequest) (*kagziv1.AwaitSignalResponse, error) {
+	return s.awaitSignal(ctx, engine.Sequenced{}, request)
+}
+
+// StartChild starts a child and records the step that did.
+func (s *Service) StartChild(ctx context.Context, request *kagziv1.StartChildRequest) (*kagziv1.StartChildResponse, error) {
+	return s.startChild(ctx, engine.Sequenced{}, request)
+}
+
+// AwaitChildren parks the run until children have ended.
+func (s *Service) AwaitChildren(ctx context.Context, request *kagziv1.AwaitChildrenRequest) (*kagziv1.AwaitChildrenResponse, error) {
+	return s.awaitChildren(ctx, engine.Sequenced{}, request)
+}
+
+// SetRunNote records the run's own line. The request names no namespace, so that a key's are tried in turn.
+func (s *Service) SetRunNote(ctx context.Context, request *kagziv1.SetNote) (*kagziv1.Ack, error) {
+	key := auth.CallerOf(ctx)
+	if key == nil || key.ReachesAll() {
+		return s.setNote(ctx, engine.Sequenced{}, "", request)
+	}
+	for _, namespace := range key.Namespaces {
+		answer, err := s.setNote(ctx, engine.Sequenced{}, namespace, request)
+		if engine.KindOf(err) != engine.KindNotFound {
+			return answer, err
+		}
+	}
+	id, err := wire.IDOf("run_id", request.RunId)
+	if err != nil {
+		return nil, err
+	}
+	return nil, engine.RunNotFound(id)
+}
+
+// CompleteWorkflow ends a run well.
+func (s *Service) CompleteWorkflow(ctx context.Context, request *kagziv1.CompleteWorkflowRequest) (*kagziv1.CompleteWorkflowResponse, error) {
+	return s.completeWorkflow(ctx, engine.Sequenced{}, request)
+}
+
+// FailWorkflow ends a run badly, or has it tried again.
+func (s *Service) FailWorkflow(ctx context.Context, request *kagziv1.FailWorkflowRequest) (*kagziv1.FailWorkflowResponse, error) {
+	return s.failWorkflow(ctx, engine.Sequenced{}, request)
+}
+
+// ReleaseTask hands a run back.
+func (s *Service) ReleaseTask(ctx context.Context, request *kagziv1.ReleaseTaskRequest) (*kagziv1.ReleaseTaskResponse, error) {
+	return s.releaseTask(ctx, engine.Sequenced{}, request)
+}
+
+// GetHistory is the rest of a history that did not fit into its task.
+func (s *Service) GetHistory(ctx context.Context, request *kagziv1.GetHistoryRequest) (*kagziv1.GetHistoryResponse, error) {
+	namespace, id, err := wire.RunOf(request)
+	if err != nil {
+		return nil, err
+	}
+	from, err := wire.HistoryPlace(request.Token)
+	if err != nil {
+		return nil, err
+	}
+	steps, next, err := s.store.GetHistory(ctx, engine.HistoryParams{Namespace: namespace, RunID: id, From: from, Bytes: engine.HistoryBytes})
+	if err != nil {
+		return nil, err
+	}
+	return &kagziv1.GetHistoryResponse{History: wire.StepsTo(namespace, steps), NextHistoryToken: wire.HistoryToken(next)}, nil
+}
+
+// PollTask waits for work. An answer without a run says that nothing came up in time.
+func (s *Service) PollTask(ctx context.Context, request *kagziv1.PollTaskRequest) (*kagziv1.PollTaskResponse, error) {
+	wait, err := wire.WaitOf(request.Wait, s.options.PollTimeout)
+	if err != nil {
+		return nil, err
+	}
+	most := max(int(request.MaxTasks), 1)
+	if request.MaxTasks < 0 || most > engine.MaxBatch {
+		return nil, engine.Invalid("max_tasks", "must be between 0 (which means 1) and %d, got %d", engine.MaxBatch, request.MaxTasks)
+	}
+	worker, err := s.poller(ctx, request)
+	if err != nil {
+		return nil, err
+	}
+	p := poll{tasks: make(chan engine.Task, most), refused: make(chan struct{}, 1)}
+	poller := s.dispatcher.Join(matching.Request{
+		Worker: &worker, Queues: []string{wire.OrDefault(request.TaskQueue)}, Types: request.WorkflowTypes,
+		Deliver: p.deliver, Refused: func() { async.Notify(p.refused) },
+	})
+	poller.AddCredit(most)
+	poller.Look()
+	tasks, err := s.awaitTasks(ctx, &p, wait)
+	poller.Leave()
+	tasks = append(tasks, p.close()...)
+	if errors.Is(err, errRefused) {
+		_, err = s.poller(ctx, request) // says why; nil when the worker is back already
+	}
+	if err != nil {
+		for _, t := range tasks {
+			s.handBack(ctx, t.Lease)
+		}
+		return nil, err
+	}
+	return s.polledTo(ctx, tasks), nil
+}
+
+// poller is the worker that polls; an error when it may not poll for what it asks.
+func (s *Service) poller(ctx context.Context, request *kagziv1.PollTaskRequest) (engine.Worker, error) {
+	namespace, err := wire.NamespaceOf(request.Namespace)
+	if err != nil {
+		return engine.Worker{}, err
+	}
+	if err := engine.CheckWorkerID("worker_id", request.WorkerId); err != nil {
+		return engine.Worker{}, err
+	}
+	if n := len(request.WorkflowTypes); n == 0 || n > engine.MaxTypes {
+		return engine.Worker{}, engine.Invalid("workflow_types", "must name 1 to %d types, got %d", engine.MaxTypes, n)
+	}
+	if err := engine.CheckOptionalName("task_queue", request.TaskQueue); err != nil {
+		return engine.Worker{}, err
+	}
+	for _, name := range request.WorkflowTypes {
+		if err := engine.CheckName("workflow_types", name); err != nil {
+			return engine.Worker{}, err
+		}
+	}
+	worker, err := s.store.GetWorker(ctx, request.WorkerId)
+	refuse := func(text string) (engine.Worker, error) {
+		return engine.Worker{}, &engine.Error{Kind: engine.KindPrecondition, Subject: "worker", SubjectID: request.WorkerId, Message: text}
+	}
+	switch {
+	case errors.Is(err, engine.ErrNotFound), err == nil && (worker.Status == engine.WorkerOffline || !mayPollAs(ctx, &worker)):
+		return refuse("Worker not registered or offline. Call RegisterWorker first.")
+	case err != nil:
+		return engine.Worker{}, err
+	case worker.Status == engine.WorkerDraining:
+		return refuse("Worker is draining and not accepting new work")
+	case worker.Namespace != namespace:
+		return refuse("Worker is registered in another namespace")
+	case !slices.Contains(worker.Queues, wire.OrDefault(request.TaskQueue)):
+		return refuse("Worker is not registered for this task queue")
+	}
+	for _, name := range request.WorkflowTypes {
+		if !slices.Contains(worker.Types, name) {
+			return refuse("Worker is not registered for one of these workflow types")
+		}
+	}
+	return worker, nil
+}
+
+// mayPollAs says whether the caller may take a worker's work. One that is not the caller's is as good as none.
+func mayPollAs(ctx context.Context, w *engine.Worker) bool {
+	key := auth.CallerOf(ctx)
+	return key == nil || key.Owns(w)
+}
+
+// errRefused says that the store gives this worker nothing, because it is not ONLINE any more.
+var errRefused = errors.New("worker refused")
+
+// awaitTasks waits for the first task, and takes what has come with it.
+func (s *Service) awaitTasks(ctx context.Context, p *poll, wait time.Duration) ([]engine.Task, error) {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case t := <-p.tasks:
+		return []engine.Task{t}, nil
+	case <-timer.C:
+		return nil, nil
+	case <-p.refused:
+		return nil, errRefused
+	case <-s.stopping:
+		return nil, wire.ErrStopping
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// polledTo is the answer with these tasks, but for those that it has no room for: they are handed back.
+func (s *Service) polledTo(ctx context.Context, tasks []engine.Task) *kagziv1.PollTaskResponse {
+	response := &kagziv1.PollTaskResponse{}
+	size := 0
+	for i := range tasks {
+		task := wire.TaskTo(&tasks[i], s.options.WorkerLease)
+		size += proto.Size(task)
+		switch {
+		case i == 0:
+			response.RunId, response.WorkflowType, response.Input, response.Task = task.RunId, task.WorkflowType, task.Input, task
+			size += proto.Size(task.Input)
+		case size > engine.MaxMessage:
+			s.handBack(ctx, tasks[i].Lease)
+		default:
+			response.More = append(response.More, task)
+		}
+	}
+	return response
+}
+
+// handBack releases a run that nobody got.
+func (s *Service) handBack(ctx context.Context, l engine.Lease) {
+	if err := s.store.Release(context.WithoutCancel(ctx), engine.ReleaseParams{Lease: l, Now: s.store.Now()}); err != nil {
+		s.log.Warn("run could not be handed back; it will be when its worker does not name it", "run", l.RunID, "error", err)
+	}
+}
+
+// poll is the receiving end of one long poll.
+type poll struct {
+	tasks   chan engine.Task // with room for all the credit
+	refused chan struct{}
+
+	mu     sync.Mutex
+	closed bool
+}
+
+func (p *poll) deliver(t engine.Task) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return false
+	}
+	p.tasks <- t
+	return true
+}
+
+// close refuses what comes from now on and returns what has come.
+func (p *poll) close() []engine.Task {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+	var tasks []engine.Task
+	for {
+		select {
+		case t := <-p.tasks:
+			tasks = append(tasks, t)
+		default:
+			return tasks
+		}
+	}
+}

@@ -1,0 +1,424 @@
+package watch
+
+import (
+	"context"
+	"errors"
+	"io"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/kagzi/kagzi/engine"
+	"github.com/kagzi/kagzi/engine/server/internal/async"
+	"github.com/kagzi/kagzi/engine/server/internal/wire"
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+)
+
+const (
+	maxAwaiting  = 10_000           // waits of one stream at a time
+	heldBytes    = 8 << 20          // of results that are kept until their stream takes them; more are read again
+	endedBytes   = 1 << 20          // of results in one message, about
+	recheckEvery = 30 * time.Second // a run is looked at after so long to twice as long, should nobody tell of its end
+	readsAtOnce  = 16               // of whole runs, for one stream or one call
+)
+
+// awaitStream is one stream of waits. Its caller's messages are read by one goroutine, and answered by another.
+type awaitStream struct {
+	service   *Service
+	namespace string
+	send      func(*kagziv1.AwaitWorkflowsResponse) error
+	wake      chan struct{} // capacity one: there is something to answer
+
+	mu     sync.Mutex
+	waits  map[uint64]*waiter // that are open, by their seq
+	due    []*waiter          // that there is something to answer to
+	bytes  int                // of the endings of those
+	wrong  int                // of those, how many are refused without a look
+	last   uint64             // seq
+	timer  *time.Timer        // of recheck
+	armed  bool
+	closed bool
+}
+
+// wait is what a stream knows of a waiter.
+type wait struct {
+	seq    uint64
+	whole  bool
+	due    bool // it stands among those told
+	old    bool // it was there when all were looked over
+	over   bool // it is answered, or forgotten
+	ending *engine.Ending
+	err    error // that it is refused with
+}
+
+// AwaitWorkflows answers for each run that the stream names how it ended, once it has.
+func (s *Service) AwaitWorkflows(stream kagziv1.WorkflowService_AwaitWorkflowsServer) error {
+	first, err := stream.Recv()
+	if err != nil {
+		return hungUp(err)
+	}
+	namespace, err := wire.NamespaceOf(first.Namespace)
+	if err != nil {
+		return err
+	}
+	a := &awaitStream{service: s, namespace: namespace, send: stream.Send, wake: make(chan struct{}, 1), waits: map[uint64]*waiter{}}
+	a.timer = time.AfterFunc(recheckEvery, a.recheck)
+	a.timer.Stop()
+	defer a.close()
+	received := make(chan error, 1)
+	go func() { received <- a.receive(first, stream.Recv) }()
+	return a.serve(stream.Context(), received)
+}
+
+// hungUp is nil when a stream broke because its caller closed it.
+func hungUp(err error) error {
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
+// receive takes waits until the caller closes its side, which is nil, or the stream breaks.
+func (a *awaitStream) receive(request *kagziv1.AwaitWorkflowsRequest, next func() (*kagziv1.AwaitWorkflowsRequest, error)) error {
+	for {
+		a.forget(request.Forget) // which makes room
+		if err := a.add(request.Waits); err != nil {
+			return err
+		}
+		var err error
+		if request, err = next(); err != nil {
+			return hungUp(err)
+		}
+		if request.Namespace != "" && request.Namespace != a.namespace {
+			return engine.Invalid("namespace", "must be that of the stream's first message")
+		}
+	}
+}
+
+// add begins waits. What is wrong with one is its own affair.
+func (a *awaitStream) add(requests []*kagziv1.AwaitWorkflowsRequest_Wait) error {
+	waiting := make([]*waiter, 0, len(requests))
+	a.mu.Lock()
+	for _, r := range requests {
+		if r.Seq <= a.last {
+			a.mu.Unlock()
+			return engine.Invalid("waits.seq", "must be larger than all before, got %d", r.Seq)
+		}
+		a.last = r.Seq
+		w := &waiter{to: a, wait: wait{seq: r.Seq, whole: r.Whole}}
+		if w.id, w.err = wire.IDOf("run_id", r.RunId); w.err == nil && len(a.waits) >= maxAwaiting {
+			w.err = engine.TooLarge("waits", "are %d on this stream already, as many as are allowed", maxAwaiting)
+		}
+		if w.err != nil {
+			if a.wrong++; a.wrong > maxAwaiting {
+				a.mu.Unlock()
+				return engine.TooLarge("waits", "were refused %d times on this stream, and as many answers wait to be sent; read them first", maxAwaiting)
+			}
+			a.enqueue(w)
+			continue
+		}
+		a.waits[w.seq] = w
+		waiting = append(waiting, w)
+	}
+	a.arm()
+	a.mu.Unlock()
+	a.service.waiters.enter(waiting...)
+	a.first(waiting)
+	return nil
+}
+
+// first looks at the runs that are not known to be there and open.
+func (a *awaitStream) first(waiting []*waiter) {
+	for _, w := range waiting {
+		if !a.service.recent.has(a.namespace, w.id) {
+			a.ended(w, nil)
+		}
+	}
+	a.mu.Lock()
+	closed := a.closed
+	a.mu.Unlock()
+	if closed { // while they entered
+		a.service.waiters.leave(waiting...)
+	}
+}
+
+// sizeOf is how much an ending takes up, in bytes: many failures are as large as a few outputs.
+func sizeOf(e *engine.Ending) int {
+	n := e.Output.Size()
+	if e.Error != nil {
+		n += e.Error.Size()
+	}
+	return n
+}
+
+// enqueue has a wait answered, or its run looked at. It is called under the lock.
+func (a *awaitStream) enqueue(w *waiter) {
+	if !w.due {
+		w.due = true
+		a.due = append(a.due, w)
+		async.Notify(a.wake)
+	}
+}
+
+// ended is told by the waiters. Whoever else has a run of that id is told of the end in their own namespace only.
+func (a *awaitStream) ended(w *waiter, ending *engine.Ending) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if w.over || ending != nil && ending.Namespace != a.namespace {
+		return
+	}
+	if ending != nil && w.ending == nil && !w.whole && a.bytes < heldBytes {
+		w.ending = ending
+		a.bytes += sizeOf(ending)
+	}
+	a.enqueue(w)
+}
+
+func (a *awaitStream) forget(seqs []uint64) {
+	gone := make([]*waiter, 0, len(seqs))
+	a.mu.Lock()
+	for _, seq := range seqs {
+		if w := a.waits[seq]; w != nil {
+			a.end(w)
+			gone = append(gone, w)
+		}
+	}
+	if len(a.due) > 3*maxAwaiting { // their caller takes no answers, and goes on
+		a.due = slices.DeleteFunc(a.due, func(w *waiter) bool { return w.over })
+	}
+	a.mu.Unlock()
+	a.service.waiters.leave(gone...)
+}
+
+// end closes a wait, under the lock.
+func (a *awaitStream) end(w *waiter) {
+	w.over = true
+	delete(a.waits, w.seq)
+}
+
+// close ends all waits.
+func (a *awaitStream) close() {
+	a.mu.Lock()
+	a.closed = true
+	a.timer.Stop()
+	gone := make([]*waiter, 0, len(a.waits))
+	for _, w := range a.waits {
+		w.over = true
+		gone = append(gone, w)
+	}
+	a.mu.Unlock()
+	a.service.waiters.leave(gone...)
+}
+
+// serve answers until the caller has closed its side and has all answers, or the stream breaks.
+func (a *awaitStream) serve(ctx context.Context, received <-chan error) error {
+	for done := false; !done || a.open(); {
+		select {
+		case <-a.wake:
+			runtime.Gosched() // runs that end in one commit are told of one after the other: one message for all
+		case err := <-received:
+			if err != nil {
+				return err
+			}
+			done, received = true, nil
+		case <-a.service.stopping:
+			return wire.ErrStopping
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if err := a.answer(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *awaitStream) open() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.waits) > 0
+}
+
+// answer sends what there is to say.
+func (a *awaitStream) answer(ctx context.Context) error {
+	ready, unsure := a.take()
+	a.service.waiters.leave(ready...)
+	out := responseBatch{send: a.send}
+	for _, w := range ready {
+		if err := out.add(a.answerTo(w)); err != nil {
+			return err
+		}
+	}
+	if err := out.flush(); err != nil {
+		return err
+	}
+	for group := range slices.Chunk(a.keepEnded(ctx, unsure), readsAtOnce) {
+		for _, ended := range a.readRuns(ctx, group) {
+			if err := out.add(ended); err != nil {
+				return err
+			}
+		}
+	}
+	return out.flush()
+}
+
+// take is the waits that can be answered, which are over, and those whose runs have to be looked at.
+func (a *awaitStream) take() (ready, unsure []*waiter) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, w := range a.due {
+		w.due = false
+		switch {
+		case w.over:
+		case w.err != nil || w.ending != nil:
+			a.end(w)
+			ready = append(ready, w)
+		default:
+			unsure = append(unsure, w)
+		}
+	}
+	a.due, a.bytes, a.wrong = nil, 0, 0
+	return ready, unsure
+}
+
+// keepEnded leaves out the runs that have not ended. Those that are not there, and those that nobody can tell of, are marked so.
+func (a *awaitStream) keepEnded(ctx context.Context, unsure []*waiter) []*waiter {
+	if len(unsure) < 2 {
+		return unsure
+	}
+	var rest []*waiter
+	for group := range slices.Chunk(unsure, engine.MaxPage) {
+		ids := make([]engine.ID, len(group))
+		for i, w := range group {
+			ids[i] = w.id
+		}
+		runs, err := a.service.store.GetRuns(ctx, a.namespace, ids)
+		ended := make(map[engine.ID]bool, len(runs))
+		for i := range runs {
+			ended[runs[i].ID] = runs[i].Status.Ended()
+		}
+		for _, w := range group {
+			has, there := ended[w.id]
+			switch {
+			case err != nil:
+				w.err = err
+			case !there:
+				w.err = engine.RunNotFound(w.id)
+			case !has:
+				continue
+			}
+			rest = append(rest, w)
+		}
+	}
+	return rest
+}
+
+// readRuns answers for the runs of a few waits, as far as they have ended.
+func (a *awaitStream) readRuns(ctx context.Context, group []*waiter) []*kagziv1.AwaitWorkflowsResponse_Ended {
+	answers := make([]*kagziv1.AwaitWorkflowsResponse_Ended, len(group))
+	async.Parallel(len(group), func(i int) { answers[i] = a.readRun(ctx, group[i]) })
+	var over []*waiter
+	a.mu.Lock()
+	for i, w := range group {
+		switch {
+		case w.over: // meanwhile
+			answers[i] = nil
+		case answers[i] != nil:
+			a.end(w)
+			over = append(over, w)
+		}
+	}
+	a.mu.Unlock()
+	a.service.waiters.leave(over...)
+	return slices.DeleteFunc(answers, func(one *kagziv1.AwaitWorkflowsResponse_Ended) bool { return one == nil })
+}
+
+// readRun is the answer to a wait; nil while its run has not ended.
+func (a *awaitStream) readRun(ctx context.Context, w *waiter) *kagziv1.AwaitWorkflowsResponse_Ended {
+	if w.err != nil {
+		return a.refused(w.seq, w.err)
+	}
+	run, err := a.service.store.GetRun(ctx, a.namespace, w.id)
+	switch {
+	case err != nil:
+		return a.refused(w.seq, err)
+	case !run.Status.Ended():
+		return nil
+	case w.whole:
+		return &kagziv1.AwaitWorkflowsResponse_Ended{Seq: w.seq, Workflow: wire.RunTo(&run)}
+	}
+	return endedTo(w.seq, &engine.Ending{Status: run.Status, Output: run.Output, Error: run.Error, ContinuedAs: run.ContinuedAs})
+}
+
+// answerTo answers a wait that is over.
+func (a *awaitStream) answerTo(w *waiter) *kagziv1.AwaitWorkflowsResponse_Ended {
+	if w.err != nil {
+		return a.refused(w.seq, w.err)
+	}
+	return endedTo(w.seq, w.ending)
+}
+
+func endedTo(seq uint64, e *engine.Ending) *kagziv1.AwaitWorkflowsResponse_Ended {
+	return &kagziv1.AwaitWorkflowsResponse_Ended{
+		Seq: seq, Status: kagziv1.WorkflowStatus(e.Status), Output: wire.PayloadTo(e.Output), Error: wire.FailureTo(e.Error),
+		ContinuedAsRunId: e.ContinuedAs.String(),
+	}
+}
+
+func (a *awaitStream) refused(seq uint64, err error) *kagziv1.AwaitWorkflowsResponse_Ended {
+	code, detail := a.service.errors.Detail(err)
+	return &kagziv1.AwaitWorkflowsResponse_Ended{Seq: seq, Refusal: detail, StatusCode: int32(code)}
+}
+
+// recheck has the runs looked at of whose end nobody has told for long.
+func (a *awaitStream) recheck() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, w := range a.waits {
+		if w.old {
+			a.enqueue(w)
+		}
+		w.old = true
+	}
+	a.armed = false
+	a.arm()
+}
+
+// arm sees to it that waits are looked over, while there are any. It is called under the lock.
+func (a *awaitStream) arm() {
+	if !a.armed && !a.closed && len(a.waits) > 0 {
+		a.armed = true
+		a.timer.Reset(recheckEvery)
+	}
+}
+
+// responseBatch gathers answers into messages.
+type responseBatch struct {
+	send    func(*kagziv1.AwaitWorkflowsResponse) error
+	message *kagziv1.AwaitWorkflowsResponse // nil: empty
+	bytes   int
+}
+
+func (p *responseBatch) add(ended *kagziv1.AwaitWorkflowsResponse_Ended) error {
+	if p.message == nil {
+		p.message = &kagziv1.AwaitWorkflowsResponse{}
+	}
+	p.message.Ended = append(p.message.Ended, ended)
+	p.bytes += proto.Size(ended) // of a failure the text and the stack, and of a result what is said about it, weigh as well
+	if p.bytes < endedBytes && len(p.message.Ended) < engine.MaxBatch {
+		return nil
+	}
+	return p.flush()
+}
+
+func (p *responseBatch) flush() error {
+	message := p.message
+	p.message, p.bytes = nil, 0
+	if message == nil {
+		return nil
+	}
+	return p.send(message)
+}

@@ -1,0 +1,144 @@
+package wire
+
+import (
+	"unicode/utf8"
+
+	"google.golang.org/grpc/mem"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/kagzi/kagzi/engine"
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/proto/wire"
+)
+
+// Codec lets a message that cannot be decoded (a string that is no UTF-8, a broken field) through with a mark on it, because
+// gRPC would answer INTERNAL before any interceptor sees the call. The interceptors find the mark and answer INVALID_ARGUMENT. An operation of
+// a session keeps its number, so that the session can answer it and go on.
+type Codec struct{ wire.Codec }
+
+func (l Codec) Unmarshal(data mem.BufferSlice, v any) error {
+	if u, ok := v.(*Undecoded); ok {
+		u.Raw = wire.Whole(data)
+		return nil
+	}
+	err := l.Codec.Unmarshal(data, v)
+	message, ok := v.(proto.Message)
+	if err == nil || !ok {
+		return err
+	}
+	proto.Reset(message)
+	mark := protowire.AppendTag(nil, MalformedField, protowire.BytesType)
+	raw := data.Materialize()
+	field := brokenText(message.ProtoReflect().Descriptor(), raw)
+	if operation, ok := message.(*kagziv1.SessionRequest); ok && field != "" {
+		operation.Seq = seqOf(raw)
+	}
+	message.ProtoReflect().SetUnknown(protowire.AppendString(mark, field))
+	return nil
+}
+
+// Undecoded is an operation of a session as it has come.
+type Undecoded struct{ Raw mem.Buffer }
+
+// Decode reads it, once. One that cannot be read is an operation all the same where it has a number: its session answers it by that.
+func (u *Undecoded) Decode() (*kagziv1.SessionRequest, error) {
+	defer u.Raw.Free()
+	request := new(kagziv1.SessionRequest)
+	if err := (Codec{}).Unmarshal(mem.BufferSlice{u.Raw}, request); err != nil {
+		return nil, err
+	}
+	if request.Seq > 0 {
+		return request, nil
+	}
+	return request, CheckWellFormed(request)
+}
+
+// brokenText is the path of the first field whose text is no UTF-8; empty when there is none. The depth of the search is that of the
+// contract's messages, none of which holds itself.
+func brokenText(m protoreflect.MessageDescriptor, raw []byte) string {
+	for len(raw) > 0 {
+		number, kind, n := protowire.ConsumeTag(raw)
+		if n < 0 {
+			return ""
+		}
+		size := protowire.ConsumeFieldValue(number, kind, raw[n:])
+		if size < 0 {
+			return ""
+		}
+		value, rest := raw[n:n+size], raw[n+size:]
+		raw = rest
+		field := m.Fields().ByNumber(number)
+		if field == nil || kind != protowire.BytesType {
+			continue
+		}
+		content, _ := protowire.ConsumeBytes(value)
+		name := string(field.Name())
+		switch {
+		case field.Kind() == protoreflect.StringKind && !utf8.Valid(content):
+			return name
+		case field.Message() == nil:
+		case field.IsMap():
+			if brokenText(field.Message(), content) != "" {
+				return name
+			}
+		default:
+			if inner := brokenText(field.Message(), content); inner != "" {
+				return name + "." + inner
+			}
+		}
+	}
+	return ""
+}
+
+// seqOf is the number of an operation whose bytes are whole; 0 when there is none.
+func seqOf(raw []byte) (seq int64) {
+	for len(raw) > 0 {
+		number, kind, n := protowire.ConsumeField(raw)
+		if n < 0 {
+			return 0
+		}
+		if number == 1 && kind == protowire.VarintType {
+			_, _, tag := protowire.ConsumeTag(raw)
+			value, _ := protowire.ConsumeVarint(raw[tag:])
+			seq = int64(value)
+		}
+		raw = raw[n:]
+	}
+	return seq
+}
+
+// MalformedField is a number that no message of ours has.
+const MalformedField = 536_870_911
+
+// CheckWellFormed refuses a message that bears the mark of Codec, naming the field when its text is the reason.
+func CheckWellFormed(v any) error {
+	message, ok := v.(proto.Message)
+	if !ok {
+		return nil
+	}
+	number, _, n := protowire.ConsumeTag(message.ProtoReflect().GetUnknown())
+	if n < 0 || number != MalformedField {
+		return nil
+	}
+	field, m := protowire.ConsumeString(message.ProtoReflect().GetUnknown()[n:])
+	if m < 0 || field == "" {
+		return engine.Invalid("request", "cannot be decoded")
+	}
+	return engine.Invalid(field, "is not valid UTF-8")
+}
+
+// CheckOperation refuses an operation that cannot be read: nothing tells which run it is about.
+func CheckOperation(r *kagziv1.SessionRequest) error {
+	if r.Operation != nil {
+		return nil
+	}
+	if err := CheckWellFormed(r); err != nil {
+		return err
+	}
+	if len(r.ProtoReflect().GetUnknown()) > 0 {
+		return ErrUnsupported
+	}
+	return engine.Invalid("operation", "must be set")
+}

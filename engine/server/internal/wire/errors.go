@@ -1,0 +1,106 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/kagzi/kagzi/engine"
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+)
+
+// answers is the one table from the engine's kinds of error to what goes over the wire.
+var answers = map[engine.Kind]struct {
+	grpc  codes.Code
+	kagzi kagziv1.ErrorCode
+}{
+	engine.KindInternal:     {codes.Internal, kagziv1.ErrorCode_ERROR_CODE_INTERNAL},
+	engine.KindInvalid:      {codes.InvalidArgument, kagziv1.ErrorCode_ERROR_CODE_INVALID_ARGUMENT},
+	engine.KindNotFound:     {codes.NotFound, kagziv1.ErrorCode_ERROR_CODE_NOT_FOUND},
+	engine.KindExists:       {codes.AlreadyExists, kagziv1.ErrorCode_ERROR_CODE_CONFLICT},
+	engine.KindConflict:     {codes.FailedPrecondition, kagziv1.ErrorCode_ERROR_CODE_CONFLICT},
+	engine.KindPrecondition: {codes.FailedPrecondition, kagziv1.ErrorCode_ERROR_CODE_PRECONDITION_FAILED},
+	engine.KindLeaseLost:    {codes.FailedPrecondition, kagziv1.ErrorCode_ERROR_CODE_LEASE_LOST},
+	engine.KindTooLarge:     {codes.ResourceExhausted, kagziv1.ErrorCode_ERROR_CODE_RESOURCE_EXHAUSTED},
+	engine.KindExhausted:    {codes.ResourceExhausted, kagziv1.ErrorCode_ERROR_CODE_RESOURCE_EXHAUSTED},
+	engine.KindUnsupported:  {codes.Unimplemented, kagziv1.ErrorCode_ERROR_CODE_PRECONDITION_FAILED},
+	engine.KindUnavailable:  {codes.Unavailable, kagziv1.ErrorCode_ERROR_CODE_UNAVAILABLE},
+	engine.KindNoKey:        {codes.Unauthenticated, kagziv1.ErrorCode_ERROR_CODE_UNAUTHORIZED},
+	engine.KindDenied:       {codes.PermissionDenied, kagziv1.ErrorCode_ERROR_CODE_UNAUTHORIZED},
+}
+
+// Errors converts errors to their wire form.
+type Errors struct {
+	Log *slog.Logger
+	Now func() time.Time
+}
+
+// Detail returns the gRPC code and the ErrorDetail of an error. An error that is neither an engine.Error nor the end of the call is a
+// defect: its text goes to the log under an incident number, and the caller gets only the number.
+func (c *Errors) Detail(err error) (codes.Code, *kagziv1.ErrorDetail) {
+	e, ok := errors.AsType[*engine.Error](err)
+	switch {
+	case ok:
+	case errors.Is(err, context.Canceled):
+		return codes.Canceled, &kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_CANCELLED, Message: "the caller gave up"}
+	case errors.Is(err, context.DeadlineExceeded):
+		return codes.DeadlineExceeded, &kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_TIMEOUT, Message: "the call's deadline passed"}
+	default:
+		incident := engine.NewID(c.Now()).String()
+		c.Log.Error("internal error", "incident", incident, "error", err)
+		e = &engine.Error{Message: "internal error; the server's log has more under incident " + incident, SubjectID: incident}
+	}
+	answer := answers[e.Kind]
+	detail := &kagziv1.ErrorDetail{
+		Code: answer.kagzi, Message: e.Message, Subject: e.Subject, SubjectId: e.SubjectID,
+		NonRetryable: e.Kind != engine.KindUnavailable && e.Kind != engine.KindExhausted && e.Kind != engine.KindInternal,
+	}
+	if e.RetryAfter > 0 {
+		detail.RetryAfterMs = max(1, e.RetryAfter.Milliseconds())
+	}
+	if e.Field != "" {
+		detail.Metadata = map[string]string{"field": e.Field}
+	}
+	if e.Status != 0 {
+		detail.Metadata = map[string]string{"status": e.Status.String()}
+	}
+	if !e.ContinuedAs.IsZero() {
+		detail.Metadata["continued_as_run_id"] = e.ContinuedAs.String()
+	}
+	return answer.grpc, detail
+}
+
+// Status returns an error as gRPC carries it, with its ErrorDetail.
+func (c *Errors) Status(err error) error {
+	if err == nil {
+		return nil
+	}
+	if _, ok := status.FromError(err); ok {
+		return err
+	}
+	code, detail := c.Detail(err)
+	st := status.New(code, detail.Message)
+	if with, err := st.WithDetails(detail); err == nil {
+		st = with
+	}
+	return st.Err()
+}
+
+// ErrStopping ends calls when the server stops.
+var ErrStopping = &engine.Error{Kind: engine.KindUnavailable, Message: "the server is stopping; try again"}
+
+// LogLevelOf keeps the caller's mistakes out of the operator's log.
+func LogLevelOf(code codes.Code) slog.Level {
+	switch code {
+	case codes.Internal, codes.Unknown, codes.DataLoss:
+		return slog.LevelWarn
+	}
+	return slog.LevelDebug
+}
+
+// ErrUnsupported answers operations that a newer contract has added, which are fields that this one does not know.
+var ErrUnsupported = &engine.Error{Kind: engine.KindUnsupported, Message: "this server does not know the operation"}

@@ -1,0 +1,99 @@
+package wire
+
+import (
+	"slices"
+
+	"github.com/kagzi/kagzi/engine"
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+)
+
+// RunFilterOf reads the filter of a list of runs.
+func RunFilterOf(r *kagziv1.ListWorkflowsRequest) (engine.RunFilter, error) {
+	var f engine.RunFilter
+	var err error
+	if f.Namespace, err = NamespaceOf(r.Namespace); err != nil {
+		return f, err
+	}
+	if f.CreatedAfter, err = TimeOf("created_after", r.CreatedAfter); err != nil {
+		return f, err
+	}
+	if f.CreatedBefore, err = TimeOf("created_before", r.CreatedBefore); err != nil {
+		return f, err
+	}
+	for _, name := range []struct {
+		field string
+		name  *string
+	}{{"schedule_id", r.ScheduleId}, {"parent_run_id", r.ParentRunId}, {"worker_id", r.WorkerId}} {
+		if name.name != nil && *name.name == "" { // it would select all, where an id that got lost on the way was meant
+			return f, engine.Invalid(name.field, "must not be empty: leave it unset to select whatever it is")
+		}
+	}
+	if f.ParentRunID, err = OptionalIDOf("parent_run_id", r.GetParentRunId()); err != nil {
+		return f, err
+	}
+	if f.Statuses, err = statusesOf(r); err != nil {
+		return f, err
+	}
+	f.Tags = r.Tags
+	if f.Types, err = namesOf("workflow_types", r.WorkflowTypes, "workflow_type", r.WorkflowType); err != nil {
+		return f, err
+	}
+	if f.Queues, err = namesOf("task_queues", r.TaskQueues, "task_queue", r.TaskQueue); err != nil {
+		return f, err
+	}
+	f.ScheduleID, f.WorkerID, f.Search = r.GetScheduleId(), r.GetWorkerId(), r.GetSearch()
+	return f, checkRunFilter(f)
+}
+
+// namesOf reads the two fields, of many and of one, that name the same thing.
+func namesOf(field string, names []string, oneField string, one *string) ([]string, error) {
+	if len(names) > engine.MaxTypes {
+		return nil, engine.Invalid(field, "has %d entries, at most %d are allowed", len(names), engine.MaxTypes)
+	}
+	for _, name := range names {
+		if err := engine.CheckName(field, name); err != nil {
+			return nil, err
+		}
+	}
+	if one == nil {
+		return names, nil
+	}
+	return append(slices.Clip(names), *one), engine.CheckName(oneField, *one)
+}
+
+func checkRunFilter(f engine.RunFilter) error {
+	for _, name := range []struct{ field, name string }{
+		{"schedule_id", f.ScheduleID}, {"worker_id", f.WorkerID}, {"search", f.Search},
+	} {
+		if err := engine.CheckOptionalName(name.field, name.name); err != nil {
+			return err
+		}
+	}
+	return engine.CheckLabels("tags", f.Tags)
+}
+
+// statusesOf reads both fields that name statuses. Those that only schedules have select no run.
+func statusesOf(r *kagziv1.ListWorkflowsRequest) ([]engine.RunStatus, error) {
+	if len(r.Statuses) > engine.MaxTypes {
+		return nil, engine.Invalid("statuses", "has %d entries, at most %d are allowed", len(r.Statuses), engine.MaxTypes)
+	}
+	var statuses []engine.RunStatus
+	add := func(field string, status kagziv1.WorkflowStatus) error {
+		if _, known := kagziv1.WorkflowStatus_name[int32(status)]; !known || status == kagziv1.WorkflowStatus_WORKFLOW_STATUS_UNSPECIFIED {
+			return engine.Invalid(field, "has the unknown value %d", status)
+		}
+		statuses = append(statuses, engine.RunStatus(status))
+		return nil
+	}
+	if r.StatusFilter != nil {
+		if err := add("status_filter", *r.StatusFilter); err != nil {
+			return nil, err
+		}
+	}
+	for _, status := range r.Statuses {
+		if err := add("statuses", status); err != nil {
+			return nil, err
+		}
+	}
+	return statuses, nil
+}

@@ -1,0 +1,138 @@
+package wire
+
+import (
+	"context"
+	"time"
+
+	"github.com/kagzi/kagzi/engine"
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+)
+
+// StartReader reads the starts of runs.
+type StartReader struct {
+	Now func() time.Time
+	// Trace returns the trace context that a start belongs to, as it is kept with the run.
+	Trace func(context.Context, *kagziv1.StartWorkflowRequest) string
+}
+
+// Start reads and validates one start.
+func (s *StartReader) Start(ctx context.Context, r *kagziv1.StartWorkflowRequest) (engine.StartRun, error) {
+	start, err := s.readStart(ctx, r)
+	if err != nil {
+		return engine.StartRun{}, err
+	}
+	start.Queue = OrDefault(start.Queue)
+	if err := start.Validate(); err != nil {
+		return engine.StartRun{}, err
+	}
+	return settled(start), nil
+}
+
+// Child reads and validates the start of a child. A repetition is known by the name of its step, so that a request_id adds nothing.
+func (s *StartReader) Child(ctx context.Context, r *kagziv1.StartWorkflowRequest) (engine.StartRun, error) {
+	if err := checkTied(r); err != nil {
+		return engine.StartRun{}, err
+	}
+	start, err := s.Start(ctx, r)
+	start.RequestID = ""
+	return start, err
+}
+
+// Continuation reads and validates the start of the run that goes on where another ends. What it leaves empty is that one's.
+func (s *StartReader) Continuation(ctx context.Context, namespace string, r *kagziv1.StartWorkflowRequest) (engine.StartRun, error) {
+	if err := checkTied(r); err != nil {
+		return engine.StartRun{}, err
+	}
+	if r.Namespace != "" && r.Namespace != namespace {
+		return engine.StartRun{}, engine.Invalid("namespace", "must be that of the run")
+	}
+	if r.ParentRunId != "" {
+		return engine.StartRun{}, engine.Invalid("parent_run_id", "cannot be given: the parent is that of the run")
+	}
+	start, err := s.readStart(ctx, r)
+	if err != nil {
+		return engine.StartRun{}, err
+	}
+	start.Namespace = namespace
+	if err := start.ValidateContinuation(); err != nil {
+		return engine.StartRun{}, err
+	}
+	start.RequestID = ""
+	next := settled(start)
+	next.DeadlineAt, next.NamedDeadlineAt = start.DeadlineAt, time.Time{} // with the limit it is settled at the commit, where the run's own is known
+	return next, nil
+}
+
+// checkTied refuses what a start on behalf of another run has no use for.
+func checkTied(r *kagziv1.StartWorkflowRequest) error {
+	if r.ParentStepId != "" {
+		return engine.Invalid("parent_step_id", "cannot be given: the step is known")
+	}
+	if r.ExternalIdReuse == kagziv1.ExternalIdReuse_EXTERNAL_ID_REUSE_NEVER {
+		return engine.Invalid("external_id_reuse", "cannot be NEVER: no earlier run can take the place of this one")
+	}
+	return nil
+}
+
+// readStart reads one start as it was sent.
+func (s *StartReader) readStart(ctx context.Context, r *kagziv1.StartWorkflowRequest) (engine.StartRun, error) {
+	now := s.Now()
+	namespace, err := NamespaceOf(r.Namespace)
+	if err != nil {
+		return engine.StartRun{}, err
+	}
+	startAt, err := startAtOf(r, now)
+	if err != nil {
+		return engine.StartRun{}, err
+	}
+	deadline, err := TimeOf("deadline_at", r.DeadlineAt)
+	if err != nil {
+		return engine.StartRun{}, err
+	}
+	parent, err := OptionalIDOf("parent_run_id", r.ParentRunId)
+	if err != nil {
+		return engine.StartRun{}, err
+	}
+	parentStep, err := OptionalIDOf("parent_step_id", r.ParentStepId)
+	if err != nil {
+		return engine.StartRun{}, err
+	}
+	if _, known := kagziv1.ExternalIdReuse_name[int32(r.ExternalIdReuse)]; !known {
+		return engine.StartRun{}, engine.Invalid("external_id_reuse", "has the unknown value %d", r.ExternalIdReuse)
+	}
+	start := engine.StartRun{Reuse: engine.ExternalIDReuse(r.ExternalIdReuse), Run: engine.Run{
+		ID: engine.NewID(now), Namespace: namespace, ExternalID: r.ExternalId, RequestID: r.RequestId,
+		Queue: r.TaskQueue, Type: r.WorkflowType, Version: r.Version, Status: engine.RunPending, Attempts: 1,
+		Input: PayloadOf(r.Input), CreatedAt: now, AvailableAt: now, DeadlineAt: deadline,
+		RetryPolicy: RetryPolicyOf(r.RetryPolicy), Timeouts: TimeoutsOf(r.Timeouts), Tags: r.Tags, Requirements: r.Requirements,
+		OnFailureWorkflow: r.OnFailureWorkflow, OnFailureQueue: r.OnFailureTaskQueue, Priority: int(r.GetPriority()),
+		ConcurrencyKey: r.ConcurrencyKey, ConcurrencyLimit: int(r.ConcurrencyLimit),
+		ParentRunID: parent, ParentStepID: parentStep, Traceparent: s.Trace(ctx, r),
+	}}
+	if startAt.After(now) {
+		start.AvailableAt = startAt
+	}
+	return start, nil
+}
+
+// startAtOf is when the run is to start at the earliest; zero: at once.
+func startAtOf(r *kagziv1.StartWorkflowRequest, now time.Time) (time.Time, error) {
+	if r.StartIn == nil {
+		return TimeOf("start_at", r.StartAt)
+	}
+	in, err := DurationOf("start_in", r.StartIn)
+	if err == nil && (in < 0 || in > engine.MaxDelay) {
+		err = engine.Invalid("start_in", "must be between 0 and 10 years, got %s", in)
+	}
+	return now.Add(in), err
+}
+
+// settled is a valid start with what follows from it.
+func settled(start engine.StartRun) engine.StartRun {
+	start.SettleDeadline()
+	if start.ConcurrencyKey != "" && start.ConcurrencyLimit == 0 {
+		start.ConcurrencyLimit = 1
+	}
+	start.Bytes = int64(start.Input.Size())
+	return start
+}

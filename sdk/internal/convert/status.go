@@ -1,0 +1,83 @@
+package convert
+
+import (
+	"strings"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// ItemStatus returns the refusal of one item of a batch as the status that a call for this item alone would end with. Servers that do
+// not send the code send 0; then the code follows from the detail.
+func ItemStatus(code int32, d *kagziv1.ErrorDetail) *status.Status {
+	st := status.New(codes.Code(code), d.GetMessage())
+	if code == 0 {
+		st = status.New(StatusOfCode(d.GetCode()), d.GetMessage())
+	}
+	if with, err := st.WithDetails(d); err == nil {
+		return with
+	}
+	return st
+}
+
+// StatusOfCode returns the gRPC code that a server sends with an error code.
+func StatusOfCode(c kagziv1.ErrorCode) codes.Code {
+	switch c {
+	case kagziv1.ErrorCode_ERROR_CODE_NOT_FOUND:
+		return codes.NotFound
+	case kagziv1.ErrorCode_ERROR_CODE_INVALID_ARGUMENT:
+		return codes.InvalidArgument
+	case kagziv1.ErrorCode_ERROR_CODE_CONFLICT:
+		return codes.AlreadyExists
+	case kagziv1.ErrorCode_ERROR_CODE_UNAUTHORIZED:
+		return codes.PermissionDenied
+	case kagziv1.ErrorCode_ERROR_CODE_RESOURCE_EXHAUSTED:
+		return codes.ResourceExhausted
+	case kagziv1.ErrorCode_ERROR_CODE_INTERNAL:
+		return codes.Internal
+	case kagziv1.ErrorCode_ERROR_CODE_UNAVAILABLE:
+		return codes.Unavailable
+	case kagziv1.ErrorCode_ERROR_CODE_TIMEOUT:
+		return codes.DeadlineExceeded
+	}
+	return codes.FailedPrecondition
+}
+
+// Transient reports whether another attempt of the call may succeed.
+func Transient(err error) bool {
+	switch status.Code(err) {
+	case codes.Unavailable, codes.DeadlineExceeded, codes.Aborted:
+		return true
+	}
+	return false
+}
+
+// sentences put what gRPC says for want of a server's word into sentences that say what to do, by a sign in its message; what stands behind the
+// sign is the reason. The first that fits counts.
+var sentences = []struct {
+	code       codes.Code
+	sign       string
+	says, next string
+}{
+	{codes.Unavailable, "Error while dialing: ", "no server answers: ", "; see that one runs there (kagzi server), or name another address"},
+	{codes.Unavailable, "authentication handshake failed: ", "no encrypted connection to the server: ", "; see the TLS settings and the certificates of both sides"},
+	{codes.Unavailable, "use of closed network connection", "what listens there does not answer: the server stands still, or it is none of Kagzi's", ""},
+	{codes.Unavailable, "error reading server preface: ", "what answers there does not speak as a server of Kagzi without TLS does: ", "; if that lasts, see the address, and turn on TLS if it wants that"},
+	{codes.Unavailable, "name resolver error: ", "the server's name leads nowhere: ", "; see the address"},
+	{codes.Unavailable, "", "the server gave no answer: ", ""},
+	{codes.Canceled, "the client connection is closing", "the client is closed", ""},
+	{codes.ResourceExhausted, "trying to send message larger than max ", "the call has more bytes than a server takes: ", "; send less in one call"},
+	{codes.Internal, "grpc: error while marshaling: ", "the call cannot be sent: ", "; names, ids and texts have to be UTF-8"},
+	{codes.Unimplemented, "", "the server does not offer this: ", "; it may be older than this program"},
+}
+
+// PlainMessage is the message of a status that no server has put into words.
+func PlainMessage(st *status.Status) string {
+	for _, r := range sentences {
+		if _, reason, found := strings.Cut(st.Message(), r.sign); found && r.code == st.Code() {
+			return r.says + strings.TrimSuffix(strings.TrimPrefix(reason, `connection error: desc = "`), `"`) + r.next
+		}
+	}
+	return st.Message()
+}

@@ -1,0 +1,143 @@
+package lease
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+	"unsafe"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestLeaseClock(t *testing.T) {
+	t.Run("a confirmation that was overtaken by a later one changes nothing", func(t *testing.T) {
+		var l Clock
+		now := time.Now()
+		l.Confirm(now)
+		l.Confirm(now.Add(-time.Minute))
+		equal(t, l.confirmed.Equal(now), true)
+	})
+
+	t.Run("twice the lease is measured from when the message was sent, and not past the end of the worker", bubble(func(t *testing.T) {
+		var l Clock
+		expired := make(chan time.Time, 2)
+		began := time.Now()
+		l.Start(30*time.Second, func(time.Duration) time.Duration { expired <- time.Now(); return 0 })
+		time.AfterFunc(50*time.Second, func() { l.Confirm(time.Now().Add(-20 * time.Second)) })
+		equal(t, (<-expired).Sub(began), 90*time.Second)
+		l.Confirm(time.Now())
+		l.Stop()
+		time.Sleep(time.Hour)
+		equal(t, len(expired), 0)
+	}))
+
+	// looks has the leases expire, those longer than the worker's as next says, and tells how long after the contact it was looked.
+	looks := func(l *Clock, next func(silent time.Duration) time.Duration) <-chan time.Duration {
+		looked, contact := make(chan time.Duration, 100), time.Now()
+		l.Start(30*time.Second, func(silent time.Duration) time.Duration {
+			looked <- time.Since(contact)
+			return next(silent)
+		})
+		l.Confirm(contact)
+		return looked
+	}
+
+	t.Run("a longer lease is looked at again when it is over, and after twice the worker's at the latest", bubble(func(t *testing.T) {
+		var l Clock
+		looked := looks(&l, func(silent time.Duration) time.Duration {
+			for _, own := range []time.Duration{70 * time.Second, 200 * time.Second} {
+				if silent < own {
+					return own
+				}
+			}
+			return 0
+		})
+		for _, want := range []time.Duration{60 * time.Second, 70 * time.Second, 130 * time.Second, 190 * time.Second, 200 * time.Second, 260 * time.Second} {
+			equal(t, <-looked, want)
+		}
+		l.Stop()
+	}))
+
+	t.Run("contact that comes while the leases are looked at puts the next look off", bubble(func(t *testing.T) {
+		var l Clock
+		looked := looks(&l, func(time.Duration) time.Duration { l.Confirm(time.Now()); return 61 * time.Second })
+		equal(t, <-looked, 60*time.Second)
+		equal(t, <-looked, 120*time.Second)
+		l.Stop()
+	}))
+
+	t.Run("an end that comes while the leases are looked at is the last of them", bubble(func(t *testing.T) {
+		var l Clock
+		looked := looks(&l, func(time.Duration) time.Duration { l.Stop(); return 61 * time.Second })
+		equal(t, <-looked, 60*time.Second)
+		time.Sleep(time.Hour)
+		equal(t, len(looked), 0)
+	}))
+
+	t.Run("what a suspended machine slept through is over for a longer lease as well", bubble(func(t *testing.T) {
+		var l Clock
+		const own = 10 * time.Minute
+		over := make(chan time.Duration, 1)
+		looked := looks(&l, func(silent time.Duration) time.Duration {
+			if silent < own {
+				return own
+			}
+			over <- silent
+			return 0
+		})
+		<-looked
+		synctest.Wait() // until it has set its timer again
+		l.mu.Lock()
+		l.contact = l.contact.Add(-time.Hour) // as the wall clock has it, beside which the bubble has no other
+		l.mu.Unlock()
+		equal(t, <-over, time.Hour+2*time.Minute)
+		l.Stop()
+	}))
+
+	t.Run("a server that comes back with another lease is gone by", func(t *testing.T) {
+		var l Clock
+		none := func(time.Duration) time.Duration { return 0 }
+		l.Start(30*time.Second, none)
+		l.Start(6*time.Second, none)
+		l.Stop()
+		equal(t, l.Duration(), 6*time.Second)
+	})
+
+	t.Run("time in which the machine was suspended counts, which only the wall clock shows", func(t *testing.T) {
+		sent := time.Now()
+		setBack(&sent, time.Hour)
+		if passed := elapsed(sent); passed < time.Hour {
+			t.Errorf("%v have passed, want the hour", passed)
+		}
+	})
+
+	t.Run("a clock that was set back hides no time that has passed", func(t *testing.T) {
+		sent := time.Now().Add(-time.Minute)
+		setBack(&sent, -time.Hour)
+		if passed := elapsed(sent); passed < time.Minute {
+			t.Errorf("%v have passed, want the minute", passed)
+		}
+	})
+}
+
+func equal[T any](t testing.TB, got, want T) {
+	t.Helper()
+	if d := cmp.Diff(want, got); d != "" {
+		t.Fatalf("-want +got:\n%s", d)
+	}
+}
+
+// bubble runs a test in virtual time.
+func bubble(test func(t *testing.T)) func(t *testing.T) {
+	return func(t *testing.T) { synctest.Test(t, test) }
+}
+
+// setBack makes a reading of the clocks one with another wall clock.
+func setBack(t *time.Time, by time.Duration) {
+	wall := (*uint64)(unsafe.Pointer(t)) // its seconds stand above 30 bits of nanoseconds
+	before := t.Round(0)
+	*wall -= uint64(by/time.Second) << 30
+	if before.Sub(t.Round(0)) != by {
+		panic("time.Time is made otherwise")
+	}
+}

@@ -1,0 +1,54 @@
+package stats
+
+import (
+	"bytes"
+	"math"
+	"os"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+// cpuTime is what the process has used so far, on all cores together.
+func cpuTime() time.Duration {
+	var u syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// residentBytes reads the second field of /proc/self/statm, in pages; 0 where there is none.
+func residentBytes() int64 {
+	data, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		return 0
+	}
+	fields := bytes.Fields(data)
+	if len(fields) < 2 {
+		return 0
+	}
+	pages, err := strconv.ParseInt(string(fields[1]), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return pages * int64(os.Getpagesize())
+}
+
+// diskAvailable is what an unprivileged user may still write under the working directory.
+func diskAvailable() int64 {
+	var s syscall.Statfs_t
+	if syscall.Statfs(".", &s) != nil {
+		return 0
+	}
+	return inBytes(s.Bavail, int64(s.Bsize))
+}
+
+// inBytes is the size of so many blocks, or the most that the wire has: a file system on an object store says that it has no end. What is more would
+// come out below 0, for which a server refuses the heartbeat.
+func inBytes(blocks uint64, size int64) int64 {
+	if size > 0 && blocks > math.MaxInt64/uint64(size) {
+		return math.MaxInt64
+	}
+	return int64(blocks) * size
+}
