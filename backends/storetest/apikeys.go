@@ -329,7 +329,7 @@ var apiKeyCases = []testCase{
 		for { // rings come in the order of the commits
 			select {
 			case r := <-e.rings:
-				switch r {
+				switch r.Notification {
 				case ringKeys:
 					s.Fatalf("the keys were rung, though nothing has changed them")
 				case ringQueue(queue):

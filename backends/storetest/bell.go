@@ -33,25 +33,41 @@ func soon() (over <-chan struct{}, enough func()) {
 	return done, sync.OnceFunc(func() { close(stop) })
 }
 
-// ear listens to a store and remembers the rings.
+// event is what a listener hears: a notification, or an outcome.
+type event struct {
+	engine.Notification
+	ending  *engine.Ending
+	effects *engine.SideEffects
+}
+
+// ear listens to a store and remembers the events.
 type ear struct {
 	s     *stage
-	rings chan engine.Notification
+	rings chan event
 }
+
+func (e *ear) hear(one event) {
+	select {
+	case e.rings <- one:
+	default: // full: nobody looks any more
+	}
+}
+
+// RunEnded and SideEffects make an ear engine.Outcomes.
+func (e *ear) RunEnded(run engine.ID, ending *engine.Ending) {
+	e.hear(event{Notification: ringEnd(run), ending: ending})
+}
+
+func (e *ear) SideEffects(effects *engine.SideEffects) { e.hear(event{effects: effects}) }
 
 // listen starts an ear and waits until it hears.
 func (s *stage) listen() *ear {
 	s.Helper()
 	ctx, stop := context.WithCancel(s.ctx)
-	e := &ear{s: s, rings: make(chan engine.Notification, 10_000)}
+	e := &ear{s: s, rings: make(chan event, 10_000)}
 	ended := make(chan error, 1)
 	go func() {
-		ended <- s.store.Listen(ctx, func(r engine.Notification) {
-			select {
-			case e.rings <- r:
-			default: // full: nobody looks any more
-			}
-		})
+		ended <- s.store.Listen(ctx, func(n engine.Notification) { e.hear(event{Notification: n}) }, e)
 	}()
 	s.Cleanup(func() {
 		stop()
@@ -90,8 +106,9 @@ func (e *ear) hears(what string, want ...engine.Notification) {
 		select {
 		case r := <-e.rings:
 			e.holds(r)
-			r.Ending = nil
-			delete(left, r)
+			if r.effects == nil {
+				delete(left, r.Notification)
+			}
 		case <-over:
 			for r := range left {
 				e.s.Fatalf("%s: no ring %+v within %s", what, r, patience)
@@ -100,19 +117,19 @@ func (e *ear) hears(what string, want ...engine.Notification) {
 	}
 }
 
-// holds checks that an ending which comes with a ring is the run's.
-func (e *ear) holds(r engine.Notification) {
-	if r.Ending == nil {
+// holds checks that an ending is the run's.
+func (e *ear) holds(r event) {
+	if r.ending == nil {
 		return
 	}
 	run := e.s.run(r.ID)
 	is := engine.Ending{Namespace: run.Namespace, Status: run.Status, Output: run.Output, Error: run.Error, ContinuedAs: run.ContinuedAs, FinishedAt: run.FinishedAt}
-	if r.Kind != engine.NotifyEnd || !reflect.DeepEqual(*r.Ending, is) {
-		e.s.Fatalf("ring %+v says that the run ended so: %+v, but it is %+v", r, *r.Ending, is)
+	if !reflect.DeepEqual(*r.ending, is) {
+		e.s.Fatalf("it was told that run %s ended so: %+v, but it is %+v", r.ID, *r.ending, is)
 	}
 }
 
-// told is all that was told aside since the rings were forgotten.
+// told is all side effects since the events were forgotten.
 func (e *ear) told() engine.SideEffects {
 	e.s.Helper()
 	var sum engine.SideEffects
@@ -120,21 +137,17 @@ func (e *ear) told() engine.SideEffects {
 		mark := ringQueueOf("probe", e.s.id().String())
 		e.s.start(inSpace("probe"), inQueue(mark.Name))
 		for over, enough := soon(); ; {
-			var r engine.Notification
+			var r event
 			select {
 			case r = <-e.rings:
 			case <-over:
 				e.s.Fatalf("no ring of a start within %s", patience)
 			}
-			if r == mark {
+			if r.effects != nil {
+				sum.Add(r.effects)
+			} else if r.Notification == mark {
 				enough()
 				break
-			}
-			if a := r.SideEffects; a != nil {
-				sum.Add(a)
-			}
-			if (r.Kind == engine.NotifySideEffects) != (r.SideEffects != nil) {
-				e.s.Fatalf("ring %+v tells aside %+v", r, r.SideEffects)
 			}
 		}
 	}
@@ -362,7 +375,7 @@ var bellCases = []testCase{
 			seen := make(chan error, 1)
 			go func() { // reads as soon as it hears, while the writer may still be on its way back
 				for ring := range e.rings {
-					if ring == ringQueue(own) {
+					if ring.Notification == ringQueue(own) {
 						_, err := s.store.GetRun(s.ctx, space, r.ID)
 						seen <- err
 						return
@@ -390,7 +403,7 @@ var bellCases = []testCase{
 	{"listening ends with its context, and writes go on", func(s *stage) {
 		ctx, stop := context.WithCancel(s.ctx)
 		ended := make(chan error, 1)
-		go func() { ended <- s.store.Listen(ctx, func(engine.Notification) {}) }()
+		go func() { ended <- s.store.Listen(ctx, func(engine.Notification) {}, nil) }()
 		s.start()
 		stop()
 		over, enough := soon()

@@ -129,7 +129,7 @@ var bellAroundCases = []testCase{
 		for { // rings come in the order of the commits
 			select {
 			case r := <-e.rings:
-				switch r {
+				switch r.Notification {
 				case ringSchedule(plan.ID):
 					s.Fatalf("the schedule was rung, though nothing has changed it")
 				case ringSchedule(mark.ID):

@@ -232,7 +232,7 @@ func (p *process) startParts(options server.Options, copies *backups, safetyNet 
 			dispatcher.Notify(r)
 			srv.Notify(r)
 			upkeep.Notify(r)
-		})
+		}, srv)
 	})
 }
 
