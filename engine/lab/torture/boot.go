@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/kagzi/kagzi/engine/lab/torture/fixture"
 )
 
 // pastPatience is how long after the servers Postgres comes for each of them to have given up meanwhile, and to have been started again.
@@ -28,39 +30,39 @@ func bootFirst(ctx context.Context, t *torture) error {
 	late := pastPatience
 	return t.every(ctx, t.brief(2), t.brief(4), func() (err error) {
 		ctx := context.WithoutCancel(ctx)
-		for _, s := range t.rig.servers {
+		for _, s := range t.system.servers {
 			s.kill()
 		}
-		t.rig.cluster.kill()
-		for _, w := range t.rig.workers {
-			w.current().kill()
+		t.system.cluster.Kill()
+		for _, w := range t.system.workers {
+			w.current().Kill()
 			if err := w.start(); err != nil {
 				return err
 			}
 		}
-		t.rig.fault("Postgres comes "+late.Round(time.Millisecond).String()+" after the servers", func() bool {
+		t.system.fault("Postgres comes "+late.Round(time.Millisecond).String()+" after the servers", func() bool {
 			err = t.boot(ctx, unit, late)
 			return err == nil
 		})
-		late = t.rig.luck.between(time.Second, 5*time.Second)
+		late = t.system.random.between(time.Second, 5*time.Second)
 		return err
 	})
 }
 
 // boot starts the servers, and Postgres so much later, and waits until all serve.
 func (t *torture) boot(ctx context.Context, unit unit, late time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, late+startLimit)
+	ctx, cancel := context.WithTimeout(ctx, late+fixture.StartLimit)
 	defer cancel()
-	served := make([]time.Time, len(t.rig.servers))
+	served := make([]time.Time, len(t.system.servers))
 	var group sync.WaitGroup
-	for i, s := range t.rig.servers {
+	for i, s := range t.system.servers {
 		group.Go(func() {
 			t.serveAs(ctx, unit, s)
 			served[i] = time.Now()
 		})
 	}
 	t.pause(ctx, late, late)
-	err := t.rig.cluster.start(ctx)
+	err := t.system.cluster.Start(ctx)
 	up := time.Now()
 	if err != nil {
 		cancel()
@@ -75,20 +77,20 @@ func (t *torture) boot(ctx context.Context, unit unit, late time.Duration) error
 // serveAs starts the server, and again when it ends, as its unit is to have it, until it serves.
 func (t *torture) serveAs(ctx context.Context, unit unit, s *server) {
 	for {
-		s.ends = []ending{exitUnavailable} // as long as there is no Postgres
+		s.ends = []fixture.Ending{fixture.ExitUnavailable} // as long as there is no Postgres
 		err := s.start(ctx)
 		life := s.current()
 		switch {
 		case err == nil:
-			life.mustLast()
+			life.MustLast()
 			return
-		case ctx.Err() != nil || !life.ended():
-			life.kill()
-			t.rig.report("a server that was there before Postgres: %v", err)
+		case ctx.Err() != nil || !life.Ended():
+			life.Kill()
+			t.system.report("a server that was there before Postgres: %v", err)
 			return
 		}
-		if code := life.exit(); slices.Contains(unit.never, code) {
-			t.rig.report("its service would not be started again after exit code %d: %v", code, err)
+		if code := life.Exit(); slices.Contains(unit.never, code) {
+			t.system.report("its service would not be started again after exit code %d: %v", code, err)
 		}
 		t.mu.Lock()
 		t.gaveUp++
@@ -105,7 +107,7 @@ type unit struct {
 
 // unit asks the program for it.
 func (t *torture) unit(ctx context.Context) (unit, error) {
-	cmd := exec.CommandContext(ctx, t.rig.program, "service", "print", "--os", "linux", "--binary", "/usr/bin/kagzi")
+	cmd := exec.CommandContext(ctx, t.system.program, "service", "print", "--os", "linux", "--binary", "/usr/bin/kagzi")
 	cmd.Env = slices.DeleteFunc(os.Environ(), isSetting)
 	text, err := cmd.Output()
 	if err != nil {

@@ -8,6 +8,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kagzi/kagzi/engine/lab/torture/workload"
+
+	"github.com/kagzi/kagzi/engine/lab/torture/fixture"
+
 	"google.golang.org/grpc"
 
 	"github.com/kagzi/kagzi/engine/lab/torture/check"
@@ -31,14 +35,14 @@ func (t *torture) stampAt(ctx context.Context, c *kagzi.Client) (stamp, error) {
 	t.stamps++
 	request := fmt.Sprintf("stamp-%d", t.stamps)
 	t.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	ctx, cancel := context.WithTimeout(ctx, workload.CallLimit)
 	defer cancel()
-	t.load.expected.Store(request, check.Wanted{Type: floodType, Queue: "default", Input: `""`})
+	t.load.Expected.Store(request, check.Wanted{Type: workload.FloodType, Queue: "default", Input: `""`})
 	event := t.replays.Begin(history.Event{Op: history.Start, Request: request})
 	before := time.Now()
-	run, err := kagzi.Start(ctx, c, floodType, "", kagzi.StartOptions{RequestID: request})
+	run, err := kagzi.Start(ctx, c, workload.FloodType, "", kagzi.StartOptions{RequestID: request})
 	after := time.Now()
-	if event.Outcome, event.Code = outcome(err); err == nil {
+	if event.Outcome, event.Code = workload.Outcome(err); err == nil {
 		event.Run = run.ID()
 	}
 	t.replays.Finish(event)
@@ -61,7 +65,7 @@ func (t *torture) stampsShow(ctx context.Context, c *kagzi.Client, ahead, slack,
 		if s, err := t.stampAt(context.WithoutCancel(ctx), c); err == nil && s.shows(ahead, slack, within) {
 			return true
 		}
-		breathe(ctx)
+		fixture.Breathe(ctx)
 	}
 	return false
 }
@@ -77,7 +81,7 @@ func offsetShows(ctx context.Context, c *kagzi.Client, ahead, slack, limit time.
 				return true
 			}
 		}
-		breathe(ctx)
+		fixture.Breathe(ctx)
 	}
 	return false
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kagzi/kagzi/engine/lab/torture/workload"
+
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -63,7 +65,7 @@ func TestAClockThatNoServerGoesByWasNotSet(t *testing.T) {
 		kagziv1.RegisterWorkflowServiceServer(g, s)
 		kagziv1.RegisterAdminServiceServer(g, s)
 	})
-	tortured := &torture{load: &load{}, replays: history.NewLog("replayer")}
+	tortured := &torture{load: &workload.Load{}, replays: history.NewLog("replayer")}
 	for ahead, want := range map[time.Duration]bool{-time.Hour: true, 0: false, time.Hour: false} {
 		limit := time.Minute
 		if !want {

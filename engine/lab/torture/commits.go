@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/kagzi/kagzi/engine/lab/torture/fixture"
 )
 
 // The kinds of commits whose answers are cut off. All but the first are of batches outside of an explicit transaction, which the protocol's Sync
@@ -30,43 +32,35 @@ var commitKinds = []string{commitExplicit, commitStarts, commitSteps, commitEnds
 // cutCommits is F-29: connections are broken after a commit has reached Postgres, and before the server hears of it. Most are broken when the
 // commit has come to its end, so that it is known whether it counted; some at once, so that the server goes on while it is under way.
 func cutCommits(ctx context.Context, t *torture) error {
-	for _, s := range t.rig.servers {
-		s.database.see(func() watch {
+	for _, s := range t.system.servers {
+		s.database.See(func() fixture.Watch {
 			w := newCommitWatch(t.cutting, t.cuts.note)
-			return func(up bool, data []byte) verdict {
+			return func(up bool, data []byte) fixture.Decision {
 				v := w.pass(up, data)
-				if v == cut || v == passCut {
-					t.rig.fault("cut off the answer of "+strings.Join(w.kinds, " and "), func() bool { return true })
+				if v == fixture.Cut || v == fixture.PassCut {
+					t.system.fault("cut off the answer of "+strings.Join(w.kinds, " and "), func() bool { return true })
 				}
 				return v
 			}
 		})
 	}
 	<-ctx.Done()
-	for _, s := range t.rig.servers {
-		s.database.see(nil)
+	for _, s := range t.system.servers {
+		s.database.See(nil)
 	}
 	return nil
 }
 
-// see has each connection watched by what makes its watch, nil for none. Those that are there are cut.
-func (p *proxy) see(makes func() watch) {
-	p.mu.Lock()
-	p.watch = makes
-	p.mu.Unlock()
-	p.cut()
-}
-
 // cutting says what is to become of an answer to a commit of these kinds: it passes, or its connection is broken. The first of each kind is cut off.
-func (t *torture) cutting(kinds []string) verdict {
-	luck := t.rig.luck.n(32)
+func (t *torture) cutting(kinds []string) fixture.Decision {
+	random := t.system.random.n(32)
 	switch {
-	case slices.ContainsFunc(kinds, t.cuts.lacks), luck < 3:
-		return cut
-	case luck == 3:
-		return passCut
+	case slices.ContainsFunc(kinds, t.cuts.lacks), random < 3:
+		return fixture.Cut
+	case random == 3:
+		return fixture.PassCut
 	}
-	return pass
+	return fixture.Pass
 }
 
 // commitCounts is how many commits of each kind counted whose answers were cut off.
@@ -118,8 +112,8 @@ func cutsByKind(t *torture) figure {
 
 // commitWatch reads the messages of a connection to Postgres, as far as it takes to know what commits, and whether it counted.
 type commitWatch struct {
-	choose func(kinds []string) verdict // asked about each commit
-	noted  func(kinds []string)         // told of each that counted and was cut off
+	choose func(kinds []string) fixture.Decision // asked about each commit
+	noted  func(kinds []string)                  // told of each that counted and was cut off
 
 	up, down   reader
 	statements map[string]statement // by name
@@ -132,7 +126,7 @@ type commitWatch struct {
 	withheld   bool                 // the answer is not to pass
 }
 
-func newCommitWatch(choose func([]string) verdict, noted func([]string)) *commitWatch {
+func newCommitWatch(choose func([]string) fixture.Decision, noted func([]string)) *commitWatch {
 	return &commitWatch{choose: choose, noted: noted, up: reader{untyped: true}, statements: map[string]statement{}, portals: map[string]statement{}}
 }
 
@@ -176,8 +170,8 @@ func statementOf(text string) statement {
 }
 
 // pass reads a piece of what passes, and says what is to become of it.
-func (w *commitWatch) pass(up bool, data []byte) verdict {
-	said := pass
+func (w *commitWatch) pass(up bool, data []byte) fixture.Decision {
+	said := fixture.Pass
 	if up {
 		w.up.read(data, func(kind byte, body []byte) { said = max(said, w.asked(kind, body)) })
 		return said
@@ -186,15 +180,15 @@ func (w *commitWatch) pass(up bool, data []byte) verdict {
 	w.down.read(data, func(kind byte, body []byte) { over = w.answered(kind, body) || over })
 	switch {
 	case !w.withheld:
-		return pass
+		return fixture.Pass
 	case over:
-		return cut
+		return fixture.Cut
 	}
-	return withhold
+	return fixture.Withhold
 }
 
 // asked takes a message to Postgres.
-func (w *commitWatch) asked(kind byte, body []byte) verdict {
+func (w *commitWatch) asked(kind byte, body []byte) fixture.Decision {
 	first, rest, _ := bytes.Cut(body, []byte{0})
 	second, _, _ := bytes.Cut(rest, []byte{0})
 	switch kind {
@@ -210,7 +204,7 @@ func (w *commitWatch) asked(kind byte, body []byte) verdict {
 	case 'S': // sync
 		return w.sync()
 	}
-	return pass
+	return fixture.Pass
 }
 
 func (w *commitWatch) execute(s statement) {
@@ -226,13 +220,13 @@ func (w *commitWatch) execute(s statement) {
 }
 
 // sync ends what was asked. It commits what was written outside of a transaction.
-func (w *commitWatch) sync() verdict {
+func (w *commitWatch) sync() fixture.Decision {
 	if len(w.kinds) == 0 {
-		return pass
+		return fixture.Pass
 	}
 	v := w.choose(w.kinds)
-	if w.withheld = v == cut; w.withheld {
-		return pass // until the answer comes
+	if w.withheld = v == fixture.Cut; w.withheld {
+		return fixture.Pass // until the answer comes
 	}
 	return v
 }

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/kagzi/kagzi/engine/lab/torture/fixture"
 )
 
 // message is one of Postgres's protocol.
@@ -87,20 +89,20 @@ func TestACommitIsKnownAndWhetherItCounted(t *testing.T) {
 	} {
 		for size := 1; size < len(test.asked)+1; size += 7 {
 			var kinds, counted []string
-			w := newCommitWatch(func(k []string) verdict { kinds = k; return cut }, func(k []string) { counted = k })
+			w := newCommitWatch(func(k []string) fixture.Decision { kinds = k; return fixture.Cut }, func(k []string) { counted = k })
 			w.pass(true, sent)
 			w.pass(false, prepared)
 			v := max(w.pass(true, test.asked[:min(size, len(test.asked))]), w.pass(true, test.asked[min(size, len(test.asked)):]))
-			if v != pass {
+			if v != fixture.Pass {
 				t.Fatalf("%s: what is asked gets verdict %d, want that it passes", name, v)
 			}
-			over := pass
+			over := fixture.Pass
 			for i := range test.answered { // one byte after the other
-				if over = w.pass(false, test.answered[i:i+1]); over != pass && test.kinds == "" || over == pass && test.kinds != "" {
+				if over = w.pass(false, test.answered[i:i+1]); over != fixture.Pass && test.kinds == "" || over == fixture.Pass && test.kinds != "" {
 					t.Fatalf("%s: verdict %d about byte %d of the answer", name, over, i)
 				}
 			}
-			if test.kinds != "" && over != cut {
+			if test.kinds != "" && over != fixture.Cut {
 				t.Errorf("%s: verdict %d at the end of the answer, want that it is cut", name, over)
 			}
 			if got := strings.Join(kinds, " "); got != test.kinds {
@@ -115,7 +117,7 @@ func TestACommitIsKnownAndWhetherItCounted(t *testing.T) {
 
 func TestAnExplicitTransactionOfSeveralBatches(t *testing.T) {
 	var kinds []string
-	w := newCommitWatch(func(k []string) verdict { kinds = append(kinds, k...); return pass }, nil)
+	w := newCommitWatch(func(k []string) fixture.Decision { kinds = append(kinds, k...); return fixture.Pass }, nil)
 	startup := append(binary.BigEndian.AppendUint32(nil, 8), 0, 3, 0, 0)
 	idle, inside := rawMessage('Z', []byte{'I'}), rawMessage('Z', []byte{'T'})
 	begin, insert, commit := message('P', "b", "begin"), message('P', "i", "insert into runs (a) values (1)"), message('P', "c", "commit")
@@ -131,7 +133,7 @@ func TestAnExplicitTransactionOfSeveralBatches(t *testing.T) {
 		{true, slices.Concat(executes("i"), message('S')), commitStarts}, {false, idle, ""},
 	} {
 		kinds = nil
-		if v := w.pass(step.up, step.data); v != pass || strings.Join(kinds, " ") != step.want {
+		if v := w.pass(step.up, step.data); v != fixture.Pass || strings.Join(kinds, " ") != step.want {
 			t.Errorf("%q: verdict %d, commits %q, want %q", step.data, v, kinds, step.want)
 		}
 	}
@@ -140,34 +142,34 @@ func TestAnExplicitTransactionOfSeveralBatches(t *testing.T) {
 // TestWhatAWatchSays has the watch of a proxy's connection say one thing after the other about what is echoed.
 func TestWhatAWatchSays(t *testing.T) {
 	for name, test := range map[string]struct {
-		up, down verdict
+		up, down fixture.Decision
 		back     string
 		broken   bool
 	}{
-		"pass":            {pass, pass, "x", false},
-		"drop a question": {withhold, pass, "", false},
-		"drop an answer":  {pass, withhold, "", false},
-		"cut an answer":   {pass, cut, "", true},
-		"cut at once":     {passCut, pass, "", true},
+		"pass":            {fixture.Pass, fixture.Pass, "x", false},
+		"drop a question": {fixture.Withhold, fixture.Pass, "", false},
+		"drop an answer":  {fixture.Pass, fixture.Withhold, "", false},
+		"cut an answer":   {fixture.Pass, fixture.Cut, "", true},
+		"cut at once":     {fixture.PassCut, fixture.Pass, "", true},
 	} {
-		p, err := newProxy("tcp", echo(t))
+		p, err := fixture.NewProxy("tcp", echo(t))
 		if err != nil {
 			t.Fatal(err)
 		}
 		seen := make(chan struct{}, 4) // of each piece
-		p.see(func() watch {
-			return func(up bool, data []byte) verdict {
+		p.See(func() fixture.Watch {
+			return func(up bool, data []byte) fixture.Decision {
 				defer func() { seen <- struct{}{} }()
 				switch {
 				case string(data) != "x":
-					return pass
+					return fixture.Pass
 				case up:
 					return test.up
 				}
 				return test.down
 			}
 		})
-		conn, err := net.Dial("tcp", p.address())
+		conn, err := net.Dial("tcp", p.Address())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -178,7 +180,7 @@ func TestWhatAWatchSays(t *testing.T) {
 				break
 			}
 			<-seen
-			if test.down == withhold && say == "x" {
+			if test.down == fixture.Withhold && say == "x" {
 				<-seen // so that the next is no part of the same piece
 			}
 			for say == "." || test.back != "" || test.broken {
@@ -200,13 +202,13 @@ func TestWhatAWatchSays(t *testing.T) {
 			t.Errorf("%s: %q came back, broken %t, want %q and %t", name, got, broken, test.back, test.broken)
 		}
 		conn.Close()
-		p.close()
+		p.Close()
 	}
 }
 
 func TestOfEachKindOfCommitSomeAreToBeCutOff(t *testing.T) {
-	cuts := &torture{rig: &rig{luck: newLuck(1)}}
-	if v := cuts.cutting([]string{commitClaims}); v != cut {
+	cuts := &torture{system: &system{random: newRandom(1)}}
+	if v := cuts.cutting([]string{commitClaims}); v != fixture.Cut {
 		t.Errorf("about the first of its kind: verdict %d, want that it is cut off", v)
 	}
 	for range leastCuts {
@@ -219,11 +221,11 @@ func TestOfEachKindOfCommitSomeAreToBeCutOff(t *testing.T) {
 	if got := eachKindCut(cuts); len(got) != 1 || !strings.Contains(got[0], commitEnds) {
 		t.Errorf("hardly an end was cut off: %q is missing", got)
 	}
-	seen := map[verdict]bool{}
+	seen := map[fixture.Decision]bool{}
 	for range 200 {
 		seen[cuts.cutting([]string{commitOthers})] = true
 	}
-	if !seen[pass] || !seen[cut] || !seen[passCut] {
+	if !seen[fixture.Pass] || !seen[fixture.Cut] || !seen[fixture.PassCut] {
 		t.Errorf("of many commits the verdicts were %v, want some that pass, some that are cut off, some at once", seen)
 	}
 }

@@ -13,6 +13,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kagzi/kagzi/engine/lab/torture/workload"
+
+	"github.com/kagzi/kagzi/engine/lab/torture/fixture"
+
 	"github.com/kagzi/kagzi/engine/lab/torture/check"
 	"github.com/kagzi/kagzi/engine/lab/torture/history"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
@@ -30,13 +34,13 @@ func corrupt(ctx context.Context, o options) (*report, error) {
 	if len(known) == 0 {
 		return nil, errors.New("the sound file has no runs to ask for")
 	}
-	luck := rand.New(rand.NewPCG(o.seed, 48))
+	random := rand.New(rand.NewPCG(o.seed, 48))
 	counts := map[fate]int{}
 	line := check.Line{ID: "F-48", Of: "damaged copies"}
 	for n := range max(10, int(copiesAtFullScale*o.scale)) {
 		one := o
 		one.dir = filepath.Join(o.dir, fmt.Sprint(n))
-		what, err := damage(sound, filepath.Join(one.dir, "data"), luck)
+		what, err := damage(sound, filepath.Join(one.dir, "data"), random)
 		if err != nil {
 			return nil, err
 		}
@@ -85,23 +89,23 @@ func soundFile(ctx context.Context, o options) (string, []check.Run, error) {
 	if err != nil {
 		return "", nil, err
 	}
-	m := mix{Flaky: 0.1, Fanned: 0.2, Longest: 10}
-	l, err := newLoad(m, o.seed, standardRate, r.servers, clients)
+	m := workload.Mix{Flaky: 0.1, Fanned: 0.2, Longest: 10}
+	l, err := workload.NewLoad(m, o.seed, standardRate, r.doors(), clients)
 	if err != nil {
 		return "", nil, err
 	}
-	defer l.close()
+	defer l.Close()
 	starting, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	l.run(starting, ctx)
-	l.wait()
+	l.Run(starting, ctx)
+	l.Wait()
 	r.stop()
 	d, err := dump(ctx, o.program, o.dir, r.url(), nil)
 	return r.sqliteFile(), d.Runs, err
 }
 
 // damage makes a copy in which bits are turned, pages are empty or in each other's place, or the end is missing.
-func damage(sound, dir string, luck *rand.Rand) (what string, err error) {
+func damage(sound, dir string, random *rand.Rand) (what string, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", err
 	}
@@ -110,27 +114,27 @@ func damage(sound, dir string, luck *rand.Rand) (what string, err error) {
 		return "", err
 	}
 	const page = 4096
-	switch luck.IntN(4) {
+	switch random.IntN(4) {
 	case 0:
-		n := 1 + luck.IntN(64)
+		n := 1 + random.IntN(64)
 		for range n {
-			data[luck.IntN(len(data))] ^= 1 << luck.IntN(8)
+			data[random.IntN(len(data))] ^= 1 << random.IntN(8)
 		}
 		what = fmt.Sprintf("%d bits turned", n)
 	case 1:
-		n := 1 + luck.IntN(8)
+		n := 1 + random.IntN(8)
 		for range n {
-			at := luck.IntN(len(data)/page) * page
+			at := random.IntN(len(data)/page) * page
 			clear(data[at:min(at+page, len(data))])
 		}
 		what = fmt.Sprintf("%d pages empty", n)
 	case 2:
-		data = data[:1+luck.IntN(len(data)-1)] // a file of nothing is a new database
+		data = data[:1+random.IntN(len(data)-1)] // a file of nothing is a new database
 		what = fmt.Sprintf("cut to %d bytes", len(data))
 	case 3:
 		pages := len(data) / page
-		one := luck.IntN(pages)
-		other := (one + 1 + luck.IntN(pages-1)) % pages
+		one := random.IntN(pages)
+		other := (one + 1 + random.IntN(pages-1)) % pages
 		a, b := data[one*page:][:page], data[other*page:][:page]
 		moved := bytes.Clone(a)
 		copy(a, b)
@@ -142,44 +146,44 @@ func damage(sound, dir string, luck *rand.Rand) (what string, err error) {
 
 // askDamaged starts a server on a damaged file and compares all that it says of the runs with what is known.
 func askDamaged(ctx context.Context, o options, known []check.Run) (fate, string, error) {
-	r, err := one(ctx, o, func(s *shape) { s.Ends = []ending{exitDamaged} })
+	r, err := one(ctx, o, func(s *shape) { s.Ends = []fixture.Ending{fixture.ExitDamaged} })
 	defer r.close()
 	if err != nil {
 		return notServed(r, err)
 	}
 	s := r.servers[0]
-	l, err := newLoad(standard, o.seed, standardRate, r.servers, 1)
+	l, err := workload.NewLoad(workload.Standard, o.seed, standardRate, r.doors(), 1)
 	if err != nil {
 		return "", "", err
 	}
-	defer l.close()
-	service := kagziv1.NewWorkflowServiceClient(l.clients[0].sdk.Conn())
+	defer l.Close()
+	service := kagziv1.NewWorkflowServiceClient(l.Clients[0].SDK.Conn())
 	came, detail := harmless, ""
 	for _, want := range known {
-		call, cancel := context.WithTimeout(ctx, callLimit)
+		call, cancel := context.WithTimeout(ctx, workload.CallLimit)
 		answer, err := service.GetWorkflow(call, &kagziv1.GetWorkflowRequest{RunId: want.ID})
 		cancel()
 		if call.Err() == context.DeadlineExceeded {
-			return broken, "no answer within " + callLimit.String(), nil
+			return broken, "no answer within " + workload.CallLimit.String(), nil
 		}
 		if err != nil && !strings.Contains(err.Error(), "NotFound") {
 			came = noticed
-			if s.current().ended() {
+			if s.current().Ended() {
 				break
 			}
 			continue
 		}
 		w := answer.GetWorkflow()
-		if err != nil || history.Digest(w.GetInput().GetData()) != want.Input || history.Digest(w.GetOutput().GetData()) != want.Output || statusName(w.Status) != want.Status {
-			came, detail = wrong, fmt.Sprintf("run %s: %v, %s, input %.60q, output %.60q; want %+v", want.ID, err, statusName(w.GetStatus()), w.GetInput().GetData(), w.GetOutput().GetData(), want)
+		if err != nil || history.Digest(w.GetInput().GetData()) != want.Input || history.Digest(w.GetOutput().GetData()) != want.Output || workload.StatusName(w.Status) != want.Status {
+			came, detail = wrong, fmt.Sprintf("run %s: %v, %s, input %.60q, output %.60q; want %+v", want.ID, err, workload.StatusName(w.GetStatus()), w.GetInput().GetData(), w.GetOutput().GetData(), want)
 			break
 		}
 	}
 	for n := range 5 {
 		once, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
-		l.clients[0].start(once, l.mix.errand(o.seed, 1_000_000+n))
+		l.Clients[0].Start(once, l.Mix.Errand(o.seed, 1_000_000+n))
 		cancel()
-		if s.current().ended() {
+		if s.current().Ended() {
 			break
 		}
 	}
@@ -187,30 +191,30 @@ func askDamaged(ctx context.Context, o options, known []check.Run) (fate, string
 }
 
 // afterAnswers is what came of a server that has been asked: a wrong answer stays one, whatever the server has noticed since.
-func afterAnswers(r *rig, came fate, detail string) (fate, string, error) {
+func afterAnswers(r *system, came fate, detail string) (fate, string, error) {
 	life := r.servers[0].current()
 	switch {
 	case came == wrong:
 		return came, detail, nil
-	case life.ended():
+	case life.Ended():
 		return notServed(r, nil)
-	case strings.Contains(life.out.tail(), "panic"):
-		return broken, life.out.tail(), nil
+	case strings.Contains(life.Out.Tail(), "panic"):
+		return broken, life.Out.Tail(), nil
 	}
 	return came, detail, nil
 }
 
 // notServed tells a server that refused a file in good order from one that did not.
-func notServed(r *rig, err error) (fate, string, error) {
+func notServed(r *system, err error) (fate, string, error) {
 	if len(r.servers) == 0 || r.servers[0].current() == nil {
 		return "", "", err
 	}
 	life := r.servers[0].current()
-	if !life.ended() {
+	if !life.Ended() {
 		return broken, "it neither serves nor ends", nil
 	}
-	if life.ending() != exitDamaged || !strings.Contains(life.out.tail(), "kagzi db restore") {
-		return broken, fmt.Sprintf("%s, want exit code %d and what to do: %s", life.cmd.ProcessState, exitDamaged, life.out.tail()), nil
+	if life.Ending() != fixture.ExitDamaged || !strings.Contains(life.Out.Tail(), "kagzi db restore") {
+		return broken, fmt.Sprintf("%s, want exit code %d and what to do: %s", life.Cmd.ProcessState, fixture.ExitDamaged, life.Out.Tail()), nil
 	}
 	if err != nil {
 		return refusedStart, "", nil

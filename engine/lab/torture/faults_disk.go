@@ -12,39 +12,43 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kagzi/kagzi/engine/lab/torture/fixture"
+
 	"github.com/kagzi/kagzi/engine/lab/torture/history"
 )
 
 // diskMaker makes the disk that the database is on.
-type diskMaker func(ctx context.Context, base string) (*disk, error)
+type diskMaker func(ctx context.Context, base string) (*fixture.Disk, error)
 
 func onLoop(size int64) diskMaker {
-	return func(ctx context.Context, base string) (*disk, error) { return loopDisk(ctx, base, size) }
+	return func(ctx context.Context, base string) (*fixture.Disk, error) {
+		return fixture.LoopDisk(ctx, base, size)
+	}
 }
 
 func inMemory(size int64) diskMaker {
-	return func(_ context.Context, base string) (*disk, error) { return memoryDisk(base, size) }
+	return func(_ context.Context, base string) (*fixture.Disk, error) { return fixture.MemoryDisk(base, size) }
 }
 
 // powerCuts is F-40: the disk forgets what was not synced, and the server is gone.
 func powerCuts(ctx context.Context, t *torture) error {
 	return t.every(ctx, t.brief(2), t.brief(5), func() error {
 		ctx := context.WithoutCancel(ctx)
-		s, d := t.rig.servers[0], t.rig.disk
+		s, d := t.system.servers[0], t.system.disk
 		var cut error
-		t.rig.fault("cut the power", func() bool {
-			s.current().mayEnd(exitDisk, exitDamaged) // by what it reads from a disk that is gone, before it is killed
-			cut = d.cutPower()
+		t.system.fault("cut the power", func() bool {
+			s.current().MayEnd(fixture.ExitDisk, fixture.ExitDamaged) // by what it reads from a disk that is gone, before it is killed
+			cut = d.CutPower()
 			s.kill()
 			return cut == nil
 		})
 		if cut != nil {
 			return cut
 		}
-		if err := d.unmount(); err != nil {
+		if err := d.Unmount(); err != nil {
 			return err
 		}
-		if err := d.mount(ctx); err != nil {
+		if err := d.Mount(ctx); err != nil {
 			return err
 		}
 		if err := t.soundNow(ctx); err != nil {
@@ -73,8 +77,8 @@ func fillDisk(ctx context.Context, t *torture) error {
 
 // leave leaves only so many MiB on the disk for a while. It did hit when the servers are without room by what fills.
 func (t *torture) leave(ctx context.Context, left int64, fills func() bool) (failed error) {
-	t.rig.fault(fmt.Sprintf("%s%d MiB", faultLeave, left), func() bool {
-		free, err := t.rig.disk.fill(left)
+	t.system.fault(fmt.Sprintf("%s%d MiB", faultLeave, left), func() bool {
+		free, err := t.system.disk.Fill(left)
 		if failed = err; err != nil {
 			return false
 		}
@@ -92,12 +96,12 @@ const faultLeave = "of the disk is left "
 // roomForEnds is MiB: too little for a server to take new runs, and enough for those that have begun to end.
 const roomForEnds = 100
 
-// failing makes the nemesis of F-44 and F-46: from a moment on, some of a server's system calls fail.
+// failing makes the fault of F-44 and F-46: from a moment on, some of a server's system calls fail.
 func failing(failure string, kinds ...string) func(context.Context, *torture) error {
 	return func(ctx context.Context, t *torture) error {
 		strace, err := exec.LookPath("strace")
 		if err != nil {
-			return notHere("strace is not installed")
+			return fixture.NotHere("strace is not installed")
 		}
 		n := 0
 		return t.every(ctx, t.brief(0.5), t.brief(1), func() error {
@@ -111,27 +115,27 @@ func failing(failure string, kinds ...string) func(context.Context, *torture) er
 // failCalls has a life of a server in which the calls fail from the n-th on. It has to end it. What it wrote and did not sync is gone then: the power
 // is cut before another server looks, for the pages of a file that could not be synced are still to be read.
 func (t *torture) failCalls(ctx context.Context, strace, calls, failure string) error {
-	s, d := t.rig.servers[0], t.rig.disk
+	s, d := t.system.servers[0], t.system.disk
 	s.kill()
 	trace := filepath.Join(t.options.dir, fmt.Sprintf("strace.%d", len(t.failures)+1))
 	s.wrap = []string{strace, "-D", "-f", "-qq", "-ttt", "-e", "signal=none", "-o", trace, "--seccomp-bpf", "-e", "trace=" + calls,
-		"-e", fmt.Sprintf("inject=%s:error=%s:when=%d+", calls, failure, 30+t.rig.luck.n(60))}
-	s.ends = []ending{exitDisk}
+		"-e", fmt.Sprintf("inject=%s:error=%s:when=%d+", calls, failure, 30+t.system.random.n(60))}
+	s.ends = []fixture.Ending{fixture.ExitDisk}
 	err := s.start(ctx)
 	s.wrap = nil
-	if err != nil && !s.current().ended() {
+	if err != nil && !s.current().Ended() {
 		return err
 	}
-	t.rig.fault(failure+" from "+calls, func() bool {
+	t.system.fault(failure+" from "+calls, func() bool {
 		life := s.current()
 		select {
-		case <-life.done:
+		case <-life.Done:
 		case <-time.After(pointLimit):
-			t.rig.report("a server whose %s end with %s went on", calls, failure)
+			t.system.report("a server whose %s end with %s went on", calls, failure)
 		}
 		over := history.Now()
-		if life.ended() && life.ending() != exitDisk {
-			t.rig.report("a server whose %s end with %s ended with %s, want exit code %d: %s", calls, failure, life.cmd.ProcessState, exitDisk, life.out.tail())
+		if life.Ended() && life.Ending() != fixture.ExitDisk {
+			t.system.report("a server whose %s end with %s ended with %s, want exit code %d: %s", calls, failure, life.Cmd.ProcessState, fixture.ExitDisk, life.Out.Tail())
 		}
 		var first int64
 		if first, err = firstInjected(trace); err != nil {
@@ -141,13 +145,13 @@ func (t *torture) failCalls(ctx context.Context, strace, calls, failure string) 
 		return true
 	})
 	if err == nil {
-		err = d.cutPower()
+		err = d.CutPower()
 	}
 	s.kill() // one that has not ended
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(d.unmount(), d.mount(ctx)); err != nil {
+	if err := errors.Join(d.Unmount(), d.Mount(ctx)); err != nil {
 		return err
 	}
 	if err := t.soundNow(ctx); err != nil {
@@ -167,14 +171,14 @@ func slowed(delay time.Duration) []string {
 		"-e", fmt.Sprintf("inject=fsync,fdatasync:delay_enter=%d", delay.Microseconds())}
 }
 
-// slowMeanwhile makes a nemesis that has syncs take longer until it ends: so long that no schedule which fires each second ever catches up.
+// slowMeanwhile makes a fault that has syncs take longer until it ends: so long that no schedule which fires each second ever catches up.
 func slowMeanwhile(delay time.Duration) func(context.Context, *torture) error {
 	return func(ctx context.Context, t *torture) error {
 		wrap := slowed(delay)
 		if _, err := exec.LookPath(wrap[0]); err != nil {
-			return notHere("%s is not installed", wrap[0])
+			return fixture.NotHere("%s is not installed", wrap[0])
 		}
-		s := t.rig.servers[0]
+		s := t.system.servers[0]
 		again := func(wrap []string) error {
 			t.ends(s.name, s.current())
 			s.wrap = wrap
@@ -183,20 +187,20 @@ func slowMeanwhile(delay time.Duration) func(context.Context, *torture) error {
 		if err := again(wrap); err != nil {
 			return err
 		}
-		t.rig.fault("syncs are slow", func() bool { <-ctx.Done(); return true })
+		t.system.fault("syncs are slow", func() bool { <-ctx.Done(); return true })
 		return again(nil)
 	}
 }
 
 // justSlow notes that the whole time was slow.
 func justSlow(ctx context.Context, t *torture) error {
-	t.rig.fault("syncs are slow", func() bool { <-ctx.Done(); return true })
+	t.system.fault("syncs are slow", func() bool { <-ctx.Done(); return true })
 	return nil
 }
 
 // pinLog is F-50: somebody else reads the file, in a transaction that stays open.
 func pinLog(ctx context.Context, t *torture) error {
-	db, err := openSQL(t.rig.url(), "ro")
+	db, err := openSQL(t.system.url(), "ro")
 	if err != nil {
 		return err
 	}
@@ -209,9 +213,9 @@ func pinLog(ctx context.Context, t *torture) error {
 	if err := tx.QueryRowContext(ctx, "select count(*) from runs").Scan(&rows); err != nil {
 		return err
 	}
-	t.rig.fault("a reader holds the log", func() bool {
+	t.system.fault("a reader holds the log", func() bool {
 		<-ctx.Done()
-		if info, err := os.Stat(t.rig.sqliteFile() + "-wal"); err == nil {
+		if info, err := os.Stat(t.system.sqliteFile() + "-wal"); err == nil {
 			t.peak = info.Size()
 		}
 		_ = tx.Rollback()

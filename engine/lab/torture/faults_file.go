@@ -13,17 +13,21 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/kagzi/kagzi/engine/lab/torture/workload"
+
+	"github.com/kagzi/kagzi/engine/lab/torture/fixture"
+
 	"github.com/kagzi/kagzi/engine/lab/torture/history"
 )
 
-// one is a rig of one server without workers, on SQLite.
-func one(ctx context.Context, o options, change func(s *shape)) (*rig, error) {
+// one is a system of one server without workers, on SQLite.
+func one(ctx context.Context, o options, change func(s *shape)) (*system, error) {
 	s := shape{Servers: 1, Lease: 2 * time.Second, Heartbeat: 500 * time.Millisecond}
 	if change != nil {
 		change(&s)
 	}
 	o.db = dbSQLite
-	return newRig(ctx, o, s)
+	return newSystem(ctx, o, s)
 }
 
 // shareFile is F-47: a second server on the file of the first, by several names of it.
@@ -39,26 +43,26 @@ func shareFile(ctx context.Context, o options) (*report, error) {
 		return nil, err
 	}
 	result := &report{}
-	holder := fmt.Sprint(r.servers[0].current().pid())
+	holder := fmt.Sprint(r.servers[0].current().PID())
 	for _, name := range []struct{ path, says string }{{file, holder}, {symbolic, holder}, {hard, "hard links"}} {
 		f := figure{name: "a second server on " + filepath.Base(name.path), limit: "ends within 2 s, and says why: " + name.says, hard: true}
-		second := &server{rig: r, name: "second", program: r.program, door: r.servers[0].door}
-		second.env, second.ends = []string{"KAGZI_DB_URL=sqlite:" + name.path}, []ending{exitRefused}
+		second := &server{system: r, name: "second", program: r.program, door: r.servers[0].door}
+		second.env, second.ends = []string{"KAGZI_DB_URL=sqlite:" + name.path}, []fixture.Ending{fixture.ExitRefused}
 		begun := time.Now()
 		life, err := second.spawn()
 		if err != nil {
 			return nil, err
 		}
 		select {
-		case <-life.done:
-			f.got = fmt.Sprintf("ended with %s after %s", life.cmd.ProcessState, round(time.Since(begun)))
-			f.ok = life.ending() == exitRefused && time.Since(begun) < 2*time.Second && strings.Contains(life.out.tail(), name.says)
+		case <-life.Done:
+			f.got = fmt.Sprintf("ended with %s after %s", life.Cmd.ProcessState, round(time.Since(begun)))
+			f.ok = life.Ending() == fixture.ExitRefused && time.Since(begun) < 2*time.Second && strings.Contains(life.Out.Tail(), name.says)
 			if !f.ok {
-				f.got += ": " + life.out.tail()
+				f.got += ": " + life.Out.Tail()
 			}
 		case <-time.After(5 * time.Second):
 			f.got = "it serves"
-			life.kill()
+			life.Kill()
 		}
 		result.figures = append(result.figures, f)
 	}
@@ -85,7 +89,7 @@ func loseFile(ctx context.Context, o options) (*report, error) {
 		{"the log is deleted", func(file string) error { return os.Remove(file + "-wal") }},
 		{"the file is renamed", func(file string) error { return os.Rename(file, file+".away") }},
 		{"another file is put in its place", func(file string) error {
-			if err := copyFile(file, file+".copy"); err != nil {
+			if err := fixture.CopyFile(file, file+".copy"); err != nil {
 				return err
 			}
 			return os.Rename(file+".copy", file)
@@ -110,44 +114,44 @@ func loseFile(ctx context.Context, o options) (*report, error) {
 
 func loseOne(ctx context.Context, o options, do func(file string) error) (figure, error) {
 	const limit = 30 * time.Second
-	f := figure{limit: fmt.Sprintf("noticed within 30 s: the server stops with exit code %d, and nothing that was asked for after is acknowledged", exitDisk), hard: true}
+	f := figure{limit: fmt.Sprintf("noticed within 30 s: the server stops with exit code %d, and nothing that was asked for after is acknowledged", fixture.ExitDisk), hard: true}
 	r, err := one(ctx, o, nil)
 	defer r.close()
 	if err != nil {
 		return f, err
 	}
-	l, err := newLoad(standard, o.seed, standardRate, r.servers, 1)
+	l, err := workload.NewLoad(workload.Standard, o.seed, standardRate, r.doors(), 1)
 	if err != nil {
 		return f, err
 	}
-	defer l.close()
+	defer l.Close()
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	c := l.clients[0]
-	r.servers[0].current().mayEnd(exitDisk)
+	c := l.Clients[0]
+	r.servers[0].current().MayEnd(fixture.ExitDisk)
 	for n := range 20 {
-		c.start(ctx, l.mix.errand(o.seed, n))
+		c.Start(ctx, l.Mix.Errand(o.seed, n))
 	}
 	if err := do(r.sqliteFile()); err != nil {
 		return f, err
 	}
 	begun, since := time.Now(), history.Now()
-	for n := 20; ctx.Err() == nil && !r.servers[0].current().ended(); n++ {
+	for n := 20; ctx.Err() == nil && !r.servers[0].current().Ended(); n++ {
 		once, stop := context.WithTimeout(ctx, time.Second)
-		c.start(once, l.mix.errand(o.seed, n))
+		c.Start(once, l.Mix.Errand(o.seed, n))
 		stop()
 	}
 	life := r.servers[0].current()
-	f.got, f.ok = lost(c.log.Events(), since, life.ended(), life.ending)
+	f.got, f.ok = lost(c.Log.Events(), since, life.Ended(), life.Ending)
 	f.got += fmt.Sprintf(", after %s", round(time.Since(begun)))
 	if !f.ok {
-		f.got += ": " + life.out.tail()
+		f.got += ": " + life.Out.Tail()
 	}
 	return f, nil
 }
 
 // lost is what came of a server whose file was taken away at a moment: it has to be over, by its own decision, and to have acknowledged nothing since.
-func lost(events []history.Event, since int64, over bool, exit func() ending) (got string, ok bool) {
+func lost(events []history.Event, since int64, over bool, exit func() fixture.Ending) (got string, ok bool) {
 	before, after := 0, 0
 	for _, e := range events {
 		switch {
@@ -162,7 +166,7 @@ func lost(events []history.Event, since int64, over bool, exit func() ending) (g
 	if !over {
 		return got + "and the server goes on", false
 	}
-	return got + fmt.Sprintf("the server stopped with exit code %d", exit()), exit() == exitDisk && before > 0 && after == 0
+	return got + fmt.Sprintf("the server stopped with exit code %d", exit()), exit() == fixture.ExitDisk && before > 0 && after == 0
 }
 
 // exitUnsafe is the exit code of a server that is not to be run as it is set.
@@ -241,20 +245,20 @@ func exposed(s *server, dir string) (figure, error) {
 		return f, err
 	}
 	s.env = []string{"KAGZI_DB_URL="}
-	life, err := spawn(s.command(), filepath.Join(s.rig.dir, s.name+".log"))
+	life, err := fixture.Spawn(s.command(), filepath.Join(s.system.dir, s.name+".log"))
 	if err != nil {
 		return f, err
 	}
 	select {
-	case <-life.done:
-		f.got = fmt.Sprintf("ended with %s", life.cmd.ProcessState)
-		f.ok = life.exit() == exitUnsafe && strings.Contains(life.out.tail(), dir)
+	case <-life.Done:
+		f.got = fmt.Sprintf("ended with %s", life.Cmd.ProcessState)
+		f.ok = life.Exit() == exitUnsafe && strings.Contains(life.Out.Tail(), dir)
 		if !f.ok {
-			f.got += ": " + life.out.tail()
+			f.got += ": " + life.Out.Tail()
 		}
 	case <-time.After(5 * time.Second):
 		f.got = "it serves"
-		life.kill()
+		life.Kill()
 	}
 	return f, nil
 }

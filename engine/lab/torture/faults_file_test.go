@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/kagzi/kagzi/engine/lab/torture/fixture"
+
 	"github.com/kagzi/kagzi/engine/lab/torture/history"
 )
 
@@ -18,17 +20,17 @@ func TestAServerWhoseFileWasTakenAwayIsToStopByItsOwnDecision(t *testing.T) {
 	for name, test := range map[string]struct {
 		events []history.Event
 		over   bool
-		exit   ending
+		exit   fixture.Ending
 		ok     bool
 	}{
-		"as it is documented":          {[]history.Event{before, start(11, history.Unknown)}, true, exitDisk, true},
-		"with an acknowledgement more": {[]history.Event{before, after}, true, exitDisk, false},
+		"as it is documented":          {[]history.Event{before, start(11, history.Unknown)}, true, fixture.ExitDisk, true},
+		"with an acknowledgement more": {[]history.Event{before, after}, true, fixture.ExitDisk, false},
 		"by a panic":                   {[]history.Event{before}, true, 2, false},
 		"in good order":                {[]history.Event{before}, true, 0, false},
-		"it goes on":                   {[]history.Event{before}, false, exitDisk, false},
-		"nothing was there":            {nil, true, exitDisk, false},
+		"it goes on":                   {[]history.Event{before}, false, fixture.ExitDisk, false},
+		"nothing was there":            {nil, true, fixture.ExitDisk, false},
 	} {
-		if got, ok := lost(test.events, 10, test.over, func() ending { return test.exit }); ok != test.ok {
+		if got, ok := lost(test.events, 10, test.over, func() fixture.Ending { return test.exit }); ok != test.ok {
 			t.Errorf("%s: %s, ok %t, want %t", name, got, ok, test.ok)
 		}
 	}

@@ -10,10 +10,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/kagzi/kagzi/engine/lab/torture/workload"
+
 	"github.com/jackc/pgx/v5"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/stats"
-	"google.golang.org/grpc/status"
 
 	"github.com/kagzi/kagzi/engine/lab/torture/history"
 	kagzi "github.com/kagzi/kagzi/sdk"
@@ -35,7 +35,7 @@ type heat struct {
 // heatRows is F-26: ten runs of many steps side by side, and around each a crowd that signals, pauses, resumes and reads it at all servers at once.
 func heatRows(ctx context.Context, t *torture) error {
 	var looking error
-	t.rig.fault("a crowd around a few runs", func() bool {
+	t.system.fault("a crowd around a few runs", func() bool {
 		var group sync.WaitGroup
 		defer group.Wait()
 		var hot [hotRuns]atomic.Pointer[string]
@@ -50,14 +50,14 @@ func heatRows(ctx context.Context, t *torture) error {
 			group.Go(func() {
 				for n := i; ctx.Err() == nil; n++ {
 					if run := hot[i%hotRuns].Load(); run != nil {
-						t.crowd(context.WithoutCancel(ctx), t.load.clients[n%len(t.load.clients)], *run, n)
+						t.crowd(context.WithoutCancel(ctx), t.load.Clients[n%len(t.load.Clients)], *run, n)
 						t.heat.calls.Add(1)
 					}
 					t.pause(ctx, 0, 20*time.Millisecond)
 				}
 			})
 		}
-		if t.rig.cluster != nil {
+		if t.system.cluster != nil {
 			looking = t.withPostgres(ctx, func(conn *pgx.Conn) error { return t.lookForWaits(ctx, conn) })
 		}
 		<-ctx.Done()
@@ -68,13 +68,13 @@ func heatRows(ctx context.Context, t *torture) error {
 
 // heatOne is the life of one hot run. Most are cancelled on their way.
 func (t *torture) heatOne(ctx context.Context, place, n int, hot *atomic.Pointer[string]) {
-	e := errand{job: job{Name: fmt.Sprintf("hot-%d-%d-%d", t.options.seed, place, n), Kind: fanned, Pauses: make([]int, hotSteps), Fails: make([]int, hotSteps)}}
+	e := workload.Errand{Job: workload.Job{Name: fmt.Sprintf("hot-%d-%d-%d", t.options.seed, place, n), Kind: workload.Fanned, Pauses: make([]int, hotSteps), Fails: make([]int, hotSteps)}}
 	for i := range e.Pauses {
-		e.Pauses[i] = 20 + t.rig.luck.n(200)
-		e.Fails[i] = t.rig.luck.n(2)
+		e.Pauses[i] = 20 + t.system.random.n(200)
+		e.Fails[i] = t.system.random.n(2)
 	}
 	if n%4 != 0 {
-		e.Cancel = t.rig.luck.between(100*time.Millisecond, 1500*time.Millisecond)
+		e.Cancel = t.system.random.between(100*time.Millisecond, 1500*time.Millisecond)
 	}
 	e.Started = func(run *kagzi.Run) {
 		id := run.ID()
@@ -82,15 +82,15 @@ func (t *torture) heatOne(ctx context.Context, place, n int, hot *atomic.Pointer
 	}
 	rest, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleLimit) // it is to end, also when the crowd is gone
 	defer cancel()
-	t.load.serve(rest, t.load.clients[place%len(t.load.clients)], e)
+	t.load.Serve(rest, t.load.Clients[place%len(t.load.Clients)], e)
 	hot.Store(nil)
 }
 
 // crowd makes one call about a hot run. Whether the run takes it is of no matter, and its answer is counted with all others.
-func (t *torture) crowd(ctx context.Context, c *client, id string, n int) {
-	run := c.sdk.Run(id)
+func (t *torture) crowd(ctx context.Context, c *workload.Client, id string, n int) {
+	run := c.SDK.Run(id)
 	call := func(do func(ctx context.Context) error) error {
-		limited, cancel := context.WithTimeout(ctx, callLimit)
+		limited, cancel := context.WithTimeout(ctx, workload.CallLimit)
 		defer cancel()
 		return do(limited)
 	}
@@ -98,7 +98,7 @@ func (t *torture) crowd(ctx context.Context, c *client, id string, n int) {
 	case n%64 == 0: // which takes the lease
 		_ = call(func(ctx context.Context) error { return run.Pause(ctx, "crowd") })
 		for resumed := false; !resumed; { // or it would not end
-			o, _ := outcome(call(func(ctx context.Context) error { return run.Resume(ctx, "crowd") }))
+			o, _ := workload.Outcome(call(func(ctx context.Context) error { return run.Resume(ctx, "crowd") }))
 			resumed = o != history.Unknown
 		}
 	case n%8 == 1:
@@ -127,50 +127,20 @@ func contended(t *torture) (missing []string) {
 	if t.heat.calls.Load() == 0 {
 		missing = append(missing, "nobody crowded around a run")
 	}
-	if t.rig.cluster != nil && t.heat.waits == 0 {
+	if t.system.cluster != nil && t.heat.waits == 0 {
 		missing = append(missing, "no session was seen to wait for a lock")
 	}
 	return missing
-}
-
-// answers counts what clients were answered, before anything is tried again: each attempt of a call by its code.
-type answers struct {
-	mu sync.Mutex
-	of map[codes.Code]int
-}
-
-// HandleRPC implements stats.Handler.
-func (a *answers) HandleRPC(_ context.Context, s stats.RPCStats) {
-	end, ok := s.(*stats.End)
-	if !ok || !end.Client {
-		return
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.of == nil {
-		a.of = map[codes.Code]int{}
-	}
-	a.of[status.Code(end.Error)]++
-}
-
-func (a *answers) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context   { return ctx }
-func (a *answers) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
-func (a *answers) HandleConn(context.Context, stats.ConnStats)                       {}
-
-func (a *answers) count(c codes.Code) int {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.of[c]
 }
 
 // noRefusal wants nobody to be told that the database is busy, nor of an internal error, where no fault is injected: what two calls do to each other
 // is settled in the store. Clients and workers repeat such a call, so it is counted beneath that. What a worker is told of an operation that stood
 // behind one for which its lease was lost is another matter.
 func noRefusal(t *torture) figure {
-	unavailable, internal := t.load.answers.count(codes.Unavailable), t.load.answers.count(codes.Internal)
+	unavailable, internal := t.load.Answers.Count(codes.Unavailable), t.load.Answers.Count(codes.Internal)
 	for _, e := range t.events {
 		switch {
-		case !strings.HasPrefix(e.Proc, "worker"), e.Why == behindRefused:
+		case !strings.HasPrefix(e.Proc, "worker"), e.Why == workload.BehindRefused:
 		case strings.EqualFold(e.Code, "UNAVAILABLE"):
 			unavailable++
 		case strings.EqualFold(e.Code, "INTERNAL"):

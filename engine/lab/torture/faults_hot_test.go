@@ -7,6 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kagzi/kagzi/engine/lab/torture/workload"
+
+	"github.com/kagzi/kagzi/engine/lab/torture/fixture"
+
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/stats"
 	"google.golang.org/grpc/status"
@@ -17,11 +21,11 @@ import (
 
 // crowded is a torture in which sessions were seen to wait for locks, and clients got these answers.
 func crowded(waits int, answered ...error) *torture {
-	t := &torture{load: &load{}, rig: &rig{cluster: &cluster{}}}
+	t := &torture{load: &workload.Load{}, system: &system{cluster: &fixture.Cluster{}}}
 	t.heat.waits = waits
 	t.heat.calls.Add(1)
 	for _, err := range answered {
-		t.load.answers.HandleRPC(context.Background(), &stats.End{Client: true, Error: err})
+		t.load.Answers.HandleRPC(context.Background(), &stats.End{Client: true, Error: err})
 	}
 	return t
 }
@@ -34,7 +38,7 @@ func TestNobodyIsToBeToldOfALock(t *testing.T) {
 		return with
 	}
 	behind := worker("UNAVAILABLE")
-	behind.events[0].Why = behindRefused
+	behind.events[0].Why = workload.BehindRefused
 	for name, test := range map[string]struct {
 		with *torture
 		ok   bool
@@ -61,17 +65,17 @@ func TestACrowdOfWhichNobodyWaitsProvesNothing(t *testing.T) {
 		t.Errorf("nobody waited for a lock: %q is missing", got)
 	}
 	embedded := crowded(0)
-	if embedded.rig.cluster = nil; contended(embedded) != nil {
+	if embedded.system.cluster = nil; contended(embedded) != nil {
 		t.Errorf("of a database that shows no locks: %q is missing", contended(embedded))
 	}
-	if got := contended(&torture{rig: &rig{}}); len(got) != 1 {
+	if got := contended(&torture{system: &system{}}); len(got) != 1 {
 		t.Errorf("without a crowd: %q is missing", got)
 	}
 }
 
 func TestWhatStoodBehindARefusalChangedNothing(t *testing.T) {
-	for message, want := range map[string]history.Outcome{behindRefused: history.Refused, "a lock was not free in time": history.Unknown} {
-		e := refused(history.Event{Op: history.Complete}, &kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_UNAVAILABLE, Message: message})
+	for message, want := range map[string]history.Outcome{workload.BehindRefused: history.Refused, "a lock was not free in time": history.Unknown} {
+		e := workload.Refused(history.Event{Op: history.Complete}, &kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_UNAVAILABLE, Message: message})
 		if e.Outcome != want || e.Why != message || e.Code != "UNAVAILABLE" {
 			t.Errorf("after %q: outcome %q, code %s, %q, want %q", message, e.Outcome, e.Code, e.Why, want)
 		}

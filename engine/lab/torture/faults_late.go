@@ -10,8 +10,15 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/kagzi/kagzi/engine/lab/torture/workload"
+
+	"github.com/kagzi/kagzi/engine/lab/torture/fixture"
+
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+
+	"bytes"
+	"sync/atomic"
 
 	"github.com/kagzi/kagzi/engine/lab/torture/history"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
@@ -25,13 +32,13 @@ func freezeWorkers(ctx context.Context, t *torture) error {
 		return err
 	}
 	defer r.conn.Close()
-	lease := t.rig.shape.Lease
+	lease := t.system.shape.Lease
 	return t.every(ctx, t.brief(1), t.brief(3), func() error {
 		ctx := context.WithoutCancel(ctx)
 		w := t.worker()
 		life, file, name := w.current(), w.history(w.number()), w.alias()
-		t.rig.fault(faultOnWorker+name, func() bool { return life.signal(syscall.SIGSTOP) })
-		defer life.signal(syscall.SIGCONT)
+		t.system.fault(faultOnWorker+name, func() bool { return life.Signal(syscall.SIGSTOP) })
+		defer life.Signal(syscall.SIGCONT)
 		events, err := history.Read(file)
 		if err != nil {
 			return err
@@ -86,14 +93,14 @@ func replayWrites(ctx context.Context, t *torture) error {
 	var group sync.WaitGroup
 	defer group.Wait()
 	return t.every(ctx, t.brief(0.05), t.brief(0.2), func() error {
-		events, err := t.rig.events()
+		events, err := t.system.events()
 		if err != nil {
 			return err
 		}
 		for range min(20, len(events)) {
-			if e := events[t.rig.luck.n(len(events))]; e.Outcome == history.OK && (e.Op == history.Complete || e.Op == history.End) {
+			if e := events[t.system.random.n(len(events))]; e.Outcome == history.OK && (e.Op == history.Complete || e.Op == history.End) {
 				group.Go(func() {
-					t.rig.fault("replay", func() bool { return r.replay(ctx, e, t.rig.luck.n(2) == 0) })
+					t.system.fault("replay", func() bool { return r.replay(ctx, e, t.system.random.n(2) == 0) })
 				})
 				return nil
 			}
@@ -112,7 +119,7 @@ type replayer struct {
 }
 
 func (t *torture) newReplayer() (*replayer, error) {
-	conn, err := grpc.NewClient(t.rig.servers[0].door.address(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	conn, err := grpc.NewClient(t.system.servers[0].door.Address(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	return &replayer{conn: conn, log: t.replays}, err
 }
 
@@ -126,7 +133,7 @@ func (r *replayer) replay(ctx context.Context, e history.Event, changed bool) bo
 
 // send sends a write as if it came from the worker that had its lease.
 func (r *replayer) send(ctx context.Context, e history.Event) history.Event {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callLimit)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), workload.CallLimit)
 	defer cancel()
 	event := r.log.Begin(history.Event{Op: e.Op, Run: e.Run, Token: e.Token, Step: e.Step, Value: e.Value})
 	payload := &kagziv1.Payload{Data: []byte(e.Value), Metadata: map[string]string{"content-type": "application/json"}}
@@ -137,7 +144,7 @@ func (r *replayer) send(ctx context.Context, e history.Event) history.Event {
 	} else {
 		_, err = client.CompleteWorkflow(ctx, &kagziv1.CompleteWorkflowRequest{RunId: e.Run, LeaseToken: e.Token, Output: payload})
 	}
-	event.Outcome, event.Code, event.Status = refusal(err)
+	event.Outcome, event.Code, event.Status = workload.Refusal(err)
 	r.log.Finish(event)
 	return event
 }
@@ -180,4 +187,88 @@ func lateWrites(t *torture) figure {
 	}
 	return figure{name: "reports of frozen workers that arrived when another had the run", got: fmt.Sprintf("%d refused, %d accepted", refusals, accepted),
 		limit: "some refused, none accepted", ok: refusals > 0 && accepted == 0, hard: true}
+}
+
+// listenLimit is how long a server may take to notice that the connection on which it listens is dead, and to listen on another.
+const listenLimit = 15 * time.Second
+
+// silenceListener is F-17-listen: nothing passes any more on the connection on which a server hears notifications, and nobody is told. All
+// others are well.
+func silenceListener(ctx context.Context, t *torture) error {
+	ears := make([]*ear, len(t.system.servers))
+	for i, s := range t.system.servers {
+		ears[i] = &ear{}
+		s.database.See(ears[i].watch)
+	}
+	defer func() {
+		for _, s := range t.system.servers {
+			s.database.See(nil)
+		}
+	}()
+	return t.every(ctx, t.brief(1), t.brief(4), func() error {
+		i := t.system.random.n(len(ears))
+		ctx := context.WithoutCancel(ctx)
+		if !ears[i].await(ctx, 0, fixture.StartLimit) {
+			return fmt.Errorf("%s does not listen", t.system.servers[i].name)
+		}
+		t.system.fault("silence the listener of "+t.system.servers[i].name, func() bool {
+			deaf := ears[i].silence()
+			began := history.Now()
+			noticed := time.Duration(-1)
+			if ears[i].await(ctx, deaf, 2*listenLimit) {
+				noticed = time.Duration(history.Now() - began)
+			}
+			t.relistened = append(t.relistened, noticed)
+			return deaf > 0
+		})
+		return nil
+	})
+}
+
+// ear knows which connections of a server listen.
+type ear struct {
+	listened atomic.Int64 // connections so far that did
+	deaf     atomic.Int64 // the latest of those on which nothing passes
+}
+
+// watch makes that of one connection.
+func (e *ear) watch() fixture.Watch {
+	var once sync.Once
+	var mine atomic.Int64 // which of those that listen it is; 0: none
+	asked := &reader{untyped: true}
+	return func(up bool, data []byte) fixture.Decision {
+		if up {
+			asked.read(data, func(kind byte, body []byte) {
+				if (kind == 'Q' || kind == 'P') && bytes.Contains(body, []byte("listen ")) && bytes.HasPrefix(bytes.TrimLeft(body, "\x00"), []byte("listen ")) {
+					once.Do(func() { mine.Store(e.listened.Add(1)) })
+				}
+			})
+		}
+		if n := mine.Load(); n > 0 && n <= e.deaf.Load() {
+			return fixture.Withhold
+		}
+		return fixture.Pass
+	}
+}
+
+// silence has nothing pass any more on the connections that listen now, and returns the number of the latest.
+func (e *ear) silence() int64 {
+	n := e.listened.Load()
+	e.deaf.Store(n)
+	return n
+}
+
+// await waits until a connection listens that comes after the n-th; false when none does within the limit.
+func (e *ear) await(ctx context.Context, n int64, limit time.Duration) bool {
+	for end := time.Now().Add(limit); e.listened.Load() <= n; fixture.Breathe(ctx) {
+		if time.Now().After(end) {
+			return false
+		}
+	}
+	return true
+}
+
+// listensAgain wants each server to have noticed in time that it was deaf.
+func listensAgain(t *torture) figure {
+	return figure{name: "from the silence of a listening connection until another listens", limit: "≤ " + listenLimit.String()}.within(t.relistened, listenLimit)
 }

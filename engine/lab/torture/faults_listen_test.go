@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/kagzi/kagzi/engine/lab/torture/fixture"
 )
 
 func TestOnlyAConnectionThatListensGoesSilent(t *testing.T) {
@@ -19,7 +21,7 @@ func TestOnlyAConnectionThatListensGoesSilent(t *testing.T) {
 	if n := e.listened.Load(); n != 1 {
 		t.Fatalf("%d connections listen, want 1", n)
 	}
-	if v := listens(false, []byte("x")); v != pass {
+	if v := listens(false, []byte("x")); v != fixture.Pass {
 		t.Errorf("before the silence: verdict %d, want that it passes", v)
 	}
 	if n := e.silence(); n != 1 {
@@ -30,8 +32,8 @@ func TestOnlyAConnectionThatListensGoesSilent(t *testing.T) {
 	}
 	next := e.watch()
 	next(true, slices.Concat(startup, message('P', "", `listen "kagzi_1"`, "")))
-	got := []verdict{listens(true, message('S')), listens(false, []byte("x")), other(false, []byte("x")), next(false, []byte("x"))}
-	if want := []verdict{withhold, withhold, pass, pass}; !slices.Equal(got, want) {
+	got := []fixture.Decision{listens(true, message('S')), listens(false, []byte("x")), other(false, []byte("x")), next(false, []byte("x"))}
+	if want := []fixture.Decision{fixture.Withhold, fixture.Withhold, fixture.Pass, fixture.Pass}; !slices.Equal(got, want) {
 		t.Errorf("verdicts %v, want %v", got, want)
 	}
 	if !e.await(t.Context(), 1, time.Minute) {

@@ -6,14 +6,16 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/kagzi/kagzi/engine/lab/torture/fixture"
 )
 
-// storms makes a nemesis that gives one proxy at a time, of those that pick names, a weather for a while.
-func storms(name string, w weather, from, to float64, pick func(t *torture) *proxy) func(context.Context, *torture) error {
+// storms makes a fault that gives one proxy at a time, of those that pick names, conditions for a while.
+func storms(name string, w fixture.Conditions, from, to float64, pick func(t *torture) *fixture.Proxy) func(context.Context, *torture) error {
 	return func(ctx context.Context, t *torture) error {
 		return t.every(ctx, t.brief(1), t.brief(4), func() error {
 			p := pick(t)
-			t.rig.fault(name, func() bool { return t.storm(ctx, p, w, t.brief(from), t.brief(to)) })
+			t.system.fault(name, func() bool { return t.storm(ctx, p, w, t.brief(from), t.brief(to)) })
 			return nil
 		})
 	}
@@ -33,9 +35,9 @@ func silenceWorkers(ctx context.Context, t *torture) error {
 		if n++; n%3 == 1 && t.options.duration >= 2*deadAfter {
 			from, to = deadAfter+8*time.Second, deadAfter+20*time.Second
 		}
-		before := w.door.joins()
+		before := w.door.Joins()
 		stop := t.watchDoor(w.door, before, from > deadAfter)
-		t.rig.fault(faultOnWorker+w.alias(), func() bool { return t.storm(ctx, w.door, weather{silent: true}, from, to) })
+		t.system.fault(faultOnWorker+w.alias(), func() bool { return t.storm(ctx, w.door, fixture.Conditions{Silent: true}, from, to) })
 		stop()
 		return nil
 	})
@@ -43,14 +45,14 @@ func silenceWorkers(ctx context.Context, t *torture) error {
 
 // watchDoor notes, when it is a long silence, how long it takes until a connection is opened beside those that there were; -1 when none is until
 // it is stopped.
-func (t *torture) watchDoor(p *proxy, before int, long bool) (stop func()) {
+func (t *torture) watchDoor(p *fixture.Proxy, before int, long bool) (stop func()) {
 	if !long {
 		return func() {}
 	}
 	began, over, done := time.Now(), make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
-		for p.joins() == before {
+		for p.Joins() == before {
 			select {
 			case <-over:
 				t.deaths = append(t.deaths, -1)
@@ -78,34 +80,28 @@ func deadNoticed(t *torture) figure {
 
 // storm lasts for its time; it did hit when something was connected through the proxy. What is lost in a deaf time stays lost: the
 // connections are broken at its end.
-func (t *torture) storm(ctx context.Context, p *proxy, w weather, from, to time.Duration) bool {
-	hit := p.connected()
-	p.set(w)
+func (t *torture) storm(ctx context.Context, p *fixture.Proxy, w fixture.Conditions, from, to time.Duration) bool {
+	hit := p.Connected()
+	p.Set(w)
 	t.pause(context.WithoutCancel(ctx), from, to)
-	if w.deaf {
-		p.cut()
+	if w.Deaf {
+		p.Cut()
 	}
-	p.set(weather{})
-	return hit || p.connected()
+	p.Set(fixture.Conditions{})
+	return hit || p.Connected()
 }
 
-func (p *proxy) connected() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return len(p.conns) > 0
-}
-
-func serverDoor(t *torture) *proxy { return t.server().door }
+func serverDoor(t *torture) *fixture.Proxy { return t.server().door }
 
 // databaseDoor is between a server and Postgres.
-func databaseDoor(t *torture) *proxy { return t.server().database }
+func databaseDoor(t *torture) *fixture.Proxy { return t.server().database }
 
-// constantly makes a nemesis that gives all proxies of servers a weather for the whole time.
-func constantly(name string, w weather) func(context.Context, *torture) error {
+// constantly makes a fault that gives all proxies of servers conditions for the whole time.
+func constantly(name string, w fixture.Conditions) func(context.Context, *torture) error {
 	return func(ctx context.Context, t *torture) error {
-		t.rig.fault(name, func() bool {
-			for _, s := range t.rig.servers {
-				s.door.set(w)
+		t.system.fault(name, func() bool {
+			for _, s := range t.system.servers {
+				s.door.Set(w)
 			}
 			<-ctx.Done()
 			return true
@@ -114,17 +110,17 @@ func constantly(name string, w weather) func(context.Context, *torture) error {
 	}
 }
 
-// slower makes a nemesis that gives all proxies of servers one weather after the other, each for an equal part of the time. Where that is short, it
+// slower makes a fault that gives all proxies of servers some conditions one after the other, each for an equal part of the time. Where that is short, it
 // is the first alone.
-func slower(name string, weathers ...weather) func(context.Context, *torture) error {
+func slower(name string, conditions ...fixture.Conditions) func(context.Context, *torture) error {
 	return func(ctx context.Context, t *torture) error {
 		if t.options.duration < time.Minute {
-			weathers = weathers[:1]
+			conditions = conditions[:1]
 		}
-		share := t.options.duration / time.Duration(len(weathers))
-		for _, w := range weathers {
+		share := t.options.duration / time.Duration(len(conditions))
+		for _, w := range conditions {
 			stage, over := context.WithTimeout(ctx, share)
-			err := constantly(fmt.Sprintf("%s: %s to %s, %.1f %% break", name, w.delay, w.delay+w.jitter, 100*w.breaking), w)(stage, t)
+			err := constantly(fmt.Sprintf("%s: %s to %s, %.1f %% break", name, w.Delay, w.Delay+w.Jitter, 100*w.Breaking), w)(stage, t)
 			over()
 			if err != nil || ctx.Err() != nil {
 				return err

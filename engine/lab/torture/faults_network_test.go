@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/kagzi/kagzi/engine/lab/torture/fixture"
+
 	"github.com/kagzi/kagzi/engine/lab/torture/history"
 )
 
@@ -32,11 +34,11 @@ func TestADeadConnectionIsToBeNoticedInTime(t *testing.T) {
 func TestWhoOpensAnotherConnectionIsSeen(t *testing.T) {
 	for opened, want := range map[int]bool{1: true, 0: false} {
 		watched := &torture{}
-		watched.watchDoor(&proxy{joined: opened}, 0, true)()
+		watched.watchDoor(&fixture.Proxy{Joined: opened}, 0, true)()
 		if len(watched.deaths) != 1 || (watched.deaths[0] >= 0) != want {
 			t.Errorf("of %d connections: noticed after %v, want that it is noticed: %t", opened, watched.deaths, want)
 		}
-		watched.watchDoor(&proxy{joined: opened}, 0, false)()
+		watched.watchDoor(&fixture.Proxy{Joined: opened}, 0, false)()
 		if len(watched.deaths) != 1 {
 			t.Errorf("a short silence counts: %v", watched.deaths)
 		}
@@ -46,14 +48,14 @@ func TestWhoOpensAnotherConnectionIsSeen(t *testing.T) {
 func TestANetworkGetsSlowerWhereThereIsTime(t *testing.T) {
 	for duration, want := range map[time.Duration]int{time.Minute - 1: 1, time.Minute: 3} {
 		synctest.Test(t, func(t *testing.T) {
-			slow := &torture{options: options{duration: duration}, rig: &rig{log: history.NewLog("nemesis")}}
+			slow := &torture{options: options{duration: duration}, system: &system{log: history.NewLog("faults")}}
 			ctx, cancel := context.WithTimeout(t.Context(), duration)
 			defer cancel()
-			if err := slower("slow", weather{}, weather{}, weather{})(ctx, slow); err != nil {
+			if err := slower("slow", fixture.Conditions{}, fixture.Conditions{}, fixture.Conditions{})(ctx, slow); err != nil {
 				t.Fatal(err)
 			}
-			if n := len(slow.rig.log.Events()); n != want {
-				t.Errorf("within %v there were %d weathers, want %d", duration, n, want)
+			if n := len(slow.system.log.Events()); n != want {
+				t.Errorf("within %v there were %d conditions, want %d", duration, n, want)
 			}
 		})
 	}

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/kagzi/kagzi/engine/lab/torture/fixture"
+
 	"github.com/jackc/pgx/v5"
 
 	"github.com/kagzi/kagzi/engine/lab/torture/history"
@@ -25,8 +27,8 @@ func restartPostgres(ctx context.Context, t *torture) error {
 		if n++; n%2 == 0 {
 			mode, name = syscall.SIGQUIT, "stop Postgres (immediate)"
 		}
-		t.rig.fault(name, func() bool { return t.rig.cluster.shut(mode) })
-		return t.rig.cluster.start(context.WithoutCancel(ctx))
+		t.system.fault(name, func() bool { return t.system.cluster.Shut(mode) })
+		return t.system.cluster.Start(context.WithoutCancel(ctx))
 	})
 }
 
@@ -36,7 +38,7 @@ func terminateBackends(ctx context.Context, t *torture) error {
 		const one = `select count(pg_terminate_backend(pid)) from (
 			select pid from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid() order by random() limit 1) victims`
 		return t.every(ctx, 150*time.Millisecond, 250*time.Millisecond, func() (err error) {
-			t.rig.fault("terminate a backend", func() bool {
+			t.system.fault("terminate a backend", func() bool {
 				ended := 0
 				err = conn.QueryRow(context.WithoutCancel(ctx), one).Scan(&ended)
 				return ended == 1
@@ -46,9 +48,9 @@ func terminateBackends(ctx context.Context, t *torture) error {
 	})
 }
 
-// withPostgres lends a connection of the nemesis's own.
+// withPostgres lends a connection of the fault's own.
 func (t *torture) withPostgres(ctx context.Context, do func(conn *pgx.Conn) error) error {
-	conn, err := t.rig.cluster.connect(ctx)
+	conn, err := t.system.cluster.Connect(ctx)
 	if err != nil {
 		return err
 	}
@@ -60,12 +62,12 @@ func (t *torture) withPostgres(ctx context.Context, do func(conn *pgx.Conn) erro
 func takeConnections(ctx context.Context, t *torture) error {
 	return t.every(ctx, t.brief(2), t.brief(5), func() (err error) {
 		ctx := context.WithoutCancel(ctx)
-		t.rig.fault("hold all connections", func() bool {
+		t.system.fault("hold all connections", func() bool {
 			var held []*pgx.Conn
-			s := t.rig.servers[len(t.rig.servers)-1]
+			s := t.system.servers[len(t.system.servers)-1]
 			s.kill()
 			for {
-				conn, err := t.rig.cluster.connect(ctx)
+				conn, err := t.system.cluster.Connect(ctx)
 				if err != nil {
 					break
 				}
@@ -78,7 +80,7 @@ func takeConnections(ctx context.Context, t *torture) error {
 				conn.Close(ctx)
 			}
 			err = <-started
-			return err == nil && s.current().out.has(noConnectionText)
+			return err == nil && s.current().Out.Has(noConnectionText)
 		})
 		return err
 	})
@@ -96,7 +98,7 @@ func pinRows(ctx context.Context, t *torture) error {
 		if _, err := conn.Exec(ctx, "select txid_current(), count(*) from runs"); err != nil {
 			return err
 		}
-		t.rig.fault("pin xmin", func() bool { <-ctx.Done(); return true })
+		t.system.fault("pin xmin", func() bool { <-ctx.Done(); return true })
 		return nil
 	})
 }
@@ -119,11 +121,11 @@ func readEverything(ctx context.Context, t *torture) error {
 				return nil
 			})
 			if err != nil && ctx.Err() == nil {
-				t.rig.report("a reader: %v", err)
+				t.system.report("a reader: %v", err)
 			}
 		})
 	}
-	t.rig.fault("read everything", func() bool { <-ctx.Done(); return true })
+	t.system.fault("read everything", func() bool { <-ctx.Done(); return true })
 	return nil
 }
 
@@ -138,10 +140,10 @@ func lockTables(ctx context.Context, t *torture) error {
 			if err != nil {
 				return ctxless(ctx, err)
 			}
-			t.rig.fault("lock a table", func() bool {
+			t.system.fault("lock a table", func() bool {
 				t.pause(context.WithoutCancel(ctx), t.brief(10), t.brief(10)+time.Second)
 				_, err := conn.Exec(context.WithoutCancel(ctx), "rollback")
-				t.rig.cluster.back.note()
+				t.system.cluster.Back.Note()
 				return err == nil
 			})
 			return nil
@@ -158,136 +160,85 @@ func ctxless(ctx context.Context, err error) error {
 }
 
 // startBouncer puts PgBouncer, in transaction mode, between the servers and Postgres.
-func (r *rig) startBouncer(ctx context.Context) error {
+func (r *system) startBouncer(ctx context.Context) error {
 	path, err := exec.LookPath("pgbouncer")
 	if err != nil {
-		return notHere("PgBouncer is not installed")
+		return fixture.NotHere("PgBouncer is not installed")
 	}
 	dir := filepath.Join(r.dir, "bouncer")
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return err
 	}
-	owner, err := unprivileged(dir)
+	owner, err := fixture.Unprivileged(dir)
 	if err != nil {
 		return err
 	}
 	config := filepath.Join(dir, "pgbouncer.ini")
 	// With auth_type any everybody is the user whom the database's line names.
 	text := fmt.Sprintf("[databases]\n* = host=%s user=postgres\n[pgbouncer]\nlisten_addr=\nunix_socket_dir=%s\nlisten_port=6432\nauth_type=any\n"+
-		"pool_mode=transaction\nmax_client_conn=200\ndefault_pool_size=20\nignore_startup_parameters=extra_float_digits\n", r.cluster.dir, dir)
+		"pool_mode=transaction\nmax_client_conn=200\ndefault_pool_size=20\nignore_startup_parameters=extra_float_digits\n", r.cluster.Dir, dir)
 	if err := os.WriteFile(config, []byte(text), 0o644); err != nil {
 		return err
 	}
 	cmd := exec.Command(path, config)
 	cmd.Dir, cmd.SysProcAttr = dir, &syscall.SysProcAttr{Credential: owner}
-	if r.bouncer, err = spawn(cmd, filepath.Join(dir, "log")); err != nil {
+	if r.bouncer, err = fixture.Spawn(cmd, filepath.Join(dir, "log")); err != nil {
 		return err
 	}
 	r.bounce = filepath.Join(dir, ".s.PGSQL.6432")
-	limit := time.Now().Add(startLimit)
-	for time.Now().Before(limit) && !r.bouncer.ended() {
+	limit := time.Now().Add(fixture.StartLimit)
+	for time.Now().Before(limit) && !r.bouncer.Ended() {
 		if _, err := os.Stat(r.bounce); err == nil {
 			return nil
 		}
-		breathe(ctx)
+		fixture.Breathe(ctx)
 	}
-	return fmt.Errorf("PgBouncer does not start: %s", r.bouncer.out.tail())
+	return fmt.Errorf("PgBouncer does not start: %s", r.bouncer.Out.Tail())
 }
 
-// promote makes a nemesis that kills the primary and promotes a standby, which may lag behind.
+// promote makes a fault that kills the primary and promotes a standby, which may lag behind.
 func promote(lagging bool) func(context.Context, *torture) error {
 	return func(ctx context.Context, t *torture) error {
 		n := 0
 		return t.every(ctx, t.brief(1), t.brief(3), func() error {
 			n++
 			ctx := context.WithoutCancel(ctx)
-			old := t.rig.cluster
-			next, err := old.standby(ctx, filepath.Join(t.rig.dir, fmt.Sprintf("pg-%d", n)), "hot_standby=on")
+			old := t.system.cluster
+			next, err := old.Standby(ctx, filepath.Join(t.system.dir, fmt.Sprintf("pg-%d", n)), "hot_standby=on")
 			if err != nil {
 				return err
 			}
-			t.rig.spare = next
+			t.system.spare = next
 			if !lagging {
-				if err := old.ask(ctx, "alter system set synchronous_standby_names = '*'", "select pg_reload_conf()"); err != nil {
+				if err := old.Ask(ctx, "alter system set synchronous_standby_names = '*'", "select pg_reload_conf()"); err != nil {
 					return err
 				}
-				if err := old.awaitTrue(ctx, "select count(*) = 1 from pg_stat_replication where sync_state = 'sync'"); err != nil {
+				if err := old.AwaitTrue(ctx, "select count(*) = 1 from pg_stat_replication where sync_state = 'sync'"); err != nil {
 					return err
 				}
 			}
 			t.pause(ctx, t.brief(2), t.brief(5))
 			lag := span{}
 			if lagging {
-				if lag.from, err = next.leaveBehind(ctx, old); err != nil {
+				if lag.from, err = next.LeaveBehind(ctx, old); err != nil {
 					return err
 				}
 				t.pause(ctx, 2*time.Second, 3*time.Second)
 			}
-			t.rig.fault("kill the primary", old.kill)
+			t.system.fault("kill the primary", old.Kill)
 			if lag.to = history.Now(); lagging {
 				t.withheld = append(t.withheld, lag)
 			}
-			old.end() // it does not come back
-			t.rig.cluster, t.rig.spare = next, nil
-			if err := next.promote(ctx); err != nil {
+			old.End() // it does not come back
+			t.system.cluster, t.system.spare = next, nil
+			if err := next.Promote(ctx); err != nil {
 				return err
 			}
-			for _, s := range t.rig.servers {
-				s.database.aim(next.socket())
+			for _, s := range t.system.servers {
+				s.database.Aim(next.Socket())
 			}
-			next.back.note()
+			next.Back.Note()
 			return nil
 		})
-	}
-}
-
-// leaveBehind has a standby get no more from its primary. What had been committed when that began it has got. To stop its processes would not do: they
-// would find in their socket what was sent meanwhile.
-func (c *cluster) leaveBehind(ctx context.Context, primary *cluster) (began int64, err error) {
-	if err := primary.awaitTrue(ctx, "select count(*) = 1 from pg_stat_replication where state = 'streaming'"); err != nil {
-		return 0, err
-	}
-	began = history.Now()
-	written, err := primary.askOne(ctx, "select pg_current_wal_flush_lsn()::text")
-	if err != nil {
-		return 0, err
-	}
-	if err := c.awaitTrue(ctx, "select pg_last_wal_receive_lsn() >= '"+written+"'::pg_lsn"); err != nil {
-		return 0, err
-	}
-	if err := c.ask(ctx, "alter system set primary_conninfo = ''", "select pg_reload_conf()"); err != nil {
-		return 0, err
-	}
-	return began, c.awaitTrue(ctx, "select count(*) = 0 from pg_stat_wal_receiver")
-}
-
-// promote ends a cluster's life as a standby. Its commits do not wait for the next standby, which does not exist yet.
-func (c *cluster) promote(ctx context.Context) error {
-	if err := c.ask(ctx, "select pg_promote(false)"); err != nil {
-		return err
-	}
-	if err := c.awaitTrue(ctx, "select not pg_is_in_recovery()"); err != nil {
-		return err
-	}
-	return c.ask(ctx, "alter system reset synchronous_standby_names", "select pg_reload_conf()")
-}
-
-// awaitTrue asks until the answer is yes.
-func (c *cluster) awaitTrue(ctx context.Context, query string) error {
-	limit := time.Now().Add(startLimit)
-	for {
-		yes := false
-		conn, err := c.connect(ctx)
-		if err == nil {
-			err = conn.QueryRow(ctx, query).Scan(&yes)
-			conn.Close(ctx)
-		}
-		if err == nil && yes {
-			return nil
-		}
-		if time.Now().After(limit) {
-			return fmt.Errorf("%s: still not true (%w)", query, err)
-		}
-		breathe(ctx)
 	}
 }

@@ -9,19 +9,21 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/kagzi/kagzi/engine/lab/torture/fixture"
 )
 
 // worker is one of the workers, at random.
-func (t *torture) worker() *worker { return t.rig.workers[t.rig.luck.n(len(t.rig.workers))] }
+func (t *torture) worker() *worker { return t.system.workers[t.system.random.n(len(t.system.workers))] }
 
 // server is one of the servers, at random.
-func (t *torture) server() *server { return t.rig.servers[t.rig.luck.n(len(t.rig.servers))] }
+func (t *torture) server() *server { return t.system.servers[t.system.random.n(len(t.system.servers))] }
 
 // killWorkers is F-01.
 func killWorkers(ctx context.Context, t *torture) error {
 	return t.every(ctx, t.brief(1), t.brief(4), func() error {
 		w := t.worker()
-		t.rig.fault(faultOnWorker+w.alias(), func() bool { return w.current().kill() })
+		t.system.fault(faultOnWorker+w.alias(), func() bool { return w.current().Kill() })
 		t.pause(ctx, 0, 2*time.Second)
 		return w.start()
 	})
@@ -48,7 +50,7 @@ func killServers(ctx context.Context, t *torture) error {
 	return t.every(ctx, t.brief(5), t.brief(15), func() error {
 		s := t.server()
 		killed := time.Now()
-		t.rig.fault("kill "+s.name, s.kill)
+		t.system.fault("kill "+s.name, s.kill)
 		t.pause(ctx, 0, time.Second)
 		if t.options.db == dbSQLite {
 			if err := t.soundNow(ctx); err != nil {
@@ -63,9 +65,9 @@ func killServers(ctx context.Context, t *torture) error {
 
 // soundNow checks the database of a server that has just been killed.
 func (t *torture) soundNow(ctx context.Context) error {
-	findings, err := soundness(context.WithoutCancel(ctx), t.rig.program, t.rig.dir, t.rig.url())
+	findings, err := soundness(context.WithoutCancel(ctx), t.system.program, t.system.dir, t.system.url())
 	for _, f := range findings {
-		t.rig.report("after a kill: %s", f)
+		t.system.report("after a kill: %s", f)
 	}
 	return err
 }
@@ -89,18 +91,18 @@ func dieAtFailpoints(ctx context.Context, t *torture) error {
 		passes, _ := strconv.Atoi(most)
 		s.kill() // the life that has no moment to die at; the one that follows has
 		s.mu.Lock()
-		s.env = []string{"KAGZI_FAILPOINT=" + name + ":" + strconv.Itoa(1+t.rig.luck.n(passes))}
-		s.ends = []ending{bySignal(syscall.SIGKILL)}
+		s.env = []string{"KAGZI_FAILPOINT=" + name + ":" + strconv.Itoa(1+t.system.random.n(passes))}
+		s.ends = []fixture.Ending{fixture.BySignal(syscall.SIGKILL)}
 		s.mu.Unlock()
 		err := s.start(context.WithoutCancel(ctx))
-		if err != nil && !s.current().ended() {
+		if err != nil && !s.current().Ended() {
 			return err
 		}
 		select {
-		case <-s.current().done: // some die before they serve
-			t.rig.fault("die at "+name, func() bool { return s.current().ending() == bySignal(syscall.SIGKILL) })
+		case <-s.current().Done: // some die before they serve
+			t.system.fault("die at "+name, func() bool { return s.current().Ending() == fixture.BySignal(syscall.SIGKILL) })
 		case <-time.After(pointLimit):
-			t.rig.fault("die at "+name, func() bool { return false })
+			t.system.fault("die at "+name, func() bool { return false })
 		case <-ctx.Done():
 		}
 	}
@@ -109,10 +111,10 @@ func dieAtFailpoints(ctx context.Context, t *torture) error {
 
 // disarm ends the lives that are still to die at a failpoint.
 func (t *torture) disarm(ctx context.Context) {
-	for _, s := range t.rig.servers {
+	for _, s := range t.system.servers {
 		s.kill()
 		if err := s.start(ctx); err != nil {
-			t.rig.report("%v", err)
+			t.system.report("%v", err)
 		}
 	}
 }
@@ -123,9 +125,9 @@ const pointLimit = 20 * time.Second
 // killPostgres is F-05.
 func killPostgres(ctx context.Context, t *torture) error {
 	return t.every(ctx, t.brief(10), t.brief(20), func() error {
-		t.rig.fault("kill Postgres", t.rig.cluster.kill)
+		t.system.fault("kill Postgres", t.system.cluster.Kill)
 		t.pause(ctx, 0, 500*time.Millisecond)
-		return t.rig.cluster.start(context.WithoutCancel(ctx))
+		return t.system.cluster.Start(context.WithoutCancel(ctx))
 	})
 }
 
@@ -133,17 +135,17 @@ func killPostgres(ctx context.Context, t *torture) error {
 func killEverything(ctx context.Context, t *torture) error {
 	return t.every(ctx, t.brief(10), t.brief(20), func() error {
 		var group sync.WaitGroup
-		for _, s := range t.rig.servers {
-			group.Go(func() { t.rig.fault("kill "+s.name, s.kill) })
+		for _, s := range t.system.servers {
+			group.Go(func() { t.system.fault("kill "+s.name, s.kill) })
 		}
-		for _, w := range t.rig.workers {
-			group.Go(func() { t.rig.fault(faultOnWorker+w.alias(), func() bool { return w.current().kill() }) })
+		for _, w := range t.system.workers {
+			group.Go(func() { t.system.fault(faultOnWorker+w.alias(), func() bool { return w.current().Kill() }) })
 		}
-		if t.rig.cluster != nil {
-			group.Go(func() { t.rig.fault("kill Postgres", t.rig.cluster.kill) })
+		if t.system.cluster != nil {
+			group.Go(func() { t.system.fault("kill Postgres", t.system.cluster.Kill) })
 		}
 		group.Wait()
-		return t.rig.heal(context.WithoutCancel(ctx))
+		return t.system.heal(context.WithoutCancel(ctx))
 	})
 }
 
@@ -152,22 +154,22 @@ func restartAll(ctx context.Context, t *torture) error {
 	n := 0
 	return t.every(ctx, t.brief(5), t.brief(10), func() error {
 		defer func() { n++ }()
-		parts := len(t.rig.workers) + len(t.rig.servers)
-		if i := n % parts; i < len(t.rig.servers) {
-			s := t.rig.servers[i]
-			t.rig.fault("stop "+s.name, func() bool { return t.ends(s.name, s.current()) })
+		parts := len(t.system.workers) + len(t.system.servers)
+		if i := n % parts; i < len(t.system.servers) {
+			s := t.system.servers[i]
+			t.system.fault("stop "+s.name, func() bool { return t.ends(s.name, s.current()) })
 			return s.start(context.WithoutCancel(ctx))
 		}
-		w := t.rig.workers[n%len(t.rig.workers)]
-		t.rig.fault("stop "+w.name, func() bool { return t.ends(w.name, w.current()) })
+		w := t.system.workers[n%len(t.system.workers)]
+		t.system.fault("stop "+w.name, func() bool { return t.ends(w.name, w.current()) })
 		return w.start()
 	})
 }
 
-func (t *torture) ends(name string, p *process) bool {
+func (t *torture) ends(name string, p *fixture.Process) bool {
 	asked := time.Now()
-	if err := p.stop(stopLimit); err != nil {
-		t.rig.report("%s: %v", name, err)
+	if err := p.Stop(stopLimit); err != nil {
+		t.system.report("%s: %v", name, err)
 	}
 	t.exits = append(t.exits, time.Since(asked))
 	return true
@@ -178,9 +180,9 @@ func freezeServers(ctx context.Context, t *torture) error {
 	return t.every(ctx, t.brief(2), t.brief(5), func() error {
 		s := t.server()
 		life := s.current()
-		t.rig.fault("freeze "+s.name, func() bool { return life.signal(syscall.SIGSTOP) })
-		t.pause(context.WithoutCancel(ctx), 2*t.rig.shape.Lease, 2*t.rig.shape.Lease+time.Second)
-		life.signal(syscall.SIGCONT)
+		t.system.fault("freeze "+s.name, func() bool { return life.Signal(syscall.SIGSTOP) })
+		t.pause(context.WithoutCancel(ctx), 2*t.system.shape.Lease, 2*t.system.shape.Lease+time.Second)
+		life.Signal(syscall.SIGCONT)
 		return nil
 	})
 }
@@ -188,10 +190,10 @@ func freezeServers(ctx context.Context, t *torture) error {
 // freezePostgres is F-12.
 func freezePostgres(ctx context.Context, t *torture) error {
 	return t.every(ctx, t.brief(5), t.brief(10), func() error {
-		t.rig.fault(freezing, func() bool { return t.rig.cluster.signalAll(syscall.SIGSTOP) })
+		t.system.fault(freezing, func() bool { return t.system.cluster.SignalAll(syscall.SIGSTOP) })
 		t.pause(context.WithoutCancel(ctx), t.brief(20), t.brief(40))
-		t.rig.cluster.signalAll(syscall.SIGCONT)
-		t.rig.cluster.back.note()
+		t.system.cluster.SignalAll(syscall.SIGCONT)
+		t.system.cluster.Back.Note()
 		return nil
 	})
 }

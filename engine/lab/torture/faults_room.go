@@ -3,11 +3,12 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/kagzi/kagzi/engine/lab/torture/fixture"
 
 	"github.com/kagzi/kagzi/engine/lab/torture/history"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
@@ -16,7 +17,7 @@ import (
 // noRoom is one time at which the disk of Postgres was full.
 type noRoom struct {
 	freed      int64           // when there was room again
-	failed     int64           // when the first write of the nemesis failed for it; 0: none did
+	failed     int64           // when the first write of the fault failed for it; 0: none did
 	said       bool            // Postgres has said that there is no room
 	red, green []time.Duration // of each server: from the first failure until it said that it is not well, and from the room until it said that it is; -1: never
 }
@@ -28,13 +29,13 @@ const (
 )
 
 // fillPostgres is F-27. Postgres stops when it cannot write its log, and is started again when there is room. What it has of the log may last for
-// longer than the fault, so the nemesis writes there until that is used up, and again whenever there is some.
+// longer than the fault, so the fault writes there until that is used up, and again whenever there is some.
 func fillPostgres(ctx context.Context, t *torture) error {
 	return t.every(ctx, t.brief(2), t.brief(5), func() error {
 		ctx := context.WithoutCancel(ctx)
 		var failed error
-		t.rig.fault("fill the disk of Postgres", func() bool {
-			free, err := t.rig.disk.fill(0)
+		t.system.fault("fill the disk of Postgres", func() bool {
+			free, err := t.system.disk.Fill(0)
 			if failed = err; err != nil {
 				return false
 			}
@@ -44,15 +45,15 @@ func fillPostgres(ctx context.Context, t *torture) error {
 			for limit := time.Now().Add(2 * wellLimit); o.failed == 0 && time.Now().Before(limit); {
 				t.useUpLog(ctx, o)
 			}
-			hold, over := context.WithTimeout(ctx, max(unwellLimit+time.Second, t.rig.luck.between(t.brief(20), t.brief(30))))
+			hold, over := context.WithTimeout(ctx, max(unwellLimit+time.Second, t.system.random.between(t.brief(20), t.brief(30))))
 			for t.pause(hold, 50*time.Millisecond, 100*time.Millisecond) {
 				t.useUpLog(hold, o)
 			}
 			over()
 			failed = free()
 			o.freed = history.Now()
-			if failed == nil && t.rig.cluster.life.ended() {
-				failed = t.rig.cluster.start(ctx)
+			if failed == nil && t.system.cluster.Life.Ended() {
+				failed = t.system.cluster.Start(ctx)
 			}
 			watch.until(ctx, o.freed, wellLimit)
 			o.red, o.green = watch.tell(o.failed, o.freed)
@@ -64,18 +65,11 @@ func fillPostgres(ctx context.Context, t *torture) error {
 
 // useUpLog writes to Postgres's log once, and notes what became of that.
 func (t *torture) useUpLog(ctx context.Context, o *noRoom) {
-	err := t.rig.cluster.ask(ctx, "select pg_logical_emit_message(true, 'torture', repeat('x', 1 << 20))")
+	err := t.system.cluster.Ask(ctx, "select pg_logical_emit_message(true, 'torture', repeat('x', 1 << 20))")
 	if err != nil && o.failed == 0 {
 		o.failed = history.Now()
 	}
-	o.said = o.said || t.rig.cluster.life.out.has(noRoomText)
-}
-
-// has says whether a text is among the first or the last that was printed.
-func (o *output) has(text string) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return bytes.Contains(o.head.Bytes(), []byte(text)) || bytes.Contains(o.last.Bytes(), []byte(text))
+	o.said = o.said || t.system.cluster.Life.Out.Has(noRoomText)
 }
 
 // healthWatch asks the servers again and again whether they are well.
@@ -84,11 +78,11 @@ type healthWatch struct {
 	group sync.WaitGroup
 
 	mu    sync.Mutex
-	heard [][]verdictOfHealth // of each server, in order
+	heard [][]healthAnswer // of each server, in order
 }
 
-// verdictOfHealth is what a server said, or that it said nothing.
-type verdictOfHealth struct {
+// healthAnswer is what a server said, or that it said nothing.
+type healthAnswer struct {
 	at   int64
 	well bool
 }
@@ -99,10 +93,10 @@ const (
 )
 
 func (t *torture) watchHealth(ctx context.Context) *healthWatch {
-	w := &healthWatch{heard: make([][]verdictOfHealth, len(t.rig.servers))}
+	w := &healthWatch{heard: make([][]healthAnswer, len(t.system.servers))}
 	ctx, w.stop = context.WithCancel(ctx)
-	for i := range t.rig.servers {
-		admin := kagziv1.NewAdminServiceClient(t.load.clients[i].sdk.Conn()) // the clients are spread over the servers in this order
+	for i := range t.system.servers {
+		admin := kagziv1.NewAdminServiceClient(t.load.Clients[i].SDK.Conn()) // the clients are spread over the servers in this order
 		w.group.Go(func() {
 			for t.pause(ctx, healthEvery, 2*healthEvery) {
 				call, cancel := context.WithTimeout(ctx, healthPatience)
@@ -111,14 +105,14 @@ func (t *torture) watchHealth(ctx context.Context) *healthWatch {
 				if ctx.Err() != nil {
 					return
 				}
-				w.note(i, verdictOfHealth{history.Now(), err == nil && answer.Status == kagziv1.ServingStatus_SERVING_STATUS_SERVING})
+				w.note(i, healthAnswer{history.Now(), err == nil && answer.Status == kagziv1.ServingStatus_SERVING_STATUS_SERVING})
 			}
 		})
 	}
 	return w
 }
 
-func (w *healthWatch) note(server int, v verdictOfHealth) {
+func (w *healthWatch) note(server int, v healthAnswer) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.heard[server] = append(w.heard[server], v)
@@ -127,7 +121,7 @@ func (w *healthWatch) note(server int, v verdictOfHealth) {
 // until waits until all servers say that they are well, of a moment after the given one, and ends the watch then or after the patience.
 func (w *healthWatch) until(ctx context.Context, from int64, patience time.Duration) {
 	for limit := time.Now().Add(patience); time.Now().Before(limit) && !w.allWell(from); {
-		breathe(ctx)
+		fixture.Breathe(ctx)
 	}
 	w.stop()
 	w.group.Wait()

@@ -3,9 +3,6 @@
 package main
 
 import (
-	"bytes"
-	"fmt"
-	"slices"
 	"testing"
 	"time"
 
@@ -13,20 +10,20 @@ import (
 )
 
 func TestWhatServersSayOfTheirHealth(t *testing.T) {
-	says := func(at int64, well bool) verdictOfHealth { return verdictOfHealth{at * sec, well} }
+	says := func(at int64, well bool) healthAnswer { return healthAnswer{at * sec, well} }
 	for name, test := range map[string]struct {
-		heard      []verdictOfHealth
+		heard      []healthAnswer
 		red, green time.Duration
 	}{
-		"soon, and back":            {[]verdictOfHealth{says(9, true), says(11, false), says(21, false), says(23, true), says(24, true)}, time.Second, 3 * time.Second},
-		"never":                     {[]verdictOfHealth{says(9, true), says(11, true), says(21, true)}, -1, time.Second},
-		"before it failed":          {[]verdictOfHealth{says(9, false), says(11, true), says(21, true)}, -1, time.Second},
-		"only when there is room":   {[]verdictOfHealth{says(11, true), says(21, false), says(22, true)}, -1, 2 * time.Second},
-		"back, and then not":        {[]verdictOfHealth{says(12, false), says(21, true), says(22, false), says(25, true)}, 2 * time.Second, 5 * time.Second},
-		"never back":                {[]verdictOfHealth{says(12, false), says(19, true), says(22, false)}, 2 * time.Second, -1},
-		"without a word since then": {[]verdictOfHealth{says(12, false)}, 2 * time.Second, -1},
+		"soon, and back":            {[]healthAnswer{says(9, true), says(11, false), says(21, false), says(23, true), says(24, true)}, time.Second, 3 * time.Second},
+		"never":                     {[]healthAnswer{says(9, true), says(11, true), says(21, true)}, -1, time.Second},
+		"before it failed":          {[]healthAnswer{says(9, false), says(11, true), says(21, true)}, -1, time.Second},
+		"only when there is room":   {[]healthAnswer{says(11, true), says(21, false), says(22, true)}, -1, 2 * time.Second},
+		"back, and then not":        {[]healthAnswer{says(12, false), says(21, true), says(22, false), says(25, true)}, 2 * time.Second, 5 * time.Second},
+		"never back":                {[]healthAnswer{says(12, false), says(19, true), says(22, false)}, 2 * time.Second, -1},
+		"without a word since then": {[]healthAnswer{says(12, false)}, 2 * time.Second, -1},
 	} {
-		w := &healthWatch{heard: make([][]verdictOfHealth, 2)}
+		w := &healthWatch{heard: make([][]healthAnswer, 2)}
 		for _, v := range test.heard {
 			w.note(0, v)
 		}
@@ -91,18 +88,5 @@ func TestNothingIsToBeAcknowledgedWithoutRoom(t *testing.T) {
 	}
 	if f := quietWithoutRoom(&torture{filled: []*noRoom{{freed: 20 * sec}}, events: []history.Event{refused}}); f.ok {
 		t.Errorf("when no write failed: %s, want that it is missed", f)
-	}
-}
-
-func TestWhatWasPrintedIsFound(t *testing.T) {
-	o := &output{bell: make(chan struct{}, 1)}
-	for _, text := range []string{"first ", string(bytes.Repeat([]byte("."), 2*keptOutput)), " last"} {
-		if _, err := o.Write([]byte(text)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	found := []bool{o.has("first"), o.has("last"), o.has("else")}
-	if want := []bool{true, true, false}; !slices.Equal(found, want) {
-		t.Error(fmt.Sprint("found: ", found, ", want ", want))
 	}
 }

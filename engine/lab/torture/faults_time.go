@@ -8,13 +8,15 @@ import (
 	"sync"
 	"time"
 
+	"github.com/kagzi/kagzi/engine/lab/torture/workload"
+
 	kagzi "github.com/kagzi/kagzi/sdk"
 )
 
 // manySchedules creates a share of a thousand schedules that fire each second.
 func manySchedules(ctx context.Context, t *torture) error {
 	for i := range max(10, int(100*t.options.scale)) {
-		s, err := kagzi.CreateSchedule(ctx, t.load.clients[0].sdk, tickType, "* * * * * *", job{Name: fmt.Sprint("tick ", i)}, kagzi.ScheduleOptions{MaxCatchup: 100_000})
+		s, err := kagzi.CreateSchedule(ctx, t.load.Clients[0].SDK, workload.TickType, "* * * * * *", workload.Job{Name: fmt.Sprint("tick ", i)}, kagzi.ScheduleOptions{MaxCatchup: 100_000})
 		if err != nil {
 			return err
 		}
@@ -34,17 +36,17 @@ func sleepThrough(ctx context.Context, t *torture) error {
 // for damaged.
 func (t *torture) rewrite(ctx context.Context, fault string, statements ...string) error {
 	ctx = context.WithoutCancel(ctx)
-	for _, s := range t.rig.servers {
+	for _, s := range t.system.servers {
 		s.kill()
 	}
 	var err error
-	t.rig.fault(fault, func() bool {
+	t.system.fault(fault, func() bool {
 		if err = t.execute(ctx, statements...); err == nil {
-			err = acceptOurs(ctx, t.rig.program, t.rig.dir, t.rig.url())
+			err = acceptOurs(ctx, t.system.program, t.system.dir, t.system.url())
 		}
 		return err == nil
 	})
-	for _, s := range t.rig.servers {
+	for _, s := range t.system.servers {
 		if err == nil {
 			err = s.start(ctx)
 		}
@@ -54,7 +56,7 @@ func (t *torture) rewrite(ctx context.Context, fault string, statements ...strin
 
 // execute changes the database past the servers.
 func (t *torture) execute(ctx context.Context, statements ...string) error {
-	db, err := openSQL(t.rig.url(), "rw")
+	db, err := openSQL(t.system.url(), "rw")
 	if err != nil {
 		return err
 	}
@@ -69,10 +71,10 @@ func (t *torture) execute(ctx context.Context, statements ...string) error {
 
 // badSchedules is F-66: rows that no server would have written.
 func badSchedules(ctx context.Context, t *torture) error {
-	c := t.load.clients[0].sdk
+	c := t.load.Clients[0].SDK
 	names := []string{"bad-cron", "bad-zone", "bad-both"}
 	for _, name := range names {
-		if _, err := kagzi.CreateSchedule(ctx, c, tickType, "*/2 * * * * *", job{Name: name}, kagzi.ScheduleOptions{Name: name}); err != nil {
+		if _, err := kagzi.CreateSchedule(ctx, c, workload.TickType, "*/2 * * * * *", workload.Job{Name: name}, kagzi.ScheduleOptions{Name: name}); err != nil {
 			return err
 		}
 	}
@@ -88,7 +90,7 @@ func badSchedules(ctx context.Context, t *torture) error {
 			return err
 		}
 		if d.Broken == "" {
-			t.rig.report("schedule %s is not said to be broken", name)
+			t.system.report("schedule %s is not said to be broken", name)
 		}
 	}
 	return nil
@@ -112,7 +114,7 @@ func raceSchedules(ctx context.Context, t *torture) error {
 	}
 	// Of these the checker does not know when they are to fire: it may be changed.
 	for n := range raced {
-		s, err := kagzi.CreateSchedule(ctx, t.load.clients[n%clients].sdk, tickType, racedCrons[0], job{Name: "raced"}, kagzi.ScheduleOptions{})
+		s, err := kagzi.CreateSchedule(ctx, t.load.Clients[n%clients].SDK, workload.TickType, racedCrons[0], workload.Job{Name: "raced"}, kagzi.ScheduleOptions{})
 		if err != nil {
 			return err
 		}
@@ -123,8 +125,8 @@ func raceSchedules(ctx context.Context, t *torture) error {
 	for range 4 {
 		group.Go(func() {
 			for t.pause(ctx, 0, time.Second) {
-				t.rig.fault("create and delete", func() bool {
-					s, err := kagzi.CreateSchedule(context.WithoutCancel(ctx), t.load.clients[0].sdk, tickType, "* * * * * *", job{Name: "brief"}, kagzi.ScheduleOptions{})
+				t.system.fault("create and delete", func() bool {
+					s, err := kagzi.CreateSchedule(context.WithoutCancel(ctx), t.load.Clients[0].SDK, workload.TickType, "* * * * * *", workload.Job{Name: "brief"}, kagzi.ScheduleOptions{})
 					if err != nil {
 						return false
 					}
@@ -144,7 +146,7 @@ var racedCrons = []string{"*/2 * * * * *", "1-59/2 * * * * *", "*/3 * * * * *"}
 func (t *torture) pauseAndResume(ctx context.Context, s *kagzi.Schedule) {
 	for t.pause(ctx, 200*time.Millisecond, time.Second) {
 		p := pausing{schedule: s.ID()}
-		t.rig.fault("pause and resume", func() bool {
+		t.system.fault("pause and resume", func() bool {
 			if s.Pause(context.WithoutCancel(ctx), "race") != nil {
 				return false
 			}
@@ -163,7 +165,7 @@ func (t *torture) pauseAndResume(ctx context.Context, s *kagzi.Schedule) {
 func (t *torture) change(ctx context.Context, s *kagzi.Schedule) {
 	for n := 1; t.pause(ctx, 50*time.Millisecond, 500*time.Millisecond); n++ {
 		cron := racedCrons[n%len(racedCrons)]
-		t.rig.fault("change", func() bool {
+		t.system.fault("change", func() bool {
 			d, err := s.Update(context.WithoutCancel(ctx), kagzi.ScheduleUpdate{Cron: &cron})
 			return err == nil && d.Cron == cron
 		})

@@ -197,7 +197,7 @@ const faultOnWorker = check.OnWorker
 
 // takeover wants runs of lost workers to be handed out again within the lease, the second look and a second.
 func takeover(t *torture) figure {
-	limit := t.rig.shape.Lease + t.rig.shape.Heartbeat + 2*time.Second
+	limit := t.system.shape.Lease + t.system.shape.Heartbeat + 2*time.Second
 	delays := t.takeovers()
 	f := figure{name: "time until a lost worker's run is handed out again", limit: fmt.Sprintf("p99 ≤ %s, longest ≤ %s", limit, limit+2*time.Second)}
 	if len(delays) == 0 {
@@ -214,7 +214,7 @@ func takeover(t *torture) figure {
 func restart(t *torture) figure {
 	const limit = 2 * time.Second
 	var starts []time.Duration
-	for _, s := range t.rig.servers {
+	for _, s := range t.system.servers {
 		starts = append(starts, s.starts[1:]...)
 	}
 	slices.Sort(starts)

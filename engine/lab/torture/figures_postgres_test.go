@@ -8,6 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kagzi/kagzi/engine/lab/torture/workload"
+
+	"github.com/kagzi/kagzi/engine/lab/torture/fixture"
+
 	"github.com/kagzi/kagzi/engine/lab/torture/check"
 	"github.com/kagzi/kagzi/engine/lab/torture/history"
 )
@@ -36,12 +40,12 @@ func TestWhatALaggingStandbyMayLose(t *testing.T) {
 		"an end that was seen before it": {[]history.Event{kept, {Op: history.Observe, Run: "a", Status: "COMPLETED", Outcome: history.OK, Value: "o", Invoked: 5 * sec, Returned: 5 * sec}}, 1, 1},
 		"what was never acknowledged":    {[]history.Event{kept, {Op: history.Start, Request: "b", Invoked: 5 * sec}}, 0, 0},
 	} {
-		lagged := &torture{load: &load{}, events: test.events, withheld: []span{{10 * sec, 20 * sec}}, dump: check.Dump{
+		lagged := &torture{load: &workload.Load{}, events: test.events, withheld: []span{{10 * sec, 20 * sec}}, dump: check.Dump{
 			Runs:  []check.Run{{ID: "a", Request: "a", Type: "t", Status: "RUNNING"}},
 			Steps: []check.Step{{Run: "a", Name: "s0", Status: check.Completed, Latest: true, Output: "v"}},
 		}}
 		for _, request := range []string{"a", "b"} {
-			lagged.load.expected.Store(request, check.Wanted{Type: "t"})
+			lagged.load.Expected.Store(request, check.Wanted{Type: "t"})
 		}
 		if all, elsewhere := lagged.lost(); all != test.all || elsewhere != test.elsewhere {
 			t.Errorf("%s: %d lost, %d elsewhere, want %d and %d", name, all, elsewhere, test.all, test.elsewhere)
@@ -73,7 +77,7 @@ func TestEachTimeThatPostgresIsBackIsHeldToItsLimit(t *testing.T) {
 		"no start":            {[]int64{10 * sec}, []history.Event{claim, event(history.Start, history.Unknown, 11*sec)}, false, true},
 		"it was never away":   {nil, []history.Event{start, claim}, false, true},
 	} {
-		away := &torture{rig: &rig{cluster: &cluster{back: &moments{at: test.back}}}, events: test.events}
+		away := &torture{system: &system{cluster: &fixture.Cluster{Back: &fixture.Moments{At: test.back}}}, events: test.events}
 		if f := backEachTime(5 * time.Second)(away); f.ok != test.ok || f.hard != test.hard {
 			t.Errorf("%s: %s, hard %t, want ok %t, hard %t", name, f, f.hard, test.ok, test.hard)
 		}

@@ -7,17 +7,19 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kagzi/kagzi/engine/lab/torture/workload"
+
 	"github.com/kagzi/kagzi/engine/lab/torture/check"
 	"github.com/kagzi/kagzi/engine/lab/torture/history"
 )
 
 func TestAllRunsThatEndTheirWorkersAreToFailWithTheirHandlerOnce(t *testing.T) {
-	m := mix{Longest: 10, Poison: 3}
+	m := workload.Mix{Longest: 10, Poison: 3}
 	run := func(n int, crashed bool) check.Run {
-		return check.Run{ID: m.errand(1, n).Name, Request: m.errand(1, n).Name, Crashed: crashed}
+		return check.Run{ID: m.Errand(1, n).Name, Request: m.Errand(1, n).Name, Crashed: crashed}
 	}
 	handler := func(n int, status string) check.Run {
-		return check.Run{Type: handlerType, FailedRun: m.errand(1, n).Name, Status: status}
+		return check.Run{Type: workload.HandlerType, FailedRun: m.Errand(1, n).Name, Status: status}
 	}
 	all := []check.Run{run(0, false), run(1, false), run(2, true), run(5, true), handler(2, "COMPLETED"), handler(5, "COMPLETED")}
 	without := func(i int, other ...check.Run) []check.Run { return slices.Concat(all[:i], all[i+1:], other) }
@@ -33,8 +35,8 @@ func TestAllRunsThatEndTheirWorkersAreToFailWithTheirHandlerOnce(t *testing.T) {
 		"one whose handler has not ended": {without(5, handler(5, "RUNNING")), false},
 		"there was none":                  {all[:2], false},
 	} {
-		tortured := &torture{rig: &rig{}, load: &load{mix: m, seed: 1}, dump: check.Dump{Runs: test.runs}}
-		tortured.load.started.Store(6)
+		tortured := &torture{system: &system{}, load: &workload.Load{Mix: m, Seed: 1}, dump: check.Dump{Runs: test.runs}}
+		tortured.load.Started.Store(6)
 		if f := poisoned(tortured); f.ok != test.ok || !f.hard {
 			t.Errorf("%s: %s, hard %t, want ok %t and hard", name, f, f.hard, test.ok)
 		}
@@ -62,7 +64,7 @@ func TestAWorkerThatStoodStillBeginsNothingBeforeItsLeasesAreConfirmed(t *testin
 		"nothing":                            {[]history.Event{beat(9, 9), beat(16, 16), begins("a", 9)}, false},
 		"another, which has not stood still": {[]history.Event{beat(16, 16), begins("a", 17), begins("b", 16)}, true},
 	} {
-		tortured := &torture{rig: &rig{shape: shape{Lease: 2 * time.Second}}, events: append(test.events, stopped)}
+		tortured := &torture{system: &system{shape: shape{Lease: 2 * time.Second}}, events: append(test.events, stopped)}
 		if f := begunUnconfirmed(tortured); f.ok != test.ok || !f.hard {
 			t.Errorf("%s: %s, hard %t, want ok %t and hard", name, f, f.hard, test.ok)
 		}
@@ -80,7 +82,7 @@ func TestLeasesAreKeptWhileServersAreAwayBriefly(t *testing.T) {
 		"one lost":                {lost, 5 * time.Second, false, true},
 		"away for half the lease": {lost, 6 * time.Second, false, false},
 	} {
-		f := keptLeases(&torture{rig: &rig{shape: shape{Lease: 12 * time.Second}}, events: test.events, outage: test.outage})
+		f := keptLeases(&torture{system: &system{shape: shape{Lease: 12 * time.Second}}, events: test.events, outage: test.outage})
 		if f.ok != test.ok || f.hard != test.hard {
 			t.Errorf("%s: %s, hard %t, want ok %t and hard %t", name, f, f.hard, test.ok, test.hard)
 		}

@@ -128,7 +128,7 @@ func TestTheTimeUntilAStartIsAcknowledgedBeginsWithTheFirstCall(t *testing.T) {
 }
 
 func TestRunsOfLostWorkersAreToBeHandedOutAgainInTime(t *testing.T) {
-	stopped := &torture{rig: &rig{shape: shape{Lease: 2 * time.Second, Heartbeat: 500 * time.Millisecond}}}
+	stopped := &torture{system: &system{shape: shape{Lease: 2 * time.Second, Heartbeat: 500 * time.Millisecond}}}
 	if f := takeover(stopped); !f.ok || f.got != "none" {
 		t.Errorf("of none: %s", f)
 	}
@@ -154,7 +154,7 @@ func TestOnlyTheFirstStartOfAServerIsNoRestart(t *testing.T) {
 		"in time":  {[]time.Duration{time.Minute, 2 * time.Second, time.Second}, "2 restarts, p50 2s, longest 2s", true},
 		"too late": {[]time.Duration{1, 2001 * time.Millisecond, 1}, "2 restarts, p50 2.001s, longest 2.001s", false},
 	} {
-		if f := restart(&torture{rig: &rig{servers: []*server{{starts: test.starts}}}}); f.got != test.got || f.ok != test.ok {
+		if f := restart(&torture{system: &system{servers: []*server{{starts: test.starts}}}}); f.got != test.got || f.ok != test.ok {
 			t.Errorf("%s: %s, want %s, ok %t", name, f, test.got, test.ok)
 		}
 	}

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kagzi/kagzi/engine/lab/torture/workload"
+
 	"github.com/kagzi/kagzi/engine/lab/torture/check"
 	"github.com/kagzi/kagzi/engine/lab/torture/history"
 	kagzi "github.com/kagzi/kagzi/sdk"
@@ -26,16 +28,16 @@ type ballast struct {
 // newBallast starts it. It is over by itself when the load is.
 func (t *torture) newBallast(ctx context.Context) (*ballast, error) {
 	const request = "ballast"
-	t.load.expected.Store(request, check.Wanted{Type: floodType, Queue: "default", Input: `""`})
+	t.load.Expected.Store(request, check.Wanted{Type: workload.FloodType, Queue: "default", Input: `""`})
 	event := t.replays.Begin(history.Event{Op: history.Start, Request: request})
-	run, err := kagzi.Start(ctx, t.load.clients[0].sdk, floodType, "", kagzi.StartOptions{
+	run, err := kagzi.Start(ctx, t.load.Clients[0].SDK, workload.FloodType, "", kagzi.StartOptions{
 		RequestID: request, Requirements: map[string]string{"torture": "nobody"}, ExecutionTimeout: t.options.duration + leastRecovery})
 	if err != nil {
 		return nil, err
 	}
 	event.Outcome, event.Run = history.OK, run.ID()
 	t.replays.Finish(event)
-	return &ballast{run, t.rig.servers[0], filler(newLuck(t.options.seed).r, 1<<20)}, nil
+	return &ballast{run, t.system.servers[0], workload.Filler(newRandom(t.options.seed).r, 1<<20)}, nil
 }
 
 const (
@@ -46,13 +48,13 @@ const (
 // useUp sends signals until there is no room for a small one.
 func (b *ballast) useUp(ctx context.Context) bool {
 	life := b.server.current()
-	for n, size := 0, len(b.filler); n < mostBallast && !life.ended(); n++ {
-		call, cancel := context.WithTimeout(ctx, callLimit)
+	for n, size := 0, len(b.filler); n < mostBallast && !life.Ended(); n++ {
+		call, cancel := context.WithTimeout(ctx, workload.CallLimit)
 		err := kagzi.Signal(call, b.run, "ballast", b.filler[:size], kagzi.SignalOptions{})
 		cancel()
-		switch o, code := outcome(err); {
+		switch o, code := workload.Outcome(err); {
 		case o == history.Unknown: // the index of the log has no room
-			return !life.ended()
+			return !life.Ended()
 		case exhausted(history.Event{Code: code}) && size <= leastBallast:
 			return true
 		case exhausted(history.Event{Code: code}):

@@ -11,22 +11,24 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/kagzi/kagzi/engine/lab/torture/fixture"
 )
 
 // actor is a server whose program is a script.
 func actor(t *testing.T, script string) *server {
 	t.Helper()
 	dir := t.TempDir()
-	r := &rig{dir: dir, program: filepath.Join(dir, "program")}
+	r := &system{dir: dir, program: filepath.Join(dir, "program")}
 	if err := os.WriteFile(r.program, []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	door, err := newProxy("tcp", "127.0.0.1:0")
+	door, err := fixture.NewProxy("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(door.close)
-	r.servers = []*server{{rig: r, name: "s", program: r.program, door: door}}
+	t.Cleanup(door.Close)
+	r.servers = []*server{{system: r, name: "s", program: r.program, door: door}}
 	return r.servers[0]
 }
 
@@ -38,30 +40,30 @@ const (
 )
 
 func TestAnEndThatNobodyCalledForIsTold(t *testing.T) {
-	ends := func(s *server) { s.life.exit() }
+	ends := func(s *server) { s.life.Exit() }
 	kills := func(s *server) { s.kill() }
-	late := func(s *server) { s.life.exit(); s.kill() }
-	stops := func(s *server) { _ = s.life.stop(stopLimit) }
+	late := func(s *server) { s.life.Exit(); s.kill() }
+	stops := func(s *server) { _ = s.life.Stop(stopLimit) }
 	for name, test := range map[string]struct {
 		script string
-		ways   []ending
+		ways   []fixture.Ending
 		then   func(s *server)
 		want   []string
 	}{
 		"an exit code":                          {serves + "exit 70", nil, ends, []string{"exit status 70"}},
-		"an exit code that is called for":       {serves + "exit 70", []ending{exitDisk}, ends, nil},
-		"another than the one called for":       {serves + "exit 71", []ending{exitDisk}, ends, []string{"exit status 71"}},
+		"an exit code that is called for":       {serves + "exit 70", []fixture.Ending{fixture.ExitDisk}, ends, nil},
+		"another than the one called for":       {serves + "exit 71", []fixture.Ending{fixture.ExitDisk}, ends, []string{"exit status 71"}},
 		"a good end":                            {serves + "exit 0", nil, ends, []string{"exit status 0"}},
 		"a signal":                              {serves + "kill -9 $$", nil, ends, []string{"signal: killed"}},
-		"a signal that is called for":           {serves + "kill -9 $$", []ending{bySignal(syscall.SIGKILL)}, ends, nil},
-		"another signal than the one":           {serves + "kill -6 $$", []ending{bySignal(syscall.SIGKILL)}, ends, []string{"signal: aborted"}},
+		"a signal that is called for":           {serves + "kill -9 $$", []fixture.Ending{fixture.BySignal(syscall.SIGKILL)}, ends, nil},
+		"another signal than the one":           {serves + "kill -6 $$", []fixture.Ending{fixture.BySignal(syscall.SIGKILL)}, ends, []string{"signal: aborted"}},
 		"a kill":                                {lasts, nil, kills, nil},
 		"a kill of what has ended":              {serves + "exit 70", nil, late, []string{"exit status 70"}},
 		"a kill of what has ended by a panic":   {panics, nil, late, []string{"exit status 2", "panic: x"}},
 		"a kill of what has survived a panic":   {survive + lasts, nil, kills, []string{"panic: x"}},
 		"a stop":                                {"trap 'exit 0' TERM; " + serves + "while :; do sleep 0.01; done", nil, stops, nil},
 		"a stop that does not end well":         {"trap 'exit 3' TERM; " + serves + "while :; do sleep 0.01; done", nil, stops, []string{"exit status 3"}},
-		"a panic in an end that was called for": {panics, []ending{2}, ends, []string{"panic: x"}},
+		"a panic in an end that was called for": {panics, []fixture.Ending{2}, ends, []string{"panic: x"}},
 	} {
 		s := actor(t, test.script)
 		s.ends = test.ways
@@ -69,7 +71,7 @@ func TestAnEndThatNobodyCalledForIsTold(t *testing.T) {
 			t.Fatalf("%s: %v", name, err)
 		}
 		test.then(s)
-		got := s.rig.deaths
+		got := s.system.deaths
 		for i := range min(len(got), len(test.want)) {
 			if !strings.Contains(got[i], test.want[i]) {
 				t.Errorf("%s: %q, want %q", name, got[i], test.want[i])
@@ -85,57 +87,25 @@ func TestWhatIsCalledForIsOfOneLifeAndCanBeTakenBack(t *testing.T) {
 	s := actor(t, serves+"exit 70")
 	for life, want := range []int{0, 1, 2} {
 		if life == 0 {
-			s.ends = []ending{exitDisk}
+			s.ends = []fixture.Ending{fixture.ExitDisk}
 		}
 		if err := s.start(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		s.life.exit()
-		if len(s.rig.deaths) != want {
-			t.Errorf("life %d: %q, want %d", life+1, s.rig.deaths, want)
+		s.life.Exit()
+		if len(s.system.deaths) != want {
+			t.Errorf("life %d: %q, want %d", life+1, s.system.deaths, want)
 		}
 	}
 	s = actor(t, lasts)
-	s.ends = []ending{bySignal(syscall.SIGTERM)}
+	s.ends = []fixture.Ending{fixture.BySignal(syscall.SIGTERM)}
 	if err := s.start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	s.life.mustLast()
-	s.life.signal(syscall.SIGTERM)
-	if s.life.exit(); len(s.rig.deaths) != 1 {
-		t.Errorf("%q, want the end that was called for no more", s.rig.deaths)
-	}
-}
-
-func TestADefectIsFoundInWhateverPiecesItIsPrinted(t *testing.T) {
-	long := strings.Repeat("x", 2*longestLine)
-	for name, test := range map[string]struct {
-		pieces []string
-		want   int
-	}{
-		"none":                               {[]string{`{"level":"WARN","msg":"call refused"}`, "\n"}, 0},
-		"a line":                             {[]string{"panic: x\n"}, 1},
-		"two":                                {[]string{"a\npanic: x\n", "fatal error: y\nb\n"}, 2},
-		"a line in pieces":                   {[]string{"pan", "ic: ", "x\n"}, 1},
-		"a line without an end":              {[]string{"a\npanic: x"}, 1},
-		"an internal error":                  {[]string{`{"level":"ERROR","msg":"internal error","error":"x"}` + "\n"}, 1},
-		"a panic that was an error's text":   {[]string{`{"level":"WARN","msg":"schedules not read","error":"read: panic: x"}` + "\n"}, 1},
-		"of a fatal error there was talk":    {[]string{`{"msg":"no fatal error: x"}` + "\n"}, 0},
-		"after a line that is far too long":  {[]string{long, long, "\npanic: x\n"}, 1},
-		"at the end of one that is too long": {[]string{long, "panic: x\n"}, 0},
-	} {
-		file, err := os.Create(filepath.Join(t.TempDir(), "log"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		o := &output{file: file, bell: make(chan struct{}, 1)}
-		for _, piece := range test.pieces {
-			_, _ = o.Write([]byte(piece))
-		}
-		if n, first := o.defects(); n != test.want || (n > 0) != (first != "") {
-			t.Errorf("%s: %d (%.40q), want %d", name, n, first, test.want)
-		}
-		file.Close()
+	s.life.MustLast()
+	s.life.Signal(syscall.SIGTERM)
+	if s.life.Exit(); len(s.system.deaths) != 1 {
+		t.Errorf("%q, want the end that was called for no more", s.system.deaths)
 	}
 }
 
@@ -153,11 +123,11 @@ func TestADeathCountsWhateverCameOfTheScenario(t *testing.T) {
 		"not carried out":              {nil, errors.New("x"), false, false, exitVacuous},
 		"not carried out for a death":  {nil, errors.New("x"), false, true, exitViolated},
 		"not carried out and trouble":  {nil, errors.New("x"), true, false, exitViolated},
-		"not here, and a death before": {nil, notHere("x"), false, true, exitViolated},
+		"not here, and a death before": {nil, fixture.NotHere("x"), false, true, exitViolated},
 	} {
 		for _, control := range []bool{false, true} {
 			s := scenario{id: "X", control: control, alone: func(_ context.Context, o options) (*report, error) {
-				r := &rig{}
+				r := &system{}
 				o.made(r)
 				if test.trouble {
 					r.report("x")
@@ -178,7 +148,7 @@ func TestADeathCountsWhateverCameOfTheScenario(t *testing.T) {
 }
 
 func TestAReportUnderLoadIsGivenTheDeathsAlone(t *testing.T) {
-	r := &rig{}
+	r := &system{}
 	r.report("trouble")
 	r.died("death")
 	if deaths, all := r.troubles(false), r.troubles(true); !slices.Equal(deaths, []string{"death"}) || !slices.Equal(all, []string{"trouble", "death"}) {

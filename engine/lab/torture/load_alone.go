@@ -15,20 +15,28 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/kagzi/kagzi/engine/lab/torture/workload"
+
+	"github.com/kagzi/kagzi/engine/lab/torture/fixture"
+
 	"google.golang.org/grpc"
 
+	"encoding/json"
+
+	"github.com/kagzi/kagzi/engine/lab/torture/check"
+	"github.com/kagzi/kagzi/engine/lab/torture/history"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	kagzi "github.com/kagzi/kagzi/sdk"
 )
 
-// stand is a rig of one server for a measurement, with a client.
-func stand(ctx context.Context, o options) (*rig, *kagzi.Client, error) {
+// stand is a system of one server for a measurement, with a client.
+func stand(ctx context.Context, o options) (*system, *kagzi.Client, error) {
 	s := shape{Servers: 1, Lease: 30 * time.Second, Heartbeat: 10 * time.Second}
-	r, err := newRig(ctx, o, s)
+	r, err := newSystem(ctx, o, s)
 	if err != nil {
 		return r, nil, err
 	}
-	c, err := kagzi.NewClient(kagzi.ClientOptions{Profile: kagzi.NoProfile, Address: r.servers[0].door.address(), Logger: quiet})
+	c, err := kagzi.NewClient(kagzi.ClientOptions{Profile: kagzi.NoProfile, Address: r.servers[0].door.Address(), Logger: workload.Quiet})
 	return r, c, err
 }
 
@@ -56,8 +64,8 @@ func processorOf(pid int) time.Duration {
 	return time.Duration(user+system) * time.Second / 100
 }
 
-// crew is workers in this process.
-type crew struct {
+// workerPool is workers in this process.
+type workerPool struct {
 	stop     context.CancelFunc
 	group    sync.WaitGroup
 	begun    chan time.Time // when the code of a run began
@@ -65,13 +73,13 @@ type crew struct {
 	open     atomic.Int64   // sessions that a server has welcomed and that have not ended
 }
 
-// newCrew runs n workers at a server, whose runs tell begun when they begin.
-func newCrew(ctx context.Context, address string, n int) (*crew, error) {
+// newWorkerPool runs n workers at a server, whose runs tell begun when they begin.
+func newWorkerPool(ctx context.Context, address string, n int) (*workerPool, error) {
 	ctx, stop := context.WithCancel(ctx)
-	c := &crew{stop: stop, begun: make(chan time.Time, 1000)}
+	c := &workerPool{stop: stop, begun: make(chan time.Time, 1000)}
 	ready := make([]*kagzi.Worker, n)
 	for i := range n {
-		w := kagzi.NewWorker(kagzi.WorkerOptions{Profile: kagzi.NoProfile, Address: address, Logger: quiet, HandleSignals: []os.Signal{},
+		w := kagzi.NewWorker(kagzi.WorkerOptions{Profile: kagzi.NoProfile, Address: address, Logger: workload.Quiet, HandleSignals: []os.Signal{},
 			MaxConcurrent: 10, DialOptions: []grpc.DialOption{grpc.WithStreamInterceptor(c.stream)}})
 		kagzi.Handle(w, sampleType, func(kagzi.Context, string) (string, error) {
 			c.begun <- time.Now()
@@ -80,13 +88,13 @@ func newCrew(ctx context.Context, address string, n int) (*crew, error) {
 		c.group.Go(func() { _ = w.Run(ctx) })
 		ready[i] = w
 	}
-	limit := time.After(crewLimit)
+	limit := time.After(workerPoolLimit)
 	for _, w := range ready {
 		select {
 		case <-w.Ready():
 		case <-limit:
 			c.end()
-			return nil, fmt.Errorf("only %d of %d workers had a session after %s", c.open.Load(), n, crewLimit)
+			return nil, fmt.Errorf("only %d of %d workers had a session after %s", c.open.Load(), n, workerPoolLimit)
 		case <-ctx.Done():
 			c.end()
 			return nil, ctx.Err()
@@ -95,24 +103,24 @@ func newCrew(ctx context.Context, address string, n int) (*crew, error) {
 	return c, nil
 }
 
-// crewLimit is how long it may take until all of a crew have a session.
-const crewLimit = 5 * time.Minute
+// workerPoolLimit is how long it may take until all of a pool have a session.
+const workerPoolLimit = 5 * time.Minute
 
 // stream is the interceptor of the workers' connections.
-func (c *crew) stream(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, streamer grpc.Streamer,
+func (c *workerPool) stream(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, streamer grpc.Streamer,
 	o ...grpc.CallOption) (grpc.ClientStream, error) {
 	s, err := streamer(ctx, desc, conn, method, o...)
 	if err != nil || method != kagziv1.WorkerService_Session_FullMethodName {
 		return s, err
 	}
-	return &counted{ClientStream: s, crew: c}, nil
+	return &counted{ClientStream: s, workerPool: c}, nil
 }
 
 // counted is a worker's session. It is read by one goroutine.
 type counted struct {
 	grpc.ClientStream
-	crew     *crew
-	welcomed bool
+	workerPool *workerPool
+	welcomed   bool
 }
 
 func (s *counted) RecvMsg(m any) error {
@@ -120,33 +128,33 @@ func (s *counted) RecvMsg(m any) error {
 	switch {
 	case err == nil && !s.welcomed:
 		s.welcomed = true
-		s.crew.welcomes.Add(1)
-		s.crew.open.Add(1)
+		s.workerPool.welcomes.Add(1)
+		s.workerPool.open.Add(1)
 	case err != nil && s.welcomed:
 		s.welcomed = false
-		s.crew.open.Add(-1)
+		s.workerPool.open.Add(-1)
 	}
 	return err
 }
 
 // allBack is how long it takes from now until each of n workers, whose server was killed, has another session than the first; at most limit.
-func (c *crew) allBack(ctx context.Context, n int, limit time.Duration) (took time.Duration, ok bool) {
+func (c *workerPool) allBack(ctx context.Context, n int, limit time.Duration) (took time.Duration, ok bool) {
 	begun := time.Now()
 	for {
 		if took, ok = time.Since(begun), c.welcomes.Load() >= int64(2*n) && c.open.Load() == int64(n); ok || took > limit || ctx.Err() != nil {
 			return took, ok
 		}
-		breathe(ctx)
+		fixture.Breathe(ctx)
 	}
 }
 
-func (c *crew) end() {
+func (c *workerPool) end() {
 	c.stop()
 	c.group.Wait()
 }
 
 // handOut is how long it takes from a start until its code runs, n times.
-func (c *crew) handOut(ctx context.Context, client *kagzi.Client, workflowType string, n int) ([]time.Duration, error) {
+func (c *workerPool) handOut(ctx context.Context, client *kagzi.Client, workflowType string, n int) ([]time.Duration, error) {
 	var delays []time.Duration
 	for range n {
 		begun := time.Now()
@@ -156,7 +164,7 @@ func (c *crew) handOut(ctx context.Context, client *kagzi.Client, workflowType s
 		select {
 		case at := <-c.begun:
 			delays = append(delays, at.Sub(begun))
-		case <-time.After(startLimit):
+		case <-time.After(fixture.StartLimit):
 			return nil, errors.New("a run was not handed out")
 		case <-ctx.Done():
 			return nil, ctx.Err()
@@ -185,19 +193,19 @@ func idleWorkers(ctx context.Context, o options) (*report, error) {
 	defer client.Close()
 	server := r.servers[0]
 	n := int(10_000 * o.scale)
-	before := memoryOf(server.current().pid())
+	before := memoryOf(server.current().PID())
 	// Past the door, which would take two files for each of them; the server has to be where they look for it when it is back.
-	crew, err := newCrew(ctx, server.direct, n)
+	workerPool, err := newWorkerPool(ctx, server.direct, n)
 	if err != nil {
 		return nil, err
 	}
-	defer crew.end()
-	pid := server.current().pid()
+	defer workerPool.end()
+	pid := server.current().PID()
 	used, begun := processorOf(pid), time.Now()
 	r.pauseFor(ctx, o.duration)
 	share := float64(processorOf(pid)-used) / float64(time.Since(begun))
 	rss := memoryOf(pid)
-	delays, err := crew.handOut(ctx, client, sampleType, 200)
+	delays, err := workerPool.handOut(ctx, client, sampleType, 200)
 	if err != nil {
 		return nil, err
 	}
@@ -207,18 +215,18 @@ func idleWorkers(ctx context.Context, o options) (*report, error) {
 	if err := server.start(ctx); err != nil {
 		return nil, err
 	}
-	took, back := crew.allBack(ctx, n, 2*together)
+	took, back := workerPool.allBack(ctx, n, 2*together)
 	limit := 100 + int(500*o.scale)
 	return &report{figures: []figure{
 		{name: fmt.Sprintf("memory with %d idle workers", n), got: fmt.Sprintf("%d MiB (%d without)", rss, before), limit: fmt.Sprintf("≤ %d MiB", limit), ok: rss <= limit},
 		{name: "processor", got: fmt.Sprintf("%.1f %% of a core", 100*share), limit: "≤ 10 %", ok: share <= 0.10},
 		handOutFigure(delays, 100*time.Millisecond),
-		{name: "until all are back after the server was killed", got: fmt.Sprintf("%s, %d of %d", round(took), crew.open.Load(), n),
+		{name: "until all are back after the server was killed", got: fmt.Sprintf("%s, %d of %d", round(took), workerPool.open.Load(), n),
 			limit: "≤ " + together.String(), ok: back && took <= together, hard: !back},
 	}}, nil
 }
 
-func (r *rig) pauseFor(ctx context.Context, d time.Duration) {
+func (r *system) pauseFor(ctx context.Context, d time.Duration) {
 	select {
 	case <-time.After(d):
 	case <-ctx.Done():
@@ -272,12 +280,12 @@ func fullStore(ctx context.Context, o options) (*report, error) {
 	if err := startBatches(ctx, client, sampleType, due, kagzi.StartOptions{Delay: 24 * time.Hour}); err != nil {
 		return nil, err
 	}
-	crew, err := newCrew(ctx, r.servers[0].door.address(), 1)
+	workerPool, err := newWorkerPool(ctx, r.servers[0].door.Address(), 1)
 	if err != nil {
 		return nil, err
 	}
-	defer crew.end()
-	delays, err := crew.handOut(ctx, client, sampleType, 200)
+	defer workerPool.end()
+	delays, err := workerPool.handOut(ctx, client, sampleType, 200)
 	if err != nil {
 		return nil, err
 	}
@@ -304,12 +312,12 @@ func mismatch(ctx context.Context, o options) (*report, error) {
 	if err := startBatches(ctx, client, "torture.nobody", int(100_000*o.scale), kagzi.StartOptions{Priority: 50}); err != nil {
 		return nil, err
 	}
-	crew, err := newCrew(ctx, r.servers[0].door.address(), 1)
+	workerPool, err := newWorkerPool(ctx, r.servers[0].door.Address(), 1)
 	if err != nil {
 		return nil, err
 	}
-	defer crew.end()
-	delays, err := crew.handOut(ctx, client, sampleType, 200)
+	defer workerPool.end()
+	delays, err := workerPool.handOut(ctx, client, sampleType, 200)
 	if err != nil {
 		return nil, err
 	}
@@ -324,11 +332,11 @@ func burst(ctx context.Context, o options) (*report, error) {
 		return nil, err
 	}
 	defer client.Close()
-	crew, err := newCrew(ctx, r.servers[0].door.address(), 4)
+	workerPool, err := newWorkerPool(ctx, r.servers[0].door.Address(), 4)
 	if err != nil {
 		return nil, err
 	}
-	defer crew.end()
+	defer workerPool.end()
 	n := int(100_000 * o.scale)
 	begun := time.Now()
 	started := make(chan error, 1)
@@ -336,14 +344,14 @@ func burst(ctx context.Context, o options) (*report, error) {
 	most := 0
 	for got := range n {
 		select {
-		case <-crew.begun:
-		case <-time.After(startLimit):
+		case <-workerPool.begun:
+		case <-time.After(fixture.StartLimit):
 			return nil, fmt.Errorf("only %d of %d runs were handed out", got, n)
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
 		if got%1000 == 0 {
-			most = max(most, memoryOf(r.servers[0].current().pid()))
+			most = max(most, memoryOf(r.servers[0].current().PID()))
 		}
 	}
 	if err := <-started; err != nil {
@@ -358,6 +366,102 @@ func burst(ctx context.Context, o options) (*report, error) {
 
 // overload notes that the whole time is one of too much work.
 func overload(ctx context.Context, t *torture) error {
-	t.rig.fault("too much work", func() bool { <-ctx.Done(); return true })
+	t.system.fault("too much work", func() bool { <-ctx.Done(); return true })
 	return nil
+}
+
+// largePayload is a little less than a payload may have.
+const largePayload = 1900 << 10
+
+// flood is the storm of L-07: beside the load, which takes from the machine what it has, starts with payloads of almost 2 MiB are sent at the whole
+// rate of the matrix, whatever became of those before. A start that is not acknowledged in time is given up. The servers' memory is watched meanwhile.
+func flood(ctx context.Context, t *torture) error {
+	var senders []*workload.Client
+	defer func() {
+		for _, c := range senders {
+			c.SDK.Close()
+		}
+	}()
+	for i := range clients {
+		c, err := kagzi.NewClient(kagzi.ClientOptions{Profile: kagzi.NoProfile, Address: t.system.servers[i%len(t.system.servers)].door.Address(), Logger: workload.Quiet,
+			DialOptions: []grpc.DialOption{workload.TriedIn(t.replays)}})
+		if err != nil {
+			return err
+		}
+		senders = append(senders, &workload.Client{SDK: c, Log: t.replays})
+	}
+	t.system.fault("a storm", func() bool {
+		var group sync.WaitGroup
+		defer group.Wait()
+		group.Go(func() { t.watchMemory(ctx) })
+		t.send(ctx, senders, &group)
+		return t.flood.sent.Load() > 0
+	})
+	return nil
+}
+
+// flooding is what came of a storm.
+type flooding struct{ sent, taken atomic.Int64 }
+
+// send starts runs at the matrix's rate until ctx ends.
+func (t *torture) send(ctx context.Context, senders []*workload.Client, group *sync.WaitGroup) {
+	payload := workload.Filler(newRandom(t.options.seed).r, largePayload-20)
+	tick := time.NewTicker(time.Duration(float64(time.Second) / (standardRate * t.options.scale)))
+	defer tick.Stop()
+	for n := 0; ; n++ {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		t.flood.sent.Add(1)
+		group.Go(func() {
+			if t.startOnce(context.WithoutCancel(ctx), senders[n%len(senders)], fmt.Sprintf("flood-%d", n), fmt.Sprintf("%020d", n)+payload) {
+				t.flood.taken.Add(1)
+			}
+		})
+	}
+}
+
+// startOnce starts a run of the storm, and reports whether that was acknowledged in time.
+func (t *torture) startOnce(ctx context.Context, c *workload.Client, request, input string) bool {
+	text, err := json.Marshal(input)
+	if err != nil {
+		panic(err) // a text
+	}
+	t.load.Expected.Store(request, check.Wanted{Type: workload.FloodType, Queue: "default", Input: history.Digest(text)})
+	event := c.Log.Begin(history.Event{Op: history.Start, Request: request})
+	ctx, cancel := context.WithTimeout(ctx, workload.CallLimit)
+	defer cancel()
+	run, err := kagzi.Start(ctx, c.SDK, workload.FloodType, input, kagzi.StartOptions{RequestID: request})
+	if event.Outcome, event.Code = workload.Outcome(err); err == nil {
+		event.Run = run.ID()
+	}
+	c.Log.Finish(event)
+	return err == nil
+}
+
+// flooded says how much of the storm was taken. How much a machine can take is its own affair, so that there is no limit but that it is some.
+func flooded(t *torture) figure {
+	sent, taken := t.flood.sent.Load(), t.flood.taken.Load()
+	lasted := float64(t.healed-t.faulty) / 1e9
+	return figure{name: "starts of the storm acknowledged within " + workload.CallLimit.String(), limit: "> 0",
+		got: fmt.Sprintf("%d of %d, %.1f MiB a second", taken, sent, float64(taken)*largePayload/(1<<20)/lasted), ok: taken > 0, hard: true}
+}
+
+// watchMemory notes the most that the servers take, until ctx ends.
+func (t *torture) watchMemory(ctx context.Context) {
+	for t.pause(ctx, 200*time.Millisecond, 300*time.Millisecond) {
+		for _, s := range t.system.servers {
+			t.memory = max(t.memory, memoryOf(s.current().PID()))
+		}
+	}
+}
+
+// memory wants the servers to have kept within so many MiB.
+func memory(limit int) func(t *torture) figure {
+	return func(t *torture) figure {
+		return figure{name: "memory of a server", got: fmt.Sprintf("%d MiB at most", t.memory), limit: fmt.Sprintf("≤ %d MiB", limit),
+			ok: t.memory > 0 && t.memory <= limit}
+	}
 }

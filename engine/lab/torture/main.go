@@ -25,6 +25,10 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/kagzi/kagzi/engine/lab/torture/workload"
+
+	"github.com/kagzi/kagzi/engine/lab/torture/fixture"
 )
 
 const (
@@ -37,14 +41,14 @@ const (
 var verdicts = map[int]string{exitHeld: "held", exitViolated: "VIOLATED", exitVacuous: "PROVES NOTHING", exitNotHere: "NOT TRIED"}
 
 func main() {
-	if text := os.Getenv(handVariable); text != "" {
-		if err := beHand(text); err != nil {
+	if text := os.Getenv(workload.WorkerVariable); text != "" {
+		if err := workload.RunWorker(text); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
 		return
 	}
-	if err := ownMounts(); err != nil {
+	if err := fixture.OwnMounts(); err != nil {
 		fmt.Fprintln(os.Stderr, "torture:", err)
 		os.Exit(exitVacuous)
 	}
@@ -254,7 +258,7 @@ func tortureOne(ctx context.Context, a attempt, o options) result {
 	}
 	r, err := run(ctx, a.scenario, o)
 	switch {
-	case isNotHere(err):
+	case fixture.IsNotHere(err):
 		return failed(exitNotHere, err)
 	case err != nil:
 		return failed(exitVacuous, fmt.Errorf("not carried out: %w", err))

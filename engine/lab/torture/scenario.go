@@ -4,9 +4,14 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"strings"
 	"time"
+
+	"github.com/kagzi/kagzi/engine/lab/torture/workload"
+
+	"github.com/kagzi/kagzi/engine/lab/torture/check"
+	"github.com/kagzi/kagzi/engine/lab/torture/history"
 )
 
 // scenario is one row of the matrix of faults.
@@ -15,7 +20,7 @@ type scenario struct {
 	pass     string   // what is to come out, beside no violation
 	on       []string // kinds of databases; nil means all
 
-	mix      mix            // the standard one when zero
+	mix      workload.Mix   // the standard one when zero
 	rate     float64        // of starts, to the standard one; 0 is 1
 	settle   time.Duration  // how long all may take to end after the last fault; 0 is settleLimit
 	least    time.Duration  // of its faults, whatever was asked for: what it is about does not fit into less
@@ -24,7 +29,7 @@ type scenario struct {
 	shape    func(s *shape) // changes the usual one
 	scaled   bool           // the workers' slots are those at scale 1, and change with the load
 	prepare  func(ctx context.Context, t *torture) error
-	nemesis  func(ctx context.Context, t *torture) error // until ctx ends
+	inject   func(ctx context.Context, t *torture) error // until ctx ends
 	figures  []func(t *torture) figure
 	need     need          // without which it proves nothing
 	readings time.Duration // how old a reading of a clock that was set may be when a server goes by it
@@ -63,18 +68,6 @@ func (f figure) String() string {
 	return fmt.Sprintf("     %-8s %s: %s (pass: %s)", verdict, f.name, f.got, f.limit)
 }
 
-// errNotHere is a fault that cannot be injected on this machine.
-type errNotHere struct{ why string }
-
-func (e errNotHere) Error() string { return "cannot be injected here: " + e.why }
-
-func notHere(format string, args ...any) error { return errNotHere{fmt.Sprintf(format, args...)} }
-
-func isNotHere(err error) bool {
-	var e errNotHere
-	return errors.As(err, &e)
-}
-
 // every calls do again and again, with pauses between, until ctx ends or do fails.
 func (t *torture) every(ctx context.Context, from, to time.Duration, do func() error) error {
 	for t.pause(ctx, from, to) {
@@ -88,9 +81,68 @@ func (t *torture) every(ctx context.Context, from, to time.Duration, do func() e
 // pause waits for a time between from and to; false when ctx ended first.
 func (t *torture) pause(ctx context.Context, from, to time.Duration) bool {
 	select {
-	case <-time.After(t.rig.luck.between(from, to)):
+	case <-time.After(t.system.random.between(from, to)):
 		return ctx.Err() == nil
 	case <-ctx.Done():
 		return false
 	}
+}
+
+// result is what came of one attempt, for the table at the end.
+type result struct {
+	attempt attempt
+	seed    uint64
+	took    time.Duration
+	code    int
+	report  *report // nil: it was not carried out
+	why     string  // it was not
+}
+
+// tableHead is the first lines of the table.
+const tableHead = "| scenario | database | seed | took | what came of it | verdict |\n|---|---|---|---|---|---|"
+
+// row is the result as a line of a Markdown table.
+func (r result) row() string {
+	cells := []string{r.attempt.scenario.id + " " + r.attempt.scenario.name, withoutURL(r.attempt.db), fmt.Sprint(r.seed), r.took.Round(time.Second).String(),
+		r.told(), verdicts[r.code]}
+	for i, c := range cells {
+		cells[i] = strings.ReplaceAll(strings.ReplaceAll(c, "|", "\\|"), "\n", " ")
+	}
+	return "| " + strings.Join(cells, " | ") + " |"
+}
+
+// told is the figures in short: what was missed is said to be.
+func (r result) told() string {
+	if r.report == nil {
+		return fmt.Sprintf("%.160s", r.why)
+	}
+	var parts []string
+	if r.report.scope != "" {
+		parts = append(parts, r.report.scope)
+	}
+	if n := check.Violated(r.report.lines) + len(r.report.trouble); n > 0 {
+		parts = append(parts, fmt.Sprintf("%d violations", n))
+	}
+	for _, f := range r.report.figures {
+		text := f.name + ": " + f.got
+		if !f.ok {
+			text = "missed: " + text + " (pass: " + f.limit + ")"
+		}
+		parts = append(parts, text)
+	}
+	return strings.Join(append(parts, r.report.vacuous...), "; ")
+}
+
+// scope is how much was held to the promises.
+func (t *torture) scope() string {
+	faults, operations := 0, 0
+	for _, e := range t.events {
+		switch {
+		case e.Op == history.Fault && e.Outcome == history.OK:
+			faults++
+		case e.Op != history.Fault && e.Op != history.CodeBegins:
+			operations++
+		}
+	}
+	return fmt.Sprintf("%d faults, %d runs, %d operations", faults, len(t.dump.Runs), operations)
 }

@@ -6,40 +6,19 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/signal"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
+	"github.com/kagzi/kagzi/engine/lab/torture/workload"
+
+	"github.com/kagzi/kagzi/engine/lab/torture/fixture"
+
 	"github.com/kagzi/kagzi/engine/lab/torture/history"
 )
-
-// spinSignal has a worker begin to spin, and the next has it end.
-const spinSignal = syscall.SIGUSR1
-
-// spinAtSignal has so many goroutines take what time of the processor there is, whenever it is told to, until it is told again.
-func spinAtSignal(n int) {
-	told := make(chan os.Signal, 1)
-	signal.Notify(told, spinSignal)
-	for range told {
-		var enough atomic.Bool
-		for range n {
-			go spin(&enough)
-		}
-		<-told
-		enough.Store(true)
-	}
-}
-
-// spin never yields: others get the processor when the scheduler takes it away.
-func spin(enough *atomic.Bool) {
-	for !enough.Load() { //nolint:staticcheck // that it takes time is its purpose
-	}
-}
 
 // A starved worker runs for so long of each so long, which is a twentieth of a core, and most of that goes to what spins in it.
 const (
@@ -55,21 +34,21 @@ const faultStarve = "starve "
 func starve(ctx context.Context, t *torture) error {
 	var group sync.WaitGroup
 	defer group.Wait()
-	for _, w := range t.rig.workers {
+	for _, w := range t.system.workers {
 		life, file, name := w.current(), w.history(w.number()), w.alias()
 		group.Go(func() {
-			t.rig.fault(faultStarve+name, func() bool {
+			t.system.fault(faultStarve+name, func() bool {
 				from := history.Now()
 				share := starveOne(ctx, life)
 				events, err := history.Read(file)
 				if err != nil {
-					t.rig.report("%v", err)
+					t.system.report("%v", err)
 					return false
 				}
 				t.mu.Lock()
 				t.shares = append(t.shares, share)
 				t.mu.Unlock()
-				return starvationOf(events, from, history.Now(), t.rig.shape.Heartbeat).hit()
+				return starvationOf(events, from, history.Now(), t.system.shape.Heartbeat).hit()
 			})
 		})
 	}
@@ -77,20 +56,20 @@ func starve(ctx context.Context, t *torture) error {
 }
 
 // starveOne stops and continues a process until ctx ends. It returns which share of a core that used.
-func starveOne(ctx context.Context, life *process) (share float64) {
-	begun, used := time.Now(), processorTime(life.pid())
-	life.signal(spinSignal)
+func starveOne(ctx context.Context, life *fixture.Process) (share float64) {
+	begun, used := time.Now(), processorTime(life.PID())
+	life.Signal(workload.SpinSignal)
 	for ctx.Err() == nil {
 		time.Sleep(ration)
-		life.signal(syscall.SIGSTOP)
+		life.Signal(syscall.SIGSTOP)
 		select {
 		case <-time.After(rationPeriod - ration):
 		case <-ctx.Done():
 		}
-		life.signal(syscall.SIGCONT)
+		life.Signal(syscall.SIGCONT)
 	}
-	share = float64(processorTime(life.pid())-used) / float64(time.Since(begun))
-	life.signal(spinSignal)
+	share = float64(processorTime(life.PID())-used) / float64(time.Since(begun))
+	life.Signal(workload.SpinSignal)
 	return share
 }
 
@@ -127,7 +106,7 @@ func (s starvation) hit() bool { return s.delayed > 0 && s.leases >= leastStarve
 // later than any was before.
 func starvationOf(events []history.Event, from, to int64, interval time.Duration) starvation {
 	var s starvation
-	beats := confirmations(events)
+	beats := workload.Confirmations(events)
 	usual := time.Duration(0)
 	held := map[string]bool{}
 	for i := 1; i < len(beats); i++ {
@@ -148,18 +127,6 @@ func starvationOf(events []history.Event, from, to int64, interval time.Duration
 	}
 	s.leases = len(held)
 	return s
-}
-
-// confirmations are a worker's heartbeats that were confirmed, in their order.
-func confirmations(events []history.Event) []history.Event {
-	var beats []history.Event
-	for _, e := range events {
-		if e.Op == history.Beat && e.Outcome == history.OK {
-			beats = append(beats, e)
-		}
-	}
-	slices.SortStableFunc(beats, func(a, b history.Event) int { return int(a.Invoked - b.Invoked) })
-	return beats
 }
 
 // heldThrough are the tokens under which a worker was handed runs before a time and asked for no end of the lease before that was over.
@@ -190,14 +157,14 @@ func starvedFor(t *torture) figure {
 			continue
 		}
 		own := slices.DeleteFunc(slices.Clone(t.events), func(e history.Event) bool { return e.Proc != name })
-		s := starvationOf(own, fault.Invoked, fault.Returned, t.rig.shape.Heartbeat)
+		s := starvationOf(own, fault.Invoked, fault.Returned, t.system.shape.Heartbeat)
 		gap, delayed, leases = max(gap, s.gap), delayed+s.delayed, leases+s.leases
 	}
 	var share float64
 	for _, s := range t.shares {
 		share = max(share, 100*s)
 	}
-	f.got = fmt.Sprintf("%s at a lease of %s, %d of them late, %d leases held through these; at most %.1f %% of a core each", round(gap), t.rig.shape.Lease, delayed, leases, share)
+	f.got = fmt.Sprintf("%s at a lease of %s, %d of them late, %d leases held through these; at most %.1f %% of a core each", round(gap), t.system.shape.Lease, delayed, leases, share)
 	f.ok = delayed > 0
 	return f
 }

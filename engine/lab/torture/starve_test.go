@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/kagzi/kagzi/engine/lab/torture/history"
-	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
 func TestAWorkerWasStarvedWhenItsHeartbeatsCameLateWhileItHeldLeases(t *testing.T) {
@@ -43,25 +42,5 @@ func TestAWorkerWasStarvedWhenItsHeartbeatsCameLateWhileItHeldLeases(t *testing.
 		if got := starvationOf(all, 39*1e8, 60*1e8, time.Second); got != test.want || got.hit() != test.hit {
 			t.Errorf("%s: %+v, hit %t, want %+v and %t", name, got, got.hit(), test.want, test.hit)
 		}
-	}
-}
-
-func TestAConfirmedHeartbeatIsWrittenDown(t *testing.T) {
-	answer := &kagziv1.SessionResponse{Seq: 7, Event: &kagziv1.SessionResponse_Heartbeat{Heartbeat: &kagziv1.HeartbeatResponse{}}}
-	w, s := witnessed(t, &kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_Welcome{Welcome: &kagziv1.RegisterResponse{}}}, answer)
-	if err := s.RecvMsg(&kagziv1.SessionResponse{}); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.SendMsg(&kagziv1.SessionRequest{Seq: 7, Operation: &kagziv1.SessionRequest_Heartbeat{Heartbeat: &kagziv1.HeartbeatRequest{}}}); err != nil {
-		t.Fatal(err)
-	}
-	if got := confirmations(w.log.Events()); len(got) != 1 {
-		t.Errorf("before the answer %+v, want the welcome alone", got)
-	}
-	if err := s.RecvMsg(&kagziv1.SessionResponse{}); err != nil {
-		t.Fatal(err)
-	}
-	if got := confirmations(w.log.Events()); len(got) != 2 || got[1].Returned < got[1].Invoked {
-		t.Errorf("after it %+v, want both", got)
 	}
 }

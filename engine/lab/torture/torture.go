@@ -14,6 +14,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/kagzi/kagzi/engine/lab/torture/workload"
+
+	"github.com/kagzi/kagzi/engine/lab/torture/fixture"
+
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -34,19 +38,19 @@ type options struct {
 	scale    float64       // of the load; 1 is the workload of the matrix
 	duration time.Duration // under faults
 	strict   bool
-	atOnce   int        // scenarios side by side; 0 is 1
-	again    int        // how often a scenario that proved nothing is repeated
-	made     func(*rig) // is told of each rig; nil: nobody is
+	atOnce   int           // scenarios side by side; 0 is 1
+	again    int           // how often a scenario that proved nothing is repeated
+	made     func(*system) // is told of each system; nil: nobody is
 }
 
 // torture is one scenario on its way.
 type torture struct {
 	scenario scenario
 	options  options
-	rig      *rig
-	load     *load
-	replays  *history.Log // of writes that the nemesis sent itself
-	onlooker *onlooker    // nil: there is none
+	system   *system
+	load     *workload.Load
+	replays  *history.Log       // of writes that the fault sent itself
+	onlooker *workload.Onlooker // nil: there is none
 	ticks    []*kagzi.Schedule
 
 	calm, faulty, healed int64 // when the load began, the faults began, and the last damage was taken away
@@ -64,7 +68,7 @@ type torture struct {
 	events               []history.Event
 	dump                 check.Dump
 
-	cuts commitCounts // what a nemesis cut off
+	cuts commitCounts // what a fault cut off
 	heat heat         // what came of a crowd
 
 	deaths     []time.Duration // how long a worker took to notice that its connection was dead; -1: it did not
@@ -104,15 +108,15 @@ const (
 
 // run carries the scenario out. What happened that nobody ordered counts, also where the scenario came to nothing for it.
 func run(ctx context.Context, s scenario, o options) (*report, error) {
-	var rigs []*rig
-	o.made = func(r *rig) { rigs = append(rigs, r) }
+	var systems []*system
+	o.made = func(r *system) { systems = append(systems, r) }
 	carryOut := s.alone
 	if carryOut == nil {
 		carryOut = s.underLoad
 	}
 	r, err := carryOut(ctx, o)
 	var trouble []string
-	for _, one := range rigs {
+	for _, one := range systems {
 		trouble = append(trouble, one.troubles(err != nil || s.alone != nil)...) // else the report has the others
 	}
 	switch {
@@ -138,48 +142,48 @@ func (s scenario) underLoad(ctx context.Context, o options) (*report, error) {
 	if s.scaled {
 		shape.Slots = max(1, int(float64(shape.Slots)*o.scale))
 	}
-	var made *disk
+	var made *fixture.Disk
 	if s.disk != nil {
 		var err error
 		if made, err = s.disk(ctx, o.dir); err != nil {
 			return nil, err
 		}
 		defer func() {
-			if err := made.unmount(); err != nil {
+			if err := made.Unmount(); err != nil {
 				fmt.Printf("  %v\n", err)
 			}
 		}()
-		shape.DataDir = filepath.Join(made.dir, "data")
-		shape.ClusterDir = filepath.Join(made.dir, "pg")
+		shape.DataDir = filepath.Join(made.Dir, "data")
+		shape.ClusterDir = filepath.Join(made.Dir, "pg")
 	}
 	var err error
-	t.rig, err = newRig(ctx, o, shape)
-	defer t.rig.close()
+	t.system, err = newSystem(ctx, o, shape)
+	defer t.system.close()
 	if err != nil {
 		return nil, err
 	}
-	t.rig.disk = made
+	t.system.disk = made
 	if err := t.torture(ctx); err != nil {
 		return nil, err
 	}
-	if info, err := os.Stat(t.rig.sqliteFile() + "-wal"); err == nil {
+	if info, err := os.Stat(t.system.sqliteFile() + "-wal"); err == nil {
 		t.left = info.Size()
 	}
-	t.rig.stop()
+	t.system.stop()
 	return t.judge(ctx)
 }
 
 // torture runs the load with the faults in its middle, and waits until everything has ended.
 func (t *torture) torture(ctx context.Context) error {
 	m := t.scenario.mix
-	if m == (mix{}) {
-		m = standard
+	if m == (workload.Mix{}) {
+		m = workload.Standard
 	}
 	var err error
-	if t.load, err = newLoad(m, t.options.seed, standardRate*t.options.scale*cmp.Or(t.scenario.rate, 1), t.rig.servers, clients); err != nil {
+	if t.load, err = workload.NewLoad(m, t.options.seed, standardRate*t.options.scale*cmp.Or(t.scenario.rate, 1), t.system.doors(), clients); err != nil {
 		return err
 	}
-	defer t.load.close()
+	defer t.load.Close()
 	if err := t.schedule(ctx); err != nil {
 		return err
 	}
@@ -188,10 +192,10 @@ func (t *torture) torture(ctx context.Context) error {
 			return err
 		}
 	}
-	if t.onlooker, err = newOnlooker(m, t.options.seed, t.rig.servers); err != nil {
+	if t.onlooker, err = workload.NewOnlooker(m, t.options.seed, t.system.doors()); err != nil {
 		return err
 	}
-	defer t.onlooker.start(ctx)()
+	defer t.onlooker.Start(ctx)()
 	rest, giveUp := context.WithCancel(ctx)
 	defer giveUp()
 	starting, enough := context.WithCancel(ctx)
@@ -199,7 +203,7 @@ func (t *torture) torture(ctx context.Context) error {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		t.load.run(starting, rest)
+		t.load.Run(starting, rest)
 	}()
 	err = t.strike(ctx)
 	enough()
@@ -207,21 +211,21 @@ func (t *torture) torture(ctx context.Context) error {
 	t.over = history.Now()
 	if err != nil {
 		giveUp()
-		t.load.wait()
+		t.load.Wait()
 		return err
 	}
 	return t.settle(ctx, giveUp)
 }
 
-// strike lets the nemesis work for the duration, with a calm before and after.
+// strike injects the fault for the duration, with a calm before and after.
 func (t *torture) strike(ctx context.Context) error {
 	calm := t.options.duration / calmShare
 	t.calm = history.Now()
 	t.pause(ctx, calm, calm)
 	t.faulty = history.Now()
-	if t.scenario.nemesis != nil {
+	if t.scenario.inject != nil {
 		faulty, cancel := context.WithTimeout(ctx, t.options.duration)
-		err := t.scenario.nemesis(faulty, t)
+		err := t.scenario.inject(faulty, t)
 		cancel()
 		if err != nil {
 			return err
@@ -229,7 +233,7 @@ func (t *torture) strike(ctx context.Context) error {
 	} else {
 		t.pause(ctx, t.options.duration, t.options.duration)
 	}
-	if err := t.rig.heal(ctx); err != nil {
+	if err := t.system.heal(ctx); err != nil {
 		return err
 	}
 	t.healed = history.Now()
@@ -241,7 +245,7 @@ func (t *torture) strike(ctx context.Context) error {
 // schedule makes the schedules of the workload.
 func (t *torture) schedule(ctx context.Context) error {
 	for _, cron := range slices.Sorted(maps.Keys(periods)) {
-		s, err := kagzi.CreateSchedule(ctx, t.load.clients[0].sdk, tickType, cron, job{Name: "tick"}, kagzi.ScheduleOptions{MaxCatchup: cmp.Or(t.scenario.catchUp, 100_000)})
+		s, err := kagzi.CreateSchedule(ctx, t.load.Clients[0].SDK, workload.TickType, cron, workload.Job{Name: "tick"}, kagzi.ScheduleOptions{MaxCatchup: cmp.Or(t.scenario.catchUp, 100_000)})
 		if err != nil {
 			return fmt.Errorf("create schedule %s: %w", cron, err)
 		}
@@ -255,7 +259,7 @@ func (t *torture) settle(ctx context.Context, giveUp func()) error {
 	all := make(chan struct{})
 	go func() {
 		defer close(all)
-		t.load.wait()
+		t.load.Wait()
 	}()
 	if err := t.standBy(ctx, all); err != nil {
 		return err
@@ -264,12 +268,12 @@ func (t *torture) settle(ctx context.Context, giveUp func()) error {
 	<-all
 	t.countUnheard()
 	for n := range tailCalls {
-		c := t.load.clients[n%len(t.load.clients)]
-		call, cancel := context.WithTimeout(ctx, callLimit)
-		_, err := kagziv1.NewWorkflowServiceClient(c.sdk.Conn()).ListWorkflows(call, &kagziv1.ListWorkflowsRequest{}, grpc.WaitForReady(true))
+		c := t.load.Clients[n%len(t.load.Clients)]
+		call, cancel := context.WithTimeout(ctx, workload.CallLimit)
+		_, err := kagziv1.NewWorkflowServiceClient(c.SDK.Conn()).ListWorkflows(call, &kagziv1.ListWorkflowsRequest{}, grpc.WaitForReady(true))
 		cancel()
 		if err != nil {
-			t.rig.report("call %d of %d after the faults: %v", n+1, tailCalls, err)
+			t.system.report("call %d of %d after the faults: %v", n+1, tailCalls, err)
 		}
 	}
 	for _, s := range t.ticks {
@@ -295,8 +299,8 @@ func (t *torture) standBy(ctx context.Context, all <-chan struct{}) error {
 			return ctx.Err()
 		case <-look.C:
 		}
-		for _, s := range t.rig.servers {
-			if s.current().ended() { // which has been reported
+		for _, s := range t.system.servers {
+			if s.current().Ended() { // which has been reported
 				if err := s.start(ctx); err != nil {
 					return err
 				}
@@ -310,8 +314,8 @@ const tailCalls = 20
 
 // countUnheard looks for clients that were never told that their run was started, or how it ended, although there was time for that.
 func (t *torture) countUnheard() {
-	if n := t.load.started.Load() - t.load.ended.Load(); n > 0 && !t.scenario.lossy && !t.scenario.control {
-		t.rig.report("%d of %d clients have not heard of their run's end", n, t.load.started.Load())
+	if n := t.load.Started.Load() - t.load.Ended.Load(); n > 0 && !t.scenario.lossy && !t.scenario.control {
+		t.system.report("%d of %d clients have not heard of their run's end", n, t.load.Started.Load())
 	}
 }
 
@@ -327,13 +331,13 @@ func (t *torture) retire(ctx context.Context, s *kagzi.Schedule, patience time.D
 			return s.Pause(ctx, "over")
 		}
 		if err == nil && time.Now().After(limit) {
-			t.rig.report("schedule %s (%s) is still at its tick of %s, broken: %q", s.ID(), d.Cron, d.NextFireAt, d.Broken)
+			t.system.report("schedule %s (%s) is still at its tick of %s, broken: %q", s.ID(), d.Cron, d.NextFireAt, d.Broken)
 			return s.Pause(ctx, "over")
 		}
 		if err != nil && time.Now().After(limit) {
 			return err
 		}
-		breathe(ctx)
+		fixture.Breathe(ctx)
 	}
 }
 
@@ -343,7 +347,7 @@ func (t *torture) emptied(ctx context.Context) error {
 	open := kagzi.ListOptions{Statuses: []kagzi.Status{kagzi.StatusPending, kagzi.StatusRunning, kagzi.StatusSleeping}}
 	for time.Now().Before(limit) {
 		left := 0
-		for _, err := range t.load.clients[0].sdk.List(ctx, open) {
+		for _, err := range t.load.Clients[0].SDK.List(ctx, open) {
 			if err != nil {
 				return err
 			}
@@ -352,38 +356,38 @@ func (t *torture) emptied(ctx context.Context) error {
 		if left == 0 {
 			return nil
 		}
-		breathe(ctx)
+		fixture.Breathe(ctx)
 	}
 	return nil // the dump will tell which
 }
 
 // judge reads what is left and holds it to the invariants.
 func (t *torture) judge(ctx context.Context) (*report, error) {
-	events, err := t.rig.events()
+	events, err := t.system.events()
 	if err != nil {
 		return nil, err
 	}
 	events = append(events, t.replays.Events()...)
 	if t.onlooker != nil {
-		events = append(events, t.onlooker.log.Events()...)
+		events = append(events, t.onlooker.Log.Events()...)
 	}
-	for _, c := range t.load.clients {
-		events = append(events, c.log.Events()...)
+	for _, c := range t.load.Clients {
+		events = append(events, c.Log.Events()...)
 	}
 	t.byTheirClock(events)
 	t.events = events
 	if err := history.Write(filepath.Join(t.options.dir, "history.jsonl"), events); err != nil {
 		return nil, err
 	}
-	if t.dump, err = dump(ctx, t.options.program, t.options.dir, t.rig.url(), periods); err != nil {
+	if t.dump, err = dump(ctx, t.options.program, t.options.dir, t.system.url(), periods); err != nil {
 		return nil, err
 	}
 	expected := map[string]check.Wanted{}
-	t.load.expected.Range(func(request, want any) bool {
+	t.load.Expected.Range(func(request, want any) bool {
 		expected[request.(string)] = want.(check.Wanted)
 		return true
 	})
-	r := &report{scope: t.scope(), trouble: t.rig.trouble}
+	r := &report{scope: t.scope(), trouble: t.system.trouble}
 	r.lines = check.Invariants(&check.Case{Events: events, Dump: t.dump, Expected: expected, Ended: true, Lossy: t.scenario.lossy})
 	r.figures = append(r.figures, recovery(t), backAgain(t), heard(t), noInternal(t))
 	for _, f := range t.scenario.figures {
@@ -435,7 +439,7 @@ func (t *torture) vacuous() (met string, why []string) {
 	taken := len(t.takeovers())
 	calmStarts, calmAcks := t.calmStarts()
 	want(calmStarts > 0 && 10*calmAcks >= 8*calmStarts, "%d of %d starts outside of the faults were acknowledged, want 80 %%", calmAcks, calmStarts)
-	want(t.scenario.nemesis == nil || faults > 0 && 20*hits >= 19*faults, "%d of %d faults did hit, want 95 %%", hits, faults)
+	want(t.scenario.inject == nil || faults > 0 && 20*hits >= 19*faults, "%d of %d faults did hit, want 95 %%", hits, faults)
 	want(hits >= n.faults, "%d faults did hit, want %d", hits, n.faults)
 	want(taken >= n.takeovers, "%d runs were taken over, want %d", taken, n.takeovers)
 	want(late >= n.late, "%d late writes were refused, want %d", late, n.late)
@@ -471,7 +475,7 @@ func (t *torture) calmStarts() (asked, acknowledged int) {
 	}
 	inTime := map[string]bool{}
 	for _, e := range t.events {
-		if e.Op == history.Start && e.Outcome == history.OK && e.Returned-first[e.Request] < int64(callLimit) {
+		if e.Op == history.Start && e.Outcome == history.OK && e.Returned-first[e.Request] < int64(workload.CallLimit) {
 			inTime[e.Request] = true
 		}
 	}

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +15,10 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/kagzi/kagzi/engine/lab/torture/workload"
+
+	"github.com/kagzi/kagzi/engine/lab/torture/fixture"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -38,14 +41,14 @@ func TestWhoAsksForHelpHasDoneNothingWrong(t *testing.T) {
 }
 
 func TestErrand(t *testing.T) {
-	kinds := map[kind]int{}
+	kinds := map[workload.Kind]int{}
 	cancelled, twice := 0, 0
 	for n := range 2000 {
-		a, b := standard.errand(7, n), standard.errand(7, n)
+		a, b := workload.Standard.Errand(7, n), workload.Standard.Errand(7, n)
 		if a.Name != b.Name || a.Kind != b.Kind || !slices.Equal(a.Pauses, b.Pauses) || a.Cancel != b.Cancel || a.Twice != b.Twice {
 			t.Fatalf("errand %d = %+v, and then %+v: it has to follow from its seed", n, a, b)
 		}
-		if slices.Max(a.Fails) > mostFails {
+		if slices.Max(a.Fails) > workload.MostFails {
 			t.Errorf("errand %d fails %v, more often than a step is tried", n, a.Fails)
 		}
 		kinds[a.Kind]++
@@ -56,7 +59,7 @@ func TestErrand(t *testing.T) {
 			twice++
 		}
 	}
-	for k, share := range map[kind]float64{napping: standard.Naps, flaky: standard.Flaky, fanned: standard.Fanned, doomed: standard.Doomed} {
+	for k, share := range map[workload.Kind]float64{workload.Napping: workload.Standard.Naps, workload.Flaky: workload.Standard.Flaky, workload.Fanned: workload.Standard.Fanned, workload.Doomed: workload.Standard.Doomed} {
 		if got := float64(kinds[k]) / 2000; got < share/2 || got > 2*share {
 			t.Errorf("%.3f of the errands are %s, want about %.3f", got, k, share)
 		}
@@ -90,12 +93,12 @@ func echo(t *testing.T) string {
 }
 
 func TestProxy(t *testing.T) {
-	p, err := newProxy("tcp", echo(t))
+	p, err := fixture.NewProxy("tcp", echo(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(p.close)
-	conn, err := net.Dial("tcp", p.address())
+	t.Cleanup(p.Close)
+	conn, err := net.Dial("tcp", p.Address())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +117,7 @@ func TestProxy(t *testing.T) {
 	if got := say("hello"); got != "hello" {
 		t.Fatalf("in fair weather %q came back", got)
 	}
-	p.set(weather{silent: true})
+	p.Set(fixture.Conditions{Silent: true})
 	if _, err := conn.Write([]byte("held")); err != nil {
 		t.Fatal(err)
 	}
@@ -123,12 +126,12 @@ func TestProxy(t *testing.T) {
 		t.Error("something came through a silent network")
 	}
 	_ = conn.SetReadDeadline(time.Time{})
-	p.set(weather{})
+	p.Set(fixture.Conditions{})
 	held := make([]byte, 4)
 	if _, err := io.ReadFull(conn, held); err != nil || string(held) != "held" {
 		t.Errorf("after the silence %q came (%v), want what was held", held, err)
 	}
-	if n := p.cut(); n != 1 {
+	if n := p.Cut(); n != 1 {
 		t.Errorf("%d connections were cut, want 1", n)
 	}
 	if _, err := conn.Read(make([]byte, 1)); err == nil {
@@ -143,10 +146,10 @@ func TestEveryScenario(t *testing.T) {
 			t.Errorf("%s is there twice", s.id)
 		}
 		ids[s.id] = true
-		if s.name == "" || s.alone == nil && s.nemesis == nil && s.id != "F-00" && s.need != (need{}) {
+		if s.name == "" || s.alone == nil && s.inject == nil && s.id != "F-00" && s.need != (need{}) {
 			t.Errorf("%s needs faults and has none", s.id)
 		}
-		if s.nemesis != nil && s.need.faults == 0 {
+		if s.inject != nil && s.need.faults == 0 {
 			t.Errorf("%s proves nothing: it does not say how many faults it needs", s.id)
 		}
 	}
@@ -159,7 +162,7 @@ func TestEveryScenario(t *testing.T) {
 }
 
 func TestAFaultThatCannotBeInjectedIsToldApart(t *testing.T) {
-	if !isNotHere(errors.Join(errors.New("x"), notHere("no loop device"))) || isNotHere(errors.New("x")) {
+	if !fixture.IsNotHere(errors.Join(errors.New("x"), fixture.NotHere("no loop device"))) || fixture.IsNotHere(errors.New("x")) {
 		t.Error("notHere is not known again")
 	}
 }
@@ -168,7 +171,7 @@ func TestPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		torture := &torture{rig: &rig{luck: newLuck(1)}}
+		torture := &torture{system: &system{random: newRandom(1)}}
 		begun, calls := time.Now(), 0
 		if err := torture.every(ctx, time.Second, 2*time.Second, func() error { calls++; return nil }); err != nil {
 			t.Fatal(err)
@@ -177,19 +180,6 @@ func TestPause(t *testing.T) {
 			t.Errorf("%d calls in %s, want 30 to 60 in a minute", calls, took)
 		}
 	})
-}
-
-func TestOutputKeepsTheBeginningAndTheEnd(t *testing.T) {
-	o := &output{bell: make(chan struct{}, 1)}
-	_, _ = o.Write([]byte("address   127.0.0.1:77\n"))
-	_, _ = o.Write(bytes.Repeat([]byte("noise\n"), keptOutput))
-	_, _ = o.Write([]byte("the end\n"))
-	if got := o.find(listening); got != "127.0.0.1:77" {
-		t.Errorf("address = %q", got)
-	}
-	if got := o.tail(); !strings.HasSuffix(got, "the end") || len(got) > 100 {
-		t.Errorf("tail = %q", got)
-	}
 }
 
 func TestWhatAFrozenWorkerWasAboutToReport(t *testing.T) {
@@ -232,7 +222,7 @@ func TestFurthest(t *testing.T) {
 }
 
 func TestTheClockPatchFitsThisGo(t *testing.T) {
-	_, edits, err := overlay.Parse(clockPatch)
+	_, edits, err := overlay.Parse(fixture.ClockPatch)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -320,7 +310,7 @@ func clientOf(t *testing.T, register func(*grpc.Server)) *kagzi.Client {
 	register(server)
 	go func() { _ = server.Serve(l) }()
 	t.Cleanup(server.Stop)
-	sdk, err := kagzi.NewClient(kagzi.ClientOptions{Profile: kagzi.NoProfile, Address: l.Addr().String(), Logger: quiet})
+	sdk, err := kagzi.NewClient(kagzi.ClientOptions{Profile: kagzi.NoProfile, Address: l.Addr().String(), Logger: workload.Quiet})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -330,13 +320,13 @@ func clientOf(t *testing.T, register func(*grpc.Server)) *kagzi.Client {
 
 func TestAClientDoesNotWaitForARunThatWasLost(t *testing.T) {
 	sdk := clientOf(t, func(s *grpc.Server) { kagziv1.RegisterWorkflowServiceServer(s, lossy{}) })
-	c := &client{sdk, history.NewLog("client")}
+	c := &workload.Client{SDK: sdk, Log: history.NewLog("client")}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	if c.lookTwice(ctx, "r") || ctx.Err() != nil {
+	if c.LookTwice(ctx, "r") || ctx.Err() != nil {
 		t.Errorf("a client went on asking for a run that was lost (%v)", ctx.Err())
 	}
-	if events := c.log.Events(); len(events) != 1 || events[0].Outcome != history.Refused {
+	if events := c.Log.Events(); len(events) != 1 || events[0].Outcome != history.Refused {
 		t.Errorf("history = %+v, want one answer: that it is not there", events)
 	}
 }
@@ -354,11 +344,11 @@ func (o over) GetWorkflow(context.Context, *kagziv1.GetWorkflowRequest) (*kagziv
 func TestAnObservedEndIsWrittenDownWithWhyAndWhen(t *testing.T) {
 	run := &kagziv1.Workflow{Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED, FinishedAt: &timestamppb.Timestamp{Seconds: 1, Nanos: 2000}, Attempts: 3,
 		Error: &kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_TIMEOUT, Message: "broken"}}
-	c := &client{clientOf(t, func(s *grpc.Server) { kagziv1.RegisterWorkflowServiceServer(s, over{run: run}) }), history.NewLog("client")}
-	if err := c.observe(t.Context(), "r"); err != nil {
+	c := &workload.Client{SDK: clientOf(t, func(s *grpc.Server) { kagziv1.RegisterWorkflowServiceServer(s, over{run: run}) }), Log: history.NewLog("client")}
+	if err := c.Observe(t.Context(), "r"); err != nil {
 		t.Fatal(err)
 	}
-	got := c.log.Events()[0]
+	got := c.Log.Events()[0]
 	got.Invoked, got.Returned = 0, 0
 	want := history.Event{Proc: "client", Seq: 1, Op: history.Observe, Run: "r", Outcome: history.OK, Status: "FAILED", Code: "TIMEOUT", Message: "broken", Ended: 1_000_002,
 		Answer: "FAILED  TIMEOUT 1000002 3"}
@@ -397,7 +387,7 @@ func TestWhatProvesNothing(t *testing.T) {
 		"more faults are needed": {inTime, need{faults: 2}, "1 faults did hit, want 2"},
 		"upgrades done by then":  {inTime, need{faults: 1, cutShort: 1}, "0 upgrades were killed before the new schema was there, want 1"},
 	} {
-		torture := &torture{scenario: scenario{need: test.need, nemesis: powerCuts}, events: test.events, faulty: 10e9, healed: 20e9}
+		torture := &torture{scenario: scenario{need: test.need, inject: powerCuts}, events: test.events, faulty: 10e9, healed: 20e9}
 		met, why := torture.vacuous()
 		if got := strings.Join(why, "; "); got != test.want {
 			t.Errorf("%s: %q, want %q", name, got, test.want)

@@ -3,15 +3,20 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
+
+	"github.com/kagzi/kagzi/engine/lab/torture/fixture"
 )
 
 // upgradesKilled is how many upgrades of the same database H-01 kills.
@@ -25,12 +30,12 @@ func killUpgrades(ctx context.Context, t *torture) error {
 		return nil
 	}
 	ctx = context.WithoutCancel(ctx)
-	for _, s := range t.rig.servers {
+	for _, s := range t.system.servers {
 		s.kill()
-		s.program = t.rig.program
+		s.program = t.system.program
 	}
-	left := filepath.Join(t.rig.dir, "left")
-	if err := t.rig.keepDatabase(ctx, left); err != nil {
+	left := filepath.Join(t.system.dir, "left")
+	if err := t.system.keepDatabase(ctx, left); err != nil {
 		return err
 	}
 	whole, err := t.upgrade(ctx) // how long it takes when nobody kills it
@@ -38,15 +43,15 @@ func killUpgrades(ctx context.Context, t *torture) error {
 		return err
 	}
 	for n := range upgradesKilled {
-		if err := t.rig.putDatabase(ctx, left); err != nil {
+		if err := t.system.putDatabase(ctx, left); err != nil {
 			return err
 		}
-		at := t.rig.luck.between(whole/10, whole)
+		at := t.system.random.between(whole/10, whole)
 		held, err := t.holdUpgrade(ctx, n)
 		if err != nil {
 			return err
 		}
-		t.rig.fault(fmt.Sprintf("upgrade %d is killed after %s", n+1, at.Round(time.Millisecond)), func() (hit bool) {
+		t.system.fault(fmt.Sprintf("upgrade %d is killed after %s", n+1, at.Round(time.Millisecond)), func() (hit bool) {
 			hit, err = t.killedUpgrade(at)
 			return hit
 		})
@@ -64,7 +69,7 @@ func killUpgrades(ctx context.Context, t *torture) error {
 			return err
 		}
 	}
-	for _, s := range t.rig.servers {
+	for _, s := range t.system.servers {
 		if err := s.start(ctx); err != nil {
 			return err
 		}
@@ -75,10 +80,10 @@ func killUpgrades(ctx context.Context, t *torture) error {
 // holdUpgrade keeps every second upgrade of Postgres from coming to the end of a migration, each of which may take next to no time: the servers
 // are killed within it. free ends that.
 func (t *torture) holdUpgrade(ctx context.Context, n int) (free func(), err error) {
-	if t.rig.cluster == nil || n%2 == 0 {
+	if t.system.cluster == nil || n%2 == 0 {
 		return func() {}, nil
 	}
-	conn, err := t.rig.cluster.connect(ctx)
+	conn, err := t.system.cluster.Connect(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -94,8 +99,8 @@ func (t *torture) holdUpgrade(ctx context.Context, n int) (free func(), err erro
 
 // countPending counts the upgrade that was just killed if it has left migrations to be applied.
 func (t *torture) countPending(ctx context.Context) error {
-	cmd := exec.CommandContext(ctx, t.rig.program, "db", "status", "--config", "off", "--data-dir", filepath.Join(t.rig.dir, "status"), "--output", "json")
-	cmd.Env = append(slices.DeleteFunc(os.Environ(), isSetting), "KAGZI_DB_URL="+t.rig.url())
+	cmd := exec.CommandContext(ctx, t.system.program, "db", "status", "--config", "off", "--data-dir", filepath.Join(t.system.dir, "status"), "--output", "json")
+	cmd.Env = append(slices.DeleteFunc(os.Environ(), isSetting), "KAGZI_DB_URL="+t.system.url())
 	out, err := cmd.Output()
 	if err != nil {
 		return fmt.Errorf("the state of the schema: %w: %s", err, out)
@@ -121,14 +126,14 @@ const leastCutShort = 5
 
 // upgrade starts the servers all at once, and kills them when they serve. Nobody reaches them, as what they would acknowledge is not to stay.
 func (t *torture) upgrade(ctx context.Context) (took time.Duration, err error) {
-	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	ctx, cancel := context.WithTimeout(ctx, fixture.StartLimit)
 	defer cancel()
 	lives, err := t.spawnServers()
 	defer killAll(lives)
 	begun := time.Now()
 	for _, life := range lives {
 		if err == nil {
-			_, err = life.await(ctx, listening)
+			_, err = life.Await(ctx, listening)
 		}
 	}
 	return time.Since(begun), err
@@ -144,8 +149,8 @@ func (t *torture) killedUpgrade(after time.Duration) (hit bool, err error) {
 }
 
 // spawnServers starts a process for each server, beside those that clients and workers know.
-func (t *torture) spawnServers() (lives []*process, err error) {
-	for _, s := range t.rig.servers {
+func (t *torture) spawnServers() (lives []*fixture.Process, err error) {
+	for _, s := range t.system.servers {
 		life, err := s.spawn()
 		if err != nil {
 			return lives, err
@@ -155,20 +160,20 @@ func (t *torture) spawnServers() (lives []*process, err error) {
 	return lives, nil
 }
 
-func killAll(lives []*process) (hit bool) {
+func killAll(lives []*fixture.Process) (hit bool) {
 	for _, life := range lives {
-		hit = life.kill() || hit
+		hit = life.Kill() || hit
 	}
 	return hit
 }
 
 // keepDatabase copies the database, which no server has, to another place.
-func (r *rig) keepDatabase(ctx context.Context, to string) error {
+func (r *system) keepDatabase(ctx context.Context, to string) error {
 	return r.whileShut(ctx, func() error { return copyTree(ctx, r.databaseDir(), to) })
 }
 
 // putDatabase puts a kept database in the place of the one that is there.
-func (r *rig) putDatabase(ctx context.Context, from string) error {
+func (r *system) putDatabase(ctx context.Context, from string) error {
 	return r.whileShut(ctx, func() error {
 		if err := os.RemoveAll(r.databaseDir()); err != nil {
 			return err
@@ -178,28 +183,121 @@ func (r *rig) putDatabase(ctx context.Context, from string) error {
 }
 
 // databaseDir is where the files of the database are.
-func (r *rig) databaseDir() string {
+func (r *system) databaseDir() string {
 	if r.cluster != nil {
-		return r.cluster.data()
+		return r.cluster.Data()
 	}
 	return r.shape.DataDir
 }
 
 // whileShut does something while no process has the files of the database.
-func (r *rig) whileShut(ctx context.Context, do func() error) error {
+func (r *system) whileShut(ctx context.Context, do func() error) error {
 	if r.cluster == nil {
 		return do()
 	}
-	r.cluster.shut(syscall.SIGINT)
+	r.cluster.Shut(syscall.SIGINT)
 	if err := do(); err != nil {
 		return err
 	}
-	return r.cluster.start(ctx)
+	return r.cluster.Start(ctx)
 }
 
 func copyTree(ctx context.Context, from, to string) error {
 	if out, err := exec.CommandContext(ctx, "cp", "-a", from, to).CombinedOutput(); err != nil {
 		return fmt.Errorf("cp: %w: %s", err, out)
+	}
+	return nil
+}
+
+const (
+	// previousCommit is the last version that landed before this one. The two share a database while servers are replaced one after the other;
+	// whoever lands another version writes here which one is the last then.
+	previousCommit = "86c33e940db601b8d14e7ab416e0530969187e2e"
+	// olderCommit is the last landed version that had an older schema, so that there is an upgrade to be killed.
+	olderCommit = "3ce01ebef3e00e879850aee3b2448e717121e6c2"
+)
+
+// built is the server's binary of a version before, from the history of this module; it is built once.
+func (o options) built(ctx context.Context, commit string) (string, error) {
+	building.Lock()
+	defer building.Unlock()
+	path := filepath.Join(o.base, "kagzi-"+commit)
+	if _, err := os.Stat(path); err == nil {
+		return path, nil
+	}
+	root, err := exec.CommandContext(ctx, "git", "rev-parse", "--show-toplevel").Output()
+	if err != nil {
+		return "", fixture.NotHere("there is no history to build the version before from: %v", err)
+	}
+	text, err := exec.CommandContext(ctx, "git", "-C", strings.TrimSpace(string(root)), "archive", "--format=tar", commit).Output()
+	if err != nil {
+		return "", fixture.NotHere("the history does not go back to the version before, %s; if it is a shallow one: git fetch --unshallow", commit)
+	}
+	dir := filepath.Join(o.base, commit)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", err
+	}
+	unpack := exec.CommandContext(ctx, "tar", "-x", "-C", dir)
+	unpack.Stdin = bytes.NewReader(text)
+	if out, err := unpack.CombinedOutput(); err != nil {
+		return "", errors.New(string(out))
+	}
+	return path, build(ctx, dir, path)
+}
+
+// rollingUpgrade is H-02: one server after the other becomes one of the next version, by turns stopped in good order and killed; and, if the version
+// before knows the schema, back again, in the other order, until all are of the next version in the end.
+func rollingUpgrade(lastFirst bool) func(context.Context, *torture) error {
+	return func(ctx context.Context, t *torture) error {
+		servers := slices.Clone(t.system.servers)
+		if lastFirst {
+			slices.Reverse(servers)
+		}
+		next, previous := t.system.program, servers[0].program
+		t.pause(ctx, t.brief(3), t.brief(6))
+		for {
+			if err := t.replace(ctx, servers, next, "next"); err != nil || ctx.Err() != nil {
+				return err
+			}
+			slices.Reverse(servers)
+			switch err := t.replace(ctx, servers, previous, "previous"); {
+			case err != nil && strings.Contains(err.Error(), schemaTooNew):
+				s := servers[0] // the first that was to go back
+				s.program = next
+				err = s.start(context.WithoutCancel(ctx))
+				<-ctx.Done()
+				return err
+			case err != nil:
+				return err
+			}
+		}
+	}
+}
+
+// schemaTooNew is in what a server says that finds a schema which it does not know.
+const schemaTooNew = "a newer kagzi has used it"
+
+// replace has servers become those of another version, with a pause after each.
+func (t *torture) replace(ctx context.Context, servers []*server, program, name string) error {
+	ctx = context.WithoutCancel(ctx)
+	for n, s := range servers {
+		var err error
+		t.system.fault(s.name+" becomes the "+name+" version", func() bool {
+			if n%2 == 0 {
+				t.ends(s.name, s.current())
+			} else {
+				s.kill()
+			}
+			s.program, s.ends = program, []fixture.Ending{fixture.ExitRefused, fixture.ExitError} // unless it knows the schema
+			if err = s.start(ctx); err == nil {
+				s.current().MustLast()
+			}
+			return err == nil || strings.Contains(err.Error(), schemaTooNew)
+		})
+		if err != nil {
+			return err
+		}
+		t.pause(ctx, t.brief(6), t.brief(9))
 	}
 	return nil
 }

@@ -15,6 +15,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kagzi/kagzi/engine/lab/torture/workload"
+
+	"github.com/kagzi/kagzi/engine/lab/torture/fixture"
+
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -76,7 +80,7 @@ func TestTheWorstOfAllTellsTheExitCode(t *testing.T) {
 		return attempt{scenario{id: "X", alone: func(context.Context, options) (*report, error) { return r, err }}, dbSQLite}
 	}
 	held, vacuous := comes(&report{}, nil), comes(&report{vacuous: []string{"x"}}, nil)
-	violated, failed, notHere := comes(&report{trouble: []string{"x"}}, nil), comes(nil, errors.New("x")), comes(nil, notHere("x"))
+	violated, failed, notHere := comes(&report{trouble: []string{"x"}}, nil), comes(nil, errors.New("x")), comes(nil, fixture.NotHere("x"))
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
 	for name, test := range map[string]struct {
@@ -203,11 +207,11 @@ func TestAClientThatHearsOfNoEndIsTrouble(t *testing.T) {
 		"one has not, where runs are lost": {2, scenario{lossy: true}, 0},
 		"one has not, in a control":        {2, scenario{control: true}, 0},
 	} {
-		tortured := &torture{scenario: test.scenario, load: &load{}, rig: &rig{}}
-		tortured.load.started.Store(3)
-		tortured.load.ended.Store(test.ended)
+		tortured := &torture{scenario: test.scenario, load: &workload.Load{}, system: &system{}}
+		tortured.load.Started.Store(3)
+		tortured.load.Ended.Store(test.ended)
 		tortured.countUnheard()
-		if got := tortured.rig.trouble; len(got) != test.want {
+		if got := tortured.system.trouble; len(got) != test.want {
 			t.Errorf("%s: trouble %q, want %d", name, got, test.want)
 		}
 	}
@@ -248,11 +252,11 @@ func TestAScheduleThatDoesNotCatchUpIsTrouble(t *testing.T) {
 	} {
 		p := &planner{next: time.Now().Add(test.next)}
 		sdk := clientOf(t, func(s *grpc.Server) { kagziv1.RegisterWorkflowScheduleServiceServer(s, p) })
-		tortured := &torture{rig: &rig{}, settings: test.settings}
+		tortured := &torture{system: &system{}, settings: test.settings}
 		if err := tortured.retire(t.Context(), sdk.Schedule("s"), 0); err != nil || !p.paused {
 			t.Errorf("next tick in %s: %v, paused %t, want it paused", test.next, err, p.paused)
 		}
-		if got := tortured.rig.trouble; len(got) != test.want {
+		if got := tortured.system.trouble; len(got) != test.want {
 			t.Errorf("next tick in %s, clock %v: trouble %q, want %d", test.next, test.settings, got, test.want)
 		}
 	}
@@ -274,20 +278,20 @@ func TestAWrongAnswerOfADamagedFileStaysOne(t *testing.T) {
 		"a wrong answer, and it ends as it should": {"echo kagzi db restore; exit 71", wrong, wrong},
 		"it tells of a panic, and goes on":         {"echo panic; exec sleep 60", harmless, broken},
 	} {
-		life, err := spawn(exec.Command("sh", "-c", test.does), filepath.Join(t.TempDir(), "log"))
+		life, err := fixture.Spawn(exec.Command("sh", "-c", test.does), filepath.Join(t.TempDir(), "log"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		switch {
 		case strings.Contains(test.does, "exit"):
-			life.exit()
+			life.Exit()
 		case strings.Contains(test.does, "panic"):
-			<-life.out.bell
+			<-life.Out.Printed
 		}
-		if got, detail, err := afterAnswers(&rig{servers: []*server{{life: life}}}, test.came, "detail"); got != test.want || err != nil {
+		if got, detail, err := afterAnswers(&system{servers: []*server{{life: life}}}, test.came, "detail"); got != test.want || err != nil {
 			t.Errorf("%s: %s (%s, %v), want %s", name, got, detail, err, test.want)
 		}
-		life.kill()
+		life.Kill()
 	}
 }
 
@@ -312,7 +316,7 @@ func TestEachNeedThatIsNotMetProvesNothing(t *testing.T) {
 	for name, test := range map[string]struct {
 		events   []history.Event
 		need     need
-		nemesis  func(context.Context, *torture) error
+		inject   func(context.Context, *torture) error
 		cutShort int
 		want     []string
 	}{
@@ -331,7 +335,7 @@ func TestEachNeedThatIsNotMetProvesNothing(t *testing.T) {
 		"no start is repeated": {without(2), n, powerCuts, 1, []string{"0 starts were repeated"}},
 		"no upgrade is killed": {sound, n, powerCuts, 0, []string{"0 upgrades were killed"}},
 	} {
-		tortured := &torture{scenario: scenario{need: test.need, nemesis: test.nemesis}, events: test.events, faulty: 10 * sec, healed: 20 * sec, cutShort: test.cutShort}
+		tortured := &torture{scenario: scenario{need: test.need, inject: test.inject}, events: test.events, faulty: 10 * sec, healed: 20 * sec, cutShort: test.cutShort}
 		_, got := tortured.vacuous()
 		if len(got) != len(test.want) || len(got) == 1 && !strings.Contains(got[0], test.want[0]) {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
@@ -354,19 +358,19 @@ func TestWhatIsJudged(t *testing.T) {
 		"one in which they have to be lost": {scenario{control: true}, ""},
 	} {
 		tortured := &torture{
-			scenario: test.scenario, options: options{program: "true", dir: dir}, rig: &rig{log: history.NewLog("nemesis"), shape: shape{DataDir: dir}, trouble: []string{"x"}},
-			load: &load{clients: []*client{{log: history.NewLog("client")}}}, replays: history.NewLog("replayer"),
+			scenario: test.scenario, options: options{program: "true", dir: dir}, system: &system{log: history.NewLog("faults"), shape: shape{DataDir: dir}, trouble: []string{"x"}},
+			load: &workload.Load{Clients: []*workload.Client{{Log: history.NewLog("client")}}}, replays: history.NewLog("replayer"),
 		}
-		tortured.load.expected.Store("a", check.Wanted{Type: "type", Queue: "queue"})
-		tortured.load.expected.Store("b", check.Wanted{Type: "type", Queue: "queue"})
+		tortured.load.Expected.Store("a", check.Wanted{Type: "type", Queue: "queue"})
+		tortured.load.Expected.Store("b", check.Wanted{Type: "type", Queue: "queue"})
 		start := func(log *history.Log, request, run string) {
 			e := log.Begin(history.Event{Op: history.Start, Request: request})
 			e.Outcome, e.Run = history.OK, run
 			log.Finish(e)
 		}
-		start(tortured.load.clients[0].log, "a", run)
+		start(tortured.load.Clients[0].Log, "a", run)
 		start(tortured.replays, "b", "gone")
-		tortured.rig.fault("x", func() bool { return true })
+		tortured.system.fault("x", func() bool { return true })
 		r, err := tortured.judge(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -393,9 +397,9 @@ func TestWhatIsJudged(t *testing.T) {
 }
 
 func TestAllLivesOfAllWorkersTell(t *testing.T) {
-	r := &rig{log: history.NewLog("nemesis"), dir: t.TempDir()}
+	r := &system{log: history.NewLog("faults"), dir: t.TempDir()}
 	for i, lives := range []int{2, 1, 0} {
-		w := &worker{rig: r, name: fmt.Sprint("w", i), lives: lives}
+		w := &worker{system: r, name: fmt.Sprint("w", i), lives: lives}
 		r.workers = append(r.workers, w)
 		for life := 1; life <= lives; life++ {
 			if err := history.Write(w.history(life), []history.Event{{Proc: w.alias(), Seq: int64(life), Op: history.Claim}}); err != nil {
@@ -431,13 +435,13 @@ func (l *lists) ListWorkflows(context.Context, *kagziv1.ListWorkflowsRequest) (*
 
 func TestWhatIsAskedOfAHealedSystem(t *testing.T) {
 	sdk := clientOf(t, func(s *grpc.Server) { kagziv1.RegisterWorkflowServiceServer(s, &lists{}) })
-	tortured := &torture{rig: &rig{}, load: &load{clients: []*client{{sdk: sdk}}}}
-	tortured.load.started.Store(1)
+	tortured := &torture{system: &system{}, load: &workload.Load{Clients: []*workload.Client{{SDK: sdk}}}}
+	tortured.load.Started.Store(1)
 	rest, gaveUp := context.WithCancel(t.Context())
 	if err := tortured.settle(t.Context(), gaveUp); err != nil || rest.Err() == nil {
 		t.Fatalf("settle: %v; clients that wait on: %t", err, rest.Err() == nil)
 	}
-	got := tortured.rig.trouble
+	got := tortured.system.trouble
 	if len(got) != 2 || !strings.HasPrefix(got[0], "1 of 1 clients have not heard") || !strings.HasPrefix(got[1], "call 3 of 20 after the faults") {
 		t.Errorf("trouble %q, want the client that has heard nothing, and the call that failed", got)
 	}

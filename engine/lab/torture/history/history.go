@@ -1,4 +1,4 @@
-// Package history holds what clients, workers and the nemesis saw and did while a server was tortured: one event for each operation, with
+// Package history holds what clients, workers and faults saw and did while a server was tortured: one event for each operation, with
 // when it was begun and when its answer came. It is written down before anything is sent, so that it outlives whoever writes it.
 package history
 
@@ -31,7 +31,7 @@ const (
 
 	Beat       Op = "beat"  // a worker was confirmed in what it holds, by a heartbeat or at its registration
 	CodeBegins Op = "code"  // a step's own code runs, on its way to the result Value
-	Fault      Op = "fault" // the nemesis did what Step says; Outcome OK when it did hit
+	Fault      Op = "fault" // the fault that Step names was injected; Outcome OK when it did hit
 )
 
 // Outcome is what is known of an operation.

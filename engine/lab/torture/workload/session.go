@@ -1,9 +1,10 @@
 //go:build linux
 
-package main
+package workload
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -162,31 +163,43 @@ func answered(e history.Event, r *kagziv1.SessionResponse) history.Event {
 			e.Status = "PENDING"
 		}
 	case *kagziv1.SessionResponse_FailedWorkflow:
-		e.Status = statusName(a.FailedWorkflow.Status)
+		e.Status = StatusName(a.FailedWorkflow.Status)
 	case *kagziv1.SessionResponse_Error:
-		return refused(e, a.Error)
+		return Refused(e, a.Error)
 	}
 	return e
 }
 
-// refused is an operation that got an error for an answer. Some errors leave it open whether it counted.
-func refused(e history.Event, d *kagziv1.ErrorDetail) history.Event {
+// Refused is an operation that got an error for an answer. Some errors leave it open whether it counted.
+func Refused(e history.Event, d *kagziv1.ErrorDetail) history.Event {
 	e.Code = strings.TrimPrefix(d.GetCode().String(), "ERROR_CODE_")
 	e.Status = d.GetMetadata()["status"]
 	e.Outcome = history.Refused
 	switch d.GetCode() {
 	case kagziv1.ErrorCode_ERROR_CODE_UNAVAILABLE, kagziv1.ErrorCode_ERROR_CODE_INTERNAL, kagziv1.ErrorCode_ERROR_CODE_TIMEOUT,
 		kagziv1.ErrorCode_ERROR_CODE_CANCELLED, kagziv1.ErrorCode_ERROR_CODE_UNSPECIFIED:
-		if e.Why = d.GetMessage(); e.Why != behindRefused { // which says that nothing was changed, and is held to that
+		if e.Why = d.GetMessage(); e.Why != BehindRefused { // which says that nothing was changed, and is held to that
 			e.Outcome = history.Unknown
 		}
 	}
 	return e
 }
 
-// behindRefused is what a server says of an operation that stood behind one that was refused.
-const behindRefused = "the operation that this one builds on was refused; nothing was changed"
+// BehindRefused is what a server says of an operation that stood behind one that was refused.
+const BehindRefused = "the operation that this one builds on was refused; nothing was changed"
 
-func statusName(s kagziv1.WorkflowStatus) string {
+func StatusName(s kagziv1.WorkflowStatus) string {
 	return strings.TrimPrefix(s.String(), "WORKFLOW_STATUS_")
+}
+
+// Confirmations are a worker's heartbeats that were confirmed, in their order.
+func Confirmations(events []history.Event) []history.Event {
+	var beats []history.Event
+	for _, e := range events {
+		if e.Op == history.Beat && e.Outcome == history.OK {
+			beats = append(beats, e)
+		}
+	}
+	slices.SortStableFunc(beats, func(a, b history.Event) int { return int(a.Invoked - b.Invoked) })
+	return beats
 }

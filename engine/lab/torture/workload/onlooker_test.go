@@ -1,12 +1,14 @@
 //go:build linux
 
-package main
+package workload
 
 import (
 	"context"
 	"net"
 	"reflect"
 	"testing"
+
+	"github.com/kagzi/kagzi/engine/lab/torture/fixture"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -60,11 +62,11 @@ func TestAnOnlookerWritesDownWhatListsShow(t *testing.T) {
 	kagziv1.RegisterAdminServiceServer(service, library)
 	go func() { _ = service.Serve(l) }()
 	t.Cleanup(service.Stop)
-	door, err := newProxy("tcp", l.Addr().String())
+	door, err := fixture.NewProxy("tcp", l.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(door.close)
+	t.Cleanup(door.Close)
 	running := history.Event{Op: history.Listed, Run: "new", Status: "RUNNING"}
 	failed := history.Event{Op: history.Listed, Run: "old", Status: "FAILED", Code: "TIMEOUT", Message: "broken", Ended: 1e6}
 	steps := history.Event{Op: history.ListedSteps, Run: "old", Steps: map[string]string{"s0": "v0"}}
@@ -73,23 +75,23 @@ func TestAnOnlookerWritesDownWhatListsShow(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		shelf shelf
-		mix   mix
+		mix   Mix
 		want  []history.Event
 	}{
-		{"all", shelf{}, mix{}, []history.Event{running, failed, failed, steps}},
-		{"a part of the steps", shelf{more: "x"}, mix{}, []history.Event{running, failed, failed, part}},
-		{"no large steps", shelf{}, mix{Filler: 1}, []history.Event{running, failed, failed}},
-		{"a server that is away", shelf{away: true}, mix{}, nil},
+		{"all", shelf{}, Mix{}, []history.Event{running, failed, failed, steps}},
+		{"a part of the steps", shelf{more: "x"}, Mix{}, []history.Event{running, failed, failed, part}},
+		{"no large steps", shelf{}, Mix{Filler: 1}, []history.Event{running, failed, failed}},
+		{"a server that is away", shelf{away: true}, Mix{}, nil},
 	} {
 		library.more, library.away = test.shelf.more, test.shelf.away
-		o, err := newOnlooker(test.mix, 1, []*server{{door: door}})
+		o, err := NewOnlooker(test.mix, 1, []string{door.Address()})
 		if err != nil {
 			t.Fatal(err)
 		}
 		o.read(t.Context(), o.clients[0])
 		o.close()
 		var got []history.Event
-		for _, e := range o.log.Events() {
+		for _, e := range o.Log.Events() {
 			if e.Proc != "onlooker" || e.Outcome != history.OK || e.Invoked == 0 || e.Returned < e.Invoked {
 				t.Errorf("%s: %+v, want it seen whole", test.name, e)
 			}

@@ -1,6 +1,6 @@
 //go:build linux
 
-package main
+package workload
 
 import (
 	"context"
@@ -196,7 +196,7 @@ func TestWhatAnErrorTellsOfACall(t *testing.T) {
 		{status.Error(codes.Aborted, "x"), history.Unknown, "Aborted"},
 		{errors.New("x"), history.Unknown, "Unknown"},
 	} {
-		if got, code := outcome(test.err); got != test.want || code != test.code {
+		if got, code := Outcome(test.err); got != test.want || code != test.code {
 			t.Errorf("outcome of %v = %q %q, want %q %q", test.err, got, code, test.want, test.code)
 		}
 	}
@@ -205,7 +205,27 @@ func TestWhatAnErrorTellsOfACall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o, code, stands := refusal(lost.Err()); o != history.Refused || code != "LEASE_LOST" || stands != "RUNNING" {
+	if o, code, stands := Refusal(lost.Err()); o != history.Refused || code != "LEASE_LOST" || stands != "RUNNING" {
 		t.Errorf("refusal = %q %q %q, want that the lease is lost and the run is running", o, code, stands)
+	}
+}
+
+func TestAConfirmedHeartbeatIsWrittenDown(t *testing.T) {
+	answer := &kagziv1.SessionResponse{Seq: 7, Event: &kagziv1.SessionResponse_Heartbeat{Heartbeat: &kagziv1.HeartbeatResponse{}}}
+	w, s := witnessed(t, &kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_Welcome{Welcome: &kagziv1.RegisterResponse{}}}, answer)
+	if err := s.RecvMsg(&kagziv1.SessionResponse{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.SendMsg(&kagziv1.SessionRequest{Seq: 7, Operation: &kagziv1.SessionRequest_Heartbeat{Heartbeat: &kagziv1.HeartbeatRequest{}}}); err != nil {
+		t.Fatal(err)
+	}
+	if got := Confirmations(w.log.Events()); len(got) != 1 {
+		t.Errorf("before the answer %+v, want the welcome alone", got)
+	}
+	if err := s.RecvMsg(&kagziv1.SessionResponse{}); err != nil {
+		t.Fatal(err)
+	}
+	if got := Confirmations(w.log.Events()); len(got) != 2 || got[1].Returned < got[1].Invoked {
+		t.Errorf("after it %+v, want both", got)
 	}
 }

@@ -1,6 +1,6 @@
 //go:build linux
 
-package main
+package workload
 
 import (
 	"context"
@@ -22,11 +22,11 @@ import (
 	kagzi "github.com/kagzi/kagzi/sdk"
 )
 
-// handVariable makes this program a worker; it holds a handSpec as JSON.
-const handVariable = "KAGZI_TORTURE_WORKER"
+// WorkerVariable makes this program a worker; it holds a WorkerSpec as JSON.
+const WorkerVariable = "KAGZI_TORTURE_WORKER"
 
-// handSpec says what a worker process is to be.
-type handSpec struct {
+// WorkerSpec says what a worker process is to be.
+type WorkerSpec struct {
 	Name    string
 	Address string
 	Log     string // file of its history
@@ -35,9 +35,9 @@ type handSpec struct {
 	Stamp   int // of the process's life, in what its steps return
 }
 
-// beHand is the life of a worker process, until a signal or its parent's end.
-func beHand(text string) error {
-	var spec handSpec
+// RunWorker is the life of a worker process, until a signal or its parent's end.
+func RunWorker(text string) error {
+	var spec WorkerSpec
 	if err := json.Unmarshal([]byte(text), &spec); err != nil {
 		return err
 	}
@@ -49,16 +49,16 @@ func beHand(text string) error {
 		runtime.GOMAXPROCS(1)
 		go spinAtSignal(spec.Spin)
 	}
-	h := &hand{spec: spec, witness: newWitness(log)}
+	h := &worker{spec: spec, witness: newWitness(log)}
 	w := kagzi.NewWorker(kagzi.WorkerOptions{
 		Profile: kagzi.NoProfile, Address: spec.Address, MaxConcurrent: spec.Slots, DrainTimeout: 10 * time.Second,
 		Logger:      slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 		DialOptions: []grpc.DialOption{grpc.WithStreamInterceptor(h.witness.stream)},
 	})
 	kagzi.Handle(w, jobType, h.job)
-	kagzi.Handle(w, handlerType, func(kagzi.Context, kagzi.WorkflowFailedEvent) (string, error) { return "handled", nil })
-	kagzi.Handle(w, tickType, h.tick)
-	kagzi.Handle(w, floodType, func(kagzi.Context, string) (string, error) { return "", nil })
+	kagzi.Handle(w, HandlerType, func(kagzi.Context, kagzi.WorkflowFailedEvent) (string, error) { return "handled", nil })
+	kagzi.Handle(w, TickType, h.tick)
+	kagzi.Handle(w, FloodType, func(kagzi.Context, string) (string, error) { return "", nil })
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		os.Exit(1) // the parent is gone
@@ -66,17 +66,17 @@ func beHand(text string) error {
 	return errors.Join(w.Run(context.Background()), log.Failure())
 }
 
-// hand is the code of the workload's workflows.
-type hand struct {
-	spec    handSpec
+// worker is the code of the workload's workflows.
+type worker struct {
+	spec    WorkerSpec
 	witness *witness
 	nonce   atomic.Int64
 }
 
 var errDoomed = errors.New("this run is to fail")
 
-func (h *hand) job(ctx kagzi.Context, in job) (string, error) {
-	if in.Kind == fanned {
+func (h *worker) job(ctx kagzi.Context, in Job) (string, error) {
+	if in.Kind == Fanned {
 		return h.fan(ctx, in)
 	}
 	last := ""
@@ -90,13 +90,13 @@ func (h *hand) job(ctx kagzi.Context, in job) (string, error) {
 			kagzi.Sleep(ctx, "nap", time.Duration(in.Nap)*time.Millisecond)
 		}
 	}
-	if in.Kind == doomed {
+	if in.Kind == Doomed {
 		return "", kagzi.NonRetryable(errDoomed)
 	}
 	return last, nil
 }
 
-func (h *hand) fan(ctx kagzi.Context, in job) (string, error) {
+func (h *worker) fan(ctx kagzi.Context, in Job) (string, error) {
 	numbers := make([]int, len(in.Pauses))
 	for i := range numbers {
 		numbers[i] = i
@@ -105,19 +105,19 @@ func (h *hand) fan(ctx kagzi.Context, in job) (string, error) {
 	return strings.Join(values, " "), err
 }
 
-func (h *hand) tick(ctx kagzi.Context, in job) (string, error) {
-	return h.step(ctx, job{Name: in.Name, Pauses: []int{1}, Fails: []int{0}}, 0)
+func (h *worker) tick(ctx kagzi.Context, in Job) (string, error) {
+	return h.step(ctx, Job{Name: in.Name, Pauses: []int{1}, Fails: []int{0}}, 0)
 }
 
 // step returns something that no other execution of it returns.
-func (h *hand) step(ctx kagzi.Context, in job, i int) (string, error) {
-	retry := kagzi.Retry{Attempts: mostFails + 1, Initial: 100 * time.Millisecond, Jitter: -1}
+func (h *worker) step(ctx kagzi.Context, in Job, i int) (string, error) {
+	retry := kagzi.Retry{Attempts: MostFails + 1, Initial: 100 * time.Millisecond, Jitter: -1}
 	return kagzi.Step(ctx, "s"+strconv.Itoa(i), func(ctx context.Context) (string, error) {
 		value := fmt.Sprintf("%s.%d.%d", h.spec.Name, h.spec.Stamp, h.nonce.Add(1))
 		run, step, _ := strings.Cut(kagzi.IdempotencyKey(ctx), "/")
 		h.witness.log.Note(history.Event{Op: history.CodeBegins, Run: run, Step: step, Token: h.witness.tokenOf(run), Value: value}, history.Now())
-		if in.Kind == poison {
-			os.Exit(poisonExit)
+		if in.Kind == Poison {
+			os.Exit(PoisonExit)
 		}
 		select {
 		case <-time.After(time.Duration(in.Pauses[i]) * time.Millisecond):
@@ -131,5 +131,5 @@ func (h *hand) step(ctx kagzi.Context, in job, i int) (string, error) {
 	}, retry)
 }
 
-// poisonExit is how a worker process ends that took a run of the kind poison.
-const poisonExit = 66
+// PoisonExit is how a worker process ends that took a run of the kind poison.
+const PoisonExit = 66

@@ -1,6 +1,6 @@
 //go:build linux
 
-package main
+package workload
 
 import (
 	"fmt"
@@ -10,46 +10,46 @@ import (
 	kagzi "github.com/kagzi/kagzi/sdk"
 )
 
-// kind is what a run of the workload does beside its steps.
-type kind string
+// Kind is what a run of the workload does beside its steps.
+type Kind string
 
 const (
-	plain   kind = "plain"   // steps one after the other
-	napping kind = "napping" // with a sleep after the first
-	flaky   kind = "flaky"   // steps whose attempts fail one time in five
-	fanned  kind = "fanned"  // steps side by side
-	doomed  kind = "doomed"  // fails at the end, and has a handler
-	poison  kind = "poison"  // ends the worker's process
-	heavy   kind = "heavy"   // a payload of almost the largest size
+	plain   Kind = "plain"   // steps one after the other
+	Napping Kind = "napping" // with a sleep after the first
+	Flaky   Kind = "flaky"   // steps whose attempts fail one time in five
+	Fanned  Kind = "fanned"  // steps side by side
+	Doomed  Kind = "doomed"  // fails at the end, and has a handler
+	Poison  Kind = "poison"  // ends the worker's process
+	heavy   Kind = "heavy"   // a payload of almost the largest size
 )
 
 const (
 	jobType     = "torture"
-	handlerType = "torture.handler"
-	tickType    = "torture.tick"
+	HandlerType = "torture.handler"
+	TickType    = "torture.tick"
 )
 
-// job is the input of a run of the workload. It follows from the seed and its number alone.
-type job struct {
+// Job is the input of a run of the workload. It follows from the seed and its number alone.
+type Job struct {
 	Name   string
-	Kind   kind
+	Kind   Kind
 	Pauses []int // of each step: milliseconds
 	Nap    int   // milliseconds
 	Fails  []int // of each step: how often it fails first
 	Filler string
 }
 
-// errand is what a client does about a job.
-type errand struct {
-	job
+// Errand is what a client does about a job.
+type Errand struct {
+	Job
 	Twice  bool          // started twice at once, under one request id
 	Cancel time.Duration // after the start; 0 not at all
 
 	Started func(*kagzi.Run) // told once the start is acknowledged; nil: nobody is
 }
 
-// mix is a workload: what is started, of how many kinds.
-type mix struct {
+// Mix is a workload: what is started, of how many kinds.
+type Mix struct {
 	Naps, Flaky, Fanned, Doomed, Cancelled, Twice float64 // shares of 1
 	Longest                                       int     // milliseconds of a step
 	Nap                                           int     // milliseconds of the longest sleep
@@ -58,44 +58,44 @@ type mix struct {
 	AtOnce                                        int     // the most errands that are open at once, whatever the rate; 0 is no limit
 }
 
-// standard is the workload of the matrix: three steps of 20 to 200 ms, a tenth with a sleep, a tenth with failing steps, and so on.
-var standard = mix{Naps: 0.1, Flaky: 0.1, Fanned: 0.1, Doomed: 0.02, Cancelled: 0.05, Twice: 0.05, Longest: 200, Nap: 3000}
+// Standard is the workload of the matrix: three steps of 20 to 200 ms, a tenth with a sleep, a tenth with failing steps, and so on.
+var Standard = Mix{Naps: 0.1, Flaky: 0.1, Fanned: 0.1, Doomed: 0.02, Cancelled: 0.05, Twice: 0.05, Longest: 200, Nap: 3000}
 
 const (
 	stepsOfJob  = 3
-	mostFails   = 4 // of the five attempts that a step has
+	MostFails   = 4 // of the five attempts that a step has
 	failureRate = 0.2
 )
 
-func (m mix) errand(seed uint64, n int) errand {
+func (m Mix) Errand(seed uint64, n int) Errand {
 	r := rand.New(rand.NewPCG(seed, uint64(n)))
-	e := errand{job: job{Name: fmt.Sprintf("job-%d-%d", seed, n), Kind: plain}}
+	e := Errand{Job: Job{Name: fmt.Sprintf("job-%d-%d", seed, n), Kind: plain}}
 	share := r.Float64()
 	for _, k := range []struct {
-		kind  kind
+		kind  Kind
 		share float64
-	}{{napping, m.Naps}, {flaky, m.Flaky}, {fanned, m.Fanned}, {doomed, m.Doomed}} {
+	}{{Napping, m.Naps}, {Flaky, m.Flaky}, {Fanned, m.Fanned}, {Doomed, m.Doomed}} {
 		if share < k.share && e.Kind == plain {
 			e.Kind = k.kind
 		}
 		share -= k.share
 	}
 	if m.Poison > 0 && n%m.Poison == m.Poison-1 {
-		e.Kind = poison
+		e.Kind = Poison
 	}
 	for range stepsOfJob {
 		e.Pauses = append(e.Pauses, m.Longest/10+r.IntN(m.Longest))
 		fails := 0
-		for e.Kind == flaky && fails < mostFails && r.Float64() < failureRate {
+		for e.Kind == Flaky && fails < MostFails && r.Float64() < failureRate {
 			fails++
 		}
 		e.Fails = append(e.Fails, fails)
 	}
-	if e.Kind == napping {
+	if e.Kind == Napping {
 		e.Nap = m.Nap/3 + r.IntN(m.Nap)
 	}
 	if m.Filler > 0 {
-		e.Kind, e.Filler = heavy, filler(r, m.Filler)
+		e.Kind, e.Filler = heavy, Filler(r, m.Filler)
 	}
 	e.Twice = r.Float64() < m.Twice
 	if r.Float64() < m.Cancelled {
@@ -105,17 +105,20 @@ func (m mix) errand(seed uint64, n int) errand {
 }
 
 // handler is the type of the run that is to follow when the errand's fails.
-func (e errand) handler() string {
-	if e.Kind == doomed || e.Kind == poison {
-		return handlerType
+func (e Errand) handler() string {
+	if e.Kind == Doomed || e.Kind == Poison {
+		return HandlerType
 	}
 	return ""
 }
 
-func filler(r *rand.Rand, size int) string {
+func Filler(r *rand.Rand, size int) string {
 	text := make([]byte, size)
 	for i := range text {
 		text[i] = 'a' + byte(r.IntN(26))
 	}
 	return string(text)
 }
+
+// FloodType is that of the runs of a storm, which end as soon as they are begun.
+const FloodType = "torture.flood"

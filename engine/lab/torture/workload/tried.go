@@ -1,6 +1,6 @@
 //go:build linux
 
-package main
+package workload
 
 import (
 	"context"
@@ -13,9 +13,9 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// triedIn writes down each call of an SDK for a start whose effect is not known. The SDK makes such a call again by itself, and tells of the last answer
+// TriedIn writes down each call of an SDK for a start whose effect is not known. The SDK makes such a call again by itself, and tells of the last answer
 // alone: a start that has counted may be refused then, as by a server whose disk is full, which looks at nothing else.
-func triedIn(log *history.Log) grpc.DialOption {
+func TriedIn(log *history.Log) grpc.DialOption {
 	return grpc.WithChainUnaryInterceptor(func(
 		ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, o ...grpc.CallOption,
 	) error {
@@ -70,7 +70,7 @@ func open(reply any, n int, err error) (codes.Code, bool) {
 
 // saysNo reports whether an error is a server's own word that a call did not count.
 func saysNo(err error) bool {
-	if o, _ := outcome(err); o != history.Refused {
+	if o, _ := Outcome(err); o != history.Refused {
 		return false
 	}
 	for _, d := range status.Convert(err).Details() {

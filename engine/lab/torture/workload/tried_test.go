@@ -1,6 +1,6 @@
 //go:build linux
 
-package main
+package workload
 
 import (
 	"context"
@@ -62,7 +62,7 @@ func TestACallOfTheSDKIsNotedWhoseEffectIsNotKnown(t *testing.T) {
 		go func() { _ = server.Serve(l) }()
 		t.Cleanup(server.Stop)
 		log := history.NewLog("client")
-		sdk, err := kagzi.NewClient(kagzi.ClientOptions{Profile: kagzi.NoProfile, Address: l.Addr().String(), Logger: quiet, DialOptions: []grpc.DialOption{triedIn(log)}})
+		sdk, err := kagzi.NewClient(kagzi.ClientOptions{Profile: kagzi.NoProfile, Address: l.Addr().String(), Logger: Quiet, DialOptions: []grpc.DialOption{TriedIn(log)}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,6 +1,6 @@
 //go:build linux
 
-package main
+package workload
 
 import (
 	"context"
@@ -14,13 +14,13 @@ import (
 	kagzi "github.com/kagzi/kagzi/sdk"
 )
 
-// onlooker looks at lists, as people do, a few times a second, and writes down what it is shown: of the newest runs, and of some that have ended long
+// Onlooker looks at lists, as people do, a few times a second, and writes down what it is shown: of the newest runs, and of some that have ended long
 // ago.
-type onlooker struct {
-	log     *history.Log
+type Onlooker struct {
+	Log     *history.Log
 	clients []*kagzi.Client // of each server
 	steps   bool            // it lists them as well
-	luck    *rand.Rand
+	random  *rand.Rand
 	known   []string // runs that it was shown as ended
 }
 
@@ -30,11 +30,11 @@ const (
 	knownRuns = 1000        // that it goes back to
 )
 
-// newOnlooker is that of a load. Steps with payloads of almost the largest size are no light reading.
-func newOnlooker(m mix, seed uint64, servers []*server) (*onlooker, error) {
-	o := &onlooker{log: history.NewLog("onlooker"), steps: m.Filler == 0, luck: rand.New(rand.NewPCG(seed, 1))}
-	for _, s := range servers {
-		c, err := kagzi.NewClient(kagzi.ClientOptions{Profile: kagzi.NoProfile, Address: s.door.address(), Logger: quiet})
+// NewOnlooker is that of a load. Steps with payloads of almost the largest size are no light reading.
+func NewOnlooker(m Mix, seed uint64, servers []string) (*Onlooker, error) {
+	o := &Onlooker{Log: history.NewLog("onlooker"), steps: m.Filler == 0, random: rand.New(rand.NewPCG(seed, 1))}
+	for _, address := range servers {
+		c, err := kagzi.NewClient(kagzi.ClientOptions{Profile: kagzi.NoProfile, Address: address, Logger: Quiet})
 		if err != nil {
 			o.close()
 			return nil, err
@@ -44,14 +44,14 @@ func newOnlooker(m mix, seed uint64, servers []*server) (*onlooker, error) {
 	return o, nil
 }
 
-func (o *onlooker) close() {
+func (o *Onlooker) close() {
 	for _, c := range o.clients {
 		c.Close()
 	}
 }
 
-// start begins the reading; stop ends it.
-func (o *onlooker) start(ctx context.Context) (stop func()) {
+// Start begins the reading; stop ends it.
+func (o *Onlooker) Start(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var group sync.WaitGroup
 	group.Go(func() {
@@ -74,12 +74,12 @@ func (o *onlooker) start(ctx context.Context) (stop func()) {
 }
 
 // read looks at the newest runs, and at one that has ended, whose server may have been another.
-func (o *onlooker) read(ctx context.Context, c *kagzi.Client) {
+func (o *Onlooker) read(ctx context.Context, c *kagzi.Client) {
 	o.runs(ctx, c, nil)
 	if len(o.known) == 0 {
 		return
 	}
-	run := o.known[o.luck.IntN(len(o.known))]
+	run := o.known[o.random.IntN(len(o.known))]
 	o.runs(ctx, c, &run)
 	if o.steps {
 		o.stepsOf(ctx, c, run)
@@ -87,8 +87,8 @@ func (o *onlooker) read(ctx context.Context, c *kagzi.Client) {
 }
 
 // runs lists the newest runs or, with an id, that one.
-func (o *onlooker) runs(ctx context.Context, c *kagzi.Client, id *string) {
-	ctx, cancel := context.WithTimeout(ctx, callLimit)
+func (o *Onlooker) runs(ctx context.Context, c *kagzi.Client, id *string) {
+	ctx, cancel := context.WithTimeout(ctx, CallLimit)
 	defer cancel()
 	asked := history.Now()
 	answer, err := kagziv1.NewWorkflowServiceClient(c.Conn()).ListWorkflows(ctx, &kagziv1.ListWorkflowsRequest{Search: id, Page: &kagziv1.PageRequest{PageSize: readRows}})
@@ -96,29 +96,29 @@ func (o *onlooker) runs(ctx context.Context, c *kagzi.Client, id *string) {
 		return // whether calls are answered is for clients to tell
 	}
 	for _, w := range answer.Workflows {
-		e := history.Event{Op: history.Listed, Run: w.RunId, Status: statusName(w.Status)}
+		e := history.Event{Op: history.Listed, Run: w.RunId, Status: StatusName(w.Status)}
 		if w.FinishedAt != nil {
 			e.Code = strings.TrimPrefix(w.GetError().GetCode().String(), "ERROR_CODE_")
 			e.Message = history.Digest([]byte(w.GetError().GetMessage()))
 			e.Ended = w.FinishedAt.AsTime().UnixMicro()
 			o.remember(w.RunId)
 		}
-		o.log.Note(e, asked)
+		o.Log.Note(e, asked)
 	}
 }
 
 // remember keeps a run that has ended, in the place of another where there are many.
-func (o *onlooker) remember(run string) {
+func (o *Onlooker) remember(run string) {
 	if len(o.known) < knownRuns {
 		o.known = append(o.known, run)
 		return
 	}
-	o.known[o.luck.IntN(knownRuns)] = run
+	o.known[o.random.IntN(knownRuns)] = run
 }
 
 // stepsOf lists the steps of a run.
-func (o *onlooker) stepsOf(ctx context.Context, c *kagzi.Client, run string) {
-	ctx, cancel := context.WithTimeout(ctx, callLimit)
+func (o *Onlooker) stepsOf(ctx context.Context, c *kagzi.Client, run string) {
+	ctx, cancel := context.WithTimeout(ctx, CallLimit)
 	defer cancel()
 	asked := history.Now()
 	answer, err := kagziv1.NewAdminServiceClient(c.Conn()).ListSteps(ctx, &kagziv1.ListStepsRequest{RunId: run})
@@ -131,5 +131,5 @@ func (o *onlooker) stepsOf(ctx context.Context, c *kagzi.Client, run string) {
 			e.Steps[s.Name] = history.Digest(s.Output.GetData())
 		}
 	}
-	o.log.Note(e, asked)
+	o.Log.Note(e, asked)
 }
