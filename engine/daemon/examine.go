@@ -10,8 +10,9 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/kagzi/kagzi/engine/daemon/internal/platform"
 	"github.com/spf13/pflag"
+
+	"github.com/kagzi/kagzi/engine/daemon/internal/platform"
 )
 
 // Finding is one thing that Examine looked at.
