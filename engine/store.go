@@ -9,16 +9,16 @@ import (
 // the same contract as tests.
 //
 // Each method is one transaction: it happens whole or not at all, and when it returns nil the change is on disk and
-// survives a power cut (but see Claim and OfflineWorker). Methods may be called from any goroutine and may be repeated blindly: a repetition has no second
-// effect, and the answer that its comment says. A Store is told the time, the ids and the luck; it invents none of them, so
-// two backends that are given the same calls hold the same rows. Times are kept as UTC with microseconds, text is
+// survives a power cut (but see Claim and ForceOfflineWorker). Methods may be called from any goroutine and may be repeated blindly: a repetition
+// has no second effect, and the answer that its comment says. The caller passes in the time, ids and randomness, so two backends given
+// the same calls hold the same rows. Times are kept as UTC with microseconds, text is
 // compared and ordered byte by byte.
 //
 // Arguments have been validated (Validate, Check…) before they come here; a Store checks what only it can know. Writes
 // do not run on the caller's context: once begun they are carried through, and a caller that gave up learns the outcome by
-// repeating the call. A write whose context has a Turn may be handed over before the one that it stands behind has come to its
+// repeating the call. A write with a Ticket may be handed over before the one that it builds on has come to its
 // end: a store may commit them together, never in another order, and refuses one whose predecessor failed with
-// ErrBehindRefused. Every error is an *Error or unknown to callers (KindInternal); a database that cannot be reached is
+// ErrPrevRefused. Every error is an *Error or unknown to callers (KindInternal); a database that cannot be reached is
 // ErrUnavailable, a full disk ErrExhausted.
 type Store interface {
 	Runs
@@ -48,9 +48,19 @@ type Store interface {
 	Close() error
 }
 
+// Outcomes hears what the commits of its own process came to, where the store knows it without a read: AwaitWorkflows and the metrics of a
+// server need it. Other processes get notifications alone.
+type Outcomes interface {
+	// RunEnded is called in place of the run's NotifyEnd. The ending is shared: nobody changes it.
+	RunEnded(run ID, e *Ending)
+	// SideEffects is called for each call that began or ended runs which it was not asked for; added up, where notifications are merged into
+	// NotifyAll. The value is shared: nobody changes it.
+	SideEffects(e *SideEffects)
+}
+
 // Description is what a store is.
 type Description struct {
-	Backend       string // "sqlite" or "postgres"
+	Backend       string // "sqlite", "postgres" or "memory"
 	Version       string // of the database software
 	Database      string // file name, or host/database; never a password
 	Bytes         int64

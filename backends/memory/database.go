@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/kagzi/kagzi/backends/internal/storekit"
 	"github.com/kagzi/kagzi/backends/internal/storelogic"
 	"github.com/kagzi/kagzi/engine"
 )
@@ -74,7 +75,7 @@ type request struct {
 // Options say how a Database differs from the plainest one.
 type Options struct {
 	Keep    int  // how many commits can be taken back (Lose)
-	Endings bool // the ring of a run's end comes with its Ending
+	Endings bool // Outcomes hear how runs ended
 	// Watch, if set, is told of every call that was carried out, refused ones too, before its commit is known to anybody, and of what it
 	// has changed. It is called with the database locked, and changes nothing.
 	Watch func(c *Call, changes []Change)
@@ -111,14 +112,14 @@ func (d *Database) Commit(calls ...*Call) {
 	d.mu.Lock()
 	t := &tx{db: d, fresh: map[engine.ID]bool{}, old: map[engine.ID]*Run{}, effects: map[*engine.SideEffects]*Store{}}
 	for _, c := range calls {
-		undo, rings := len(t.undo), len(t.rings)
+		undo, events := len(t.undo), len(t.events)
 		t.call = c
 		if c.Err = c.Turn.Err(); c.Err == nil {
 			c.Err = c.do(t)
 		}
 		if c.Err != nil {
 			t.rollback(undo)
-			t.rings = t.rings[:rings]
+			t.events = t.events[:events]
 		}
 		c.Turn.Resolve(c.Err)
 		if d.options.Watch != nil {
@@ -132,13 +133,13 @@ func (d *Database) Commit(calls ...*Call) {
 		d.commits = d.commits[max(0, len(d.commits)-d.options.Keep):]
 	}
 	if d.options.Endings {
-		t.tellEndings()
+		t.addEndings()
 	}
 	stores := d.stores
 	d.mu.Unlock()
-	if len(t.rings) > 0 {
+	if len(t.events) > 0 {
 		for _, s := range stores {
-			s.ring(t.ringsFor(s))
+			s.tell(t.eventsFor(s))
 		}
 	}
 }
@@ -214,9 +215,9 @@ func (r *Run) Latest(name string) *engine.Step {
 type Store struct {
 	storelogic.Operations
 
-	db   *Database
-	road Road
-	bell bell
+	db        *Database
+	road      Road
+	listeners listeners
 
 	closing sync.Once
 	closed  chan struct{}
@@ -321,22 +322,22 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// bell holds the rings that nobody has been told of yet.
-type bell struct {
-	mu        sync.Mutex
-	listeners []*listener
+// listeners are those who listen to a Store.
+type listeners struct {
+	mu   sync.Mutex
+	list []*listener
 }
 
 type listener struct {
-	rings []engine.Notification
-	wake  chan struct{} // capacity one
+	events []storekit.Event
+	wake   chan struct{} // capacity one
 }
 
-func (s *Store) ring(rings []engine.Notification) {
-	s.bell.mu.Lock()
-	defer s.bell.mu.Unlock()
-	for _, l := range s.bell.listeners {
-		l.rings = append(l.rings, rings...)
+func (s *Store) tell(events []storekit.Event) {
+	s.listeners.mu.Lock()
+	defer s.listeners.mu.Unlock()
+	for _, l := range s.listeners.list {
+		l.events = append(l.events, events...)
 		select {
 		case l.wake <- struct{}{}:
 		default:
@@ -344,27 +345,27 @@ func (s *Store) ring(rings []engine.Notification) {
 	}
 }
 
-// Gap has listeners miss the rings that they have not been told of, and hear NotifyAll instead, as after a gap in listening.
+// Gap has listeners miss the events that they have not been told of, and hear NotifyAll instead, as after a gap in listening.
 func (s *Store) Gap() {
-	s.bell.mu.Lock()
-	for _, l := range s.bell.listeners {
-		l.rings = l.rings[:0]
+	s.listeners.mu.Lock()
+	for _, l := range s.listeners.list {
+		l.events = l.events[:0]
 	}
-	s.bell.mu.Unlock()
-	s.ring([]engine.Notification{{Kind: engine.NotifyAll}})
+	s.listeners.mu.Unlock()
+	s.tell(storekit.Events(engine.Notification{Kind: engine.NotifyAll}))
 }
 
-// Notifier rings NotifyAll first, because whoever begins to listen has missed what was before.
-func (s *Store) Listen(ctx context.Context, ring func(engine.Notification)) error {
-	l := &listener{rings: []engine.Notification{{Kind: engine.NotifyAll}}, wake: make(chan struct{}, 1)}
+// Listen sends NotifyAll first, because a new listener has missed what was before.
+func (s *Store) Listen(ctx context.Context, notify func(engine.Notification), o engine.Outcomes) error {
+	l := &listener{events: storekit.Events(engine.Notification{Kind: engine.NotifyAll}), wake: make(chan struct{}, 1)}
 	l.wake <- struct{}{}
-	s.bell.mu.Lock()
-	s.bell.listeners = append(s.bell.listeners, l)
-	s.bell.mu.Unlock()
+	s.listeners.mu.Lock()
+	s.listeners.list = append(s.listeners.list, l)
+	s.listeners.mu.Unlock()
 	defer func() {
-		s.bell.mu.Lock()
-		s.bell.listeners = slices.DeleteFunc(s.bell.listeners, func(other *listener) bool { return other == l })
-		s.bell.mu.Unlock()
+		s.listeners.mu.Lock()
+		s.listeners.list = slices.DeleteFunc(s.listeners.list, func(other *listener) bool { return other == l })
+		s.listeners.mu.Unlock()
 	}()
 	for {
 		select {
@@ -374,12 +375,12 @@ func (s *Store) Listen(ctx context.Context, ring func(engine.Notification)) erro
 			return errors.New("the database is closed")
 		case <-l.wake:
 		}
-		s.bell.mu.Lock()
-		taken := l.rings
-		l.rings = nil
-		s.bell.mu.Unlock()
-		for _, r := range taken {
-			ring(r)
+		s.listeners.mu.Lock()
+		taken := l.events
+		l.events = nil
+		s.listeners.mu.Unlock()
+		for i := range taken {
+			taken[i].Tell(notify, o)
 		}
 	}
 }

@@ -30,9 +30,9 @@ func (t *tx) start(p *engine.StartRun, h *handoffs) engine.Started {
 	case t.disabled(p.Namespace):
 		return engine.Started{Err: engine.NamespaceDisabled(p.Namespace)}
 	case t.insertRun(p):
-		t.Ring(engine.Notification{Kind: engine.NotifyQueue, Namespace: p.Namespace, Name: p.Queue, Claimed: h.give(t, p.ID)})
+		t.Notify(engine.Notification{Kind: engine.NotifyQueue, Namespace: p.Namespace, Name: p.Queue, Claimed: h.give(t, p.ID)})
 		if !p.DeadlineAt.IsZero() {
-			t.Ring(engine.Notification{Kind: engine.NotifyTimer})
+			t.Notify(engine.Notification{Kind: engine.NotifyTimer})
 		}
 		return engine.Started{RunID: p.ID}
 	}

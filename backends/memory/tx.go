@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/kagzi/kagzi/backends/internal/storekit"
 	"github.com/kagzi/kagzi/engine"
 )
 
@@ -15,7 +16,7 @@ type tx struct {
 	undo    []func()
 	fresh   map[engine.ID]bool // rows of runs that the call has made, which nobody else has seen
 	old     map[engine.ID]*Run // and what they were before the call
-	rings   []engine.Notification
+	events  []storekit.Event
 	effects map[*engine.SideEffects]*Store // whose calls did them
 }
 
@@ -143,50 +144,53 @@ func (t *tx) first(take func(*Run) bool) engine.ID {
 
 func compareIDs(a, b engine.ID) int { return bytes.Compare(a[:], b[:]) }
 
-// Ring merges rings that follow each other and are the same.
-func (t *tx) Ring(r engine.Notification) {
-	if r.Kind == engine.NotifySideEffects {
-		t.effects[r.SideEffects] = t.call.from
-	}
-	if n := len(t.rings); n == 0 || t.rings[n-1] != r {
-		t.rings = append(t.rings, r)
+// Notify merges notifications that follow each other and are the same.
+func (t *tx) Notify(n engine.Notification) {
+	e := storekit.Event{Notification: n}
+	if last := len(t.events); last == 0 || t.events[last-1] != e {
+		t.events = append(t.events, e)
 	}
 }
 
-// ringsFor is the rings without what another server's calls have done aside.
-func (t *tx) ringsFor(s *Store) []engine.Notification {
-	others := func(r engine.Notification) bool {
-		return r.Kind == engine.NotifySideEffects && t.effects[r.SideEffects] != s
-	}
-	if !slices.ContainsFunc(t.rings, others) {
-		return t.rings
-	}
-	return slices.DeleteFunc(slices.Clone(t.rings), others)
+func (t *tx) ReportSideEffects(e *engine.SideEffects) {
+	t.effects[e] = t.call.from
+	t.events = append(t.events, storekit.Event{SideEffects: e})
 }
 
-func (t *tx) ringRun(id engine.ID) { t.Ring(engine.Notification{Kind: engine.NotifyRun, ID: id}) }
-
-func (t *tx) ringWorker(id string) { t.Ring(engine.Notification{Kind: engine.NotifyWorker, Name: id}) }
-
-func (t *tx) ringRegistered(id string) {
-	t.Ring(engine.Notification{Kind: engine.NotifyWorker, Name: id, Registered: true})
+// eventsFor is the events without the side effects of another server's calls.
+func (t *tx) eventsFor(s *Store) []storekit.Event {
+	others := func(e storekit.Event) bool { return e.SideEffects != nil && t.effects[e.SideEffects] != s }
+	if !slices.ContainsFunc(t.events, others) {
+		return t.events
+	}
+	return slices.DeleteFunc(slices.Clone(t.events), others)
 }
 
-// tellEndings puts what runs have come to with the rings of their ends.
-func (t *tx) tellEndings() {
-	for i := range t.rings {
-		r := t.db.runs[t.rings[i].ID]
-		if t.rings[i].Kind != engine.NotifyEnd || r == nil || !r.Status.Ended() {
+func (t *tx) notifyRun(id engine.ID) { t.Notify(engine.Notification{Kind: engine.NotifyRun, ID: id}) }
+
+func (t *tx) notifyWorker(id string) {
+	t.Notify(engine.Notification{Kind: engine.NotifyWorker, Name: id})
+}
+
+func (t *tx) notifyRegistered(id string) {
+	t.Notify(engine.Notification{Kind: engine.NotifyWorker, Name: id, Registered: true})
+}
+
+// addEndings puts what runs have come to with the notifications of their ends.
+func (t *tx) addEndings() {
+	for i := range t.events {
+		e := &t.events[i]
+		r := t.db.runs[e.ID]
+		if e.Kind != engine.NotifyEnd || e.SideEffects != nil || r == nil || !r.Status.Ended() {
 			continue
 		}
-		ending := &engine.Ending{
+		e.Ending = &engine.Ending{
 			Namespace: r.Namespace, Status: r.Status, ContinuedAs: r.ContinuedAs, FinishedAt: r.FinishedAt,
 		}
 		if r.Status == engine.RunCompleted {
-			ending.Output = r.Output
+			e.Ending.Output = r.Output
 		} else {
-			ending.Error = r.Error
+			e.Ending.Error = r.Error
 		}
-		t.rings[i].Ending = ending
 	}
 }

@@ -104,7 +104,7 @@ func (c *claim) take(r *Run) {
 		return
 	}
 	run := c.change(r.ID)
-	c.ringRun(r.ID)
+	c.notifyRun(r.ID)
 	ofKey := func(other *Run) bool { return other.Type == r.Type && other.ConcurrencyKey == r.ConcurrencyKey }
 	if r.ConcurrencyKey != "" && c.leases(ofKey) >= max(r.ConcurrencyLimit, 1) {
 		run.Gated, run.HeldAt, run.AvailableAt = true, run.AvailableAt, time.Time{}
@@ -172,7 +172,7 @@ func (t *tx) register(p *engine.RegisterWorkerParams) (stands engine.Worker, mor
 		return k.Namespace == w.Namespace && k.InstanceID == w.InstanceID && w.InstanceID != ""
 	})
 	if len(instance) > 0 {
-		t.ringRegistered(instance[0].ID)
+		t.notifyRegistered(instance[0].ID)
 		return t.keepWorker(p.Again(&instance[0])), false, nil
 	}
 	if taken := t.db.workers[w.ID]; taken != nil {
@@ -184,9 +184,9 @@ func (t *tx) register(p *engine.RegisterWorkerParams) (stands engine.Worker, mor
 		if _, err := storelogic.LoseRuns(t, first, time.Time{}, p.Now); err != nil || len(first) == storelogic.FreedAtOnce {
 			return engine.Worker{}, true, err
 		}
-		t.ringWorker(w.ID)
+		t.notifyWorker(w.ID)
 	} else {
-		t.ringRegistered(w.ID)
+		t.notifyRegistered(w.ID)
 	}
 	return t.keepWorker(w), false, nil
 }
@@ -249,7 +249,7 @@ func (t *tx) freeUnnamed(unnamed []engine.Lease, p *engine.HeartbeatParams) erro
 	if len(ids) == 0 {
 		return nil
 	}
-	t.ringWorker(p.WorkerID)
+	t.notifyWorker(p.WorkerID)
 	return storelogic.FreeRuns(t, ids, p.Now)
 }
 
@@ -289,7 +289,7 @@ func (s *Store) DrainWorker(ctx context.Context, p engine.DrainWorkerParams) err
 		w := *known
 		w.Status = engine.WorkerDraining
 		t.keepWorker(w)
-		t.ringWorker(w.ID)
+		t.notifyWorker(w.ID)
 		return none, storelogic.AuditDrain(t, known, &p)
 	})
 	return err
@@ -320,7 +320,7 @@ func (t *tx) offlineWorker(p *engine.OfflineWorkerParams) (taken engine.TakenOff
 	}
 	w := p.Off(known)
 	t.keepWorker(w)
-	t.ringWorker(w.ID)
+	t.notifyWorker(w.ID)
 	if err := storelogic.AuditOffline(t, known, p); err != nil {
 		return taken, err
 	}

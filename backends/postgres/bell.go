@@ -9,9 +9,9 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// Notifier rings what this server and, while they can be heard, the others on the same schema commit.
-func (s *Store) Listen(ctx context.Context, ring func(engine.Notification)) error {
-	if err := s.bell.local.Listen(ctx, s.bell.closed, ring); err != nil {
+// Listen notifies of what this server and, while they can be heard, the others on the same schema commit.
+func (s *Store) Listen(ctx context.Context, notify func(engine.Notification), o engine.Outcomes) error {
+	if err := s.bell.local.Listen(ctx, s.bell.closed, notify, o); err != nil {
 		return err
 	}
 	return errClosed
@@ -23,8 +23,8 @@ const (
 	hello      = "h"  // a server has begun to listen
 )
 
-// encodeRings writes rings as payloads: the sender, then a line each. Names hold neither '/' in a namespace nor line ends anywhere.
-func encodeRings(sender string, rings []engine.Notification) []string {
+// encodeNotifications writes rings as payloads: the sender, then a line each. Names hold neither '/' in a namespace nor line ends anywhere.
+func encodeNotifications(sender string, rings []engine.Notification) []string {
 	if len(rings) > maxKeys || slices.ContainsFunc(rings, func(r engine.Notification) bool { return r.Kind == engine.NotifyAll }) {
 		rings = []engine.Notification{{Kind: engine.NotifyAll}}
 	}
@@ -32,7 +32,7 @@ func encodeRings(sender string, rings []engine.Notification) []string {
 	var b strings.Builder
 	b.WriteString(sender)
 	for _, r := range rings {
-		line := encodeRing(r)
+		line := encodeNotification(r)
 		if b.Len()+1+len(line) > maxPayload {
 			payloads = append(payloads, b.String())
 			b.Reset()
@@ -44,7 +44,7 @@ func encodeRings(sender string, rings []engine.Notification) []string {
 	return append(payloads, b.String())
 }
 
-func encodeRing(r engine.Notification) string {
+func encodeNotification(r engine.Notification) string {
 	switch r.Kind {
 	case engine.NotifyQueue:
 		return "q" + r.Namespace + "/" + r.Name
@@ -68,8 +68,8 @@ func encodeRing(r engine.Notification) string {
 	return "a"
 }
 
-// decodeRings reads a payload. What a newer server may ring is taken as NotifyAll.
-func decodeRings(payload string) (sender string, rings []engine.Notification, greeting bool) {
+// decodeNotifications reads a payload. What a newer server may ring is taken as NotifyAll.
+func decodeNotifications(payload string) (sender string, rings []engine.Notification, greeting bool) {
 	sender, lines, _ := strings.Cut(payload, "\n")
 	for line := range strings.SplitSeq(lines, "\n") {
 		if line == hello {
@@ -77,13 +77,13 @@ func decodeRings(payload string) (sender string, rings []engine.Notification, gr
 			continue
 		}
 		if line != "" {
-			rings = append(rings, decodeRing(line))
+			rings = append(rings, decodeNotification(line))
 		}
 	}
 	return sender, rings, greeting
 }
 
-func decodeRing(line string) engine.Notification {
+func decodeNotification(line string) engine.Notification {
 	kind, rest := line[0], line[1:]
 	namespace, name, _ := strings.Cut(rest, "/")
 	switch kind {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/kagzi/kagzi/backends/internal/storekit"
 	"github.com/kagzi/kagzi/engine"
 )
 
@@ -139,11 +140,11 @@ func (c *claim) lookOnce(ctx context.Context) (look, error) {
 		floored.end(found.heads, err == nil && found.candidates == found.asked)
 		if err == nil {
 			engine.Failpoint("postgres.after_commit")
-			rings := make([]engine.Notification, len(found.tasks))
+			events := make([]storekit.Event, len(found.tasks))
 			for i := range found.tasks {
-				rings[i] = engine.Notification{Kind: engine.NotifyRun, ID: found.tasks[i].Run.ID}
+				events[i].Notification = engine.Notification{Kind: engine.NotifyRun, ID: found.tasks[i].Run.ID}
 			}
-			c.store.bell.ring(rings)
+			c.store.bell.tell(events)
 			return found, nil
 		}
 		if attempt == writeAttempts || !retryable(err) || !pause(ctx, attempt) {

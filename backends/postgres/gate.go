@@ -105,7 +105,7 @@ func (c *claim) settle(t *tx, heads []head, free room, found *look) (gated int, 
 			return 0, err
 		}
 		for _, id := range gone {
-			t.ringRun(id)
+			t.notifyRun(id)
 		}
 		gated = len(gone)
 	}
@@ -223,7 +223,7 @@ func (c *claim) takeChosen(t *tx, chosen []engine.ID, grants []engine.ClaimSlot,
 				return err
 			}
 			c.complete(&task)
-			t.ringRun(task.Run.ID)
+			t.notifyRun(task.Run.ID)
 			found.tasks = append(found.tasks, task)
 		}
 		return rows.Err()

@@ -65,10 +65,10 @@ func TestWhoWaitsGetsRunsInTheCommitThatMakesThem(t *testing.T) {
 	if commits := s.CommitSizes().Commits - before; commits != 1 {
 		t.Errorf("%d commits, want 1", commits)
 	}
-	awaitRing(t, here, engine.Notification{Kind: engine.NotifyQueue, Namespace: "default", Name: "orders", Claimed: true})
-	awaitRing(t, here, engine.Notification{Kind: engine.NotifyRun, ID: w.given[1].Run.ID})
+	awaitNotification(t, here, engine.Notification{Kind: engine.NotifyQueue, Namespace: "default", Name: "orders", Claimed: true})
+	awaitNotification(t, here, engine.Notification{Kind: engine.NotifyRun, ID: w.given[1].Run.ID})
 	// Another server learns that there is something new, but has nothing to claim.
-	awaitRing(t, elsewhere, engine.Notification{Kind: engine.NotifyQueue, Namespace: "default"})
+	awaitNotification(t, elsewhere, engine.Notification{Kind: engine.NotifyQueue, Namespace: "default"})
 }
 
 func TestAGroupThatFailsGivesBackWhoWaited(t *testing.T) {

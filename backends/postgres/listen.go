@@ -103,7 +103,7 @@ func (b *bell) start(ctx context.Context, conn *pgx.Conn) error {
 	b.channel = fmt.Sprintf("kagzi_%d", b.place)
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	b.cancel = cancel
-	b.group.Go(func() { b.flushRings(running) })
+	b.group.Go(func() { b.flushPending(running) })
 	b.group.Go(func() { b.settleDoubts(running) })
 	if b.config.pooled() {
 		conn.Close(ctx)
@@ -130,26 +130,27 @@ func (b *bell) close() {
 	b.group.Wait()
 }
 
-// ring tells everybody here at once, and has other servers told soon.
-func (b *bell) ring(rings []engine.Notification) {
-	if len(rings) == 0 {
+// tell tells everybody here at once, and has other servers notified soon.
+func (b *bell) tell(events []storekit.Event) {
+	if len(events) == 0 {
 		return
 	}
-	b.local.Notify(rings)
+	b.local.Notify(events)
 	if !b.others.Load() && !b.stale() {
 		return
 	}
 	b.mu.Lock()
-	for _, r := range rings {
-		if r.Kind == engine.NotifySideEffects {
+	for i := range events {
+		if events[i].SideEffects != nil {
 			continue // each server counts what it did itself
 		}
-		r.Ending, r.Registered = nil, false
-		if r.Claimed {
-			r.Name, r.Claimed = "", false // no queue: nobody there need claim, only hear of the namespace
+		n := events[i].Notification
+		n.Registered = false
+		if n.Claimed {
+			n.Name, n.Claimed = "", false // no queue: nobody there need claim, only hear of the namespace
 		}
 		if len(b.pending) <= maxKeys {
-			b.pending[r] = struct{}{}
+			b.pending[n] = struct{}{}
 		}
 	}
 	b.mu.Unlock()
@@ -180,12 +181,12 @@ func (b *bell) settleDoubts(ctx context.Context) {
 			case <-time.After(doubtAfter):
 			}
 		}
-		b.ring([]engine.Notification{{Kind: engine.NotifyAll}})
+		b.tell(storekit.Events(engine.Notification{Kind: engine.NotifyAll}))
 	}
 }
 
-// flushRings sends rings that have been gathered for a moment.
-func (b *bell) flushRings(ctx context.Context) {
+// flushPending sends rings that have been gathered for a moment.
+func (b *bell) flushPending(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -216,7 +217,7 @@ func (b *bell) flush() {
 	if len(rings) == 0 || !b.others.Load() {
 		return
 	}
-	if err := b.notify(ctx, encodeRings(b.sender, rings)); err != nil {
+	if err := b.notify(ctx, encodeNotifications(b.sender, rings)); err != nil {
 		b.log.Warn("other servers could not be notified; they will be when the database answers", "error", translate("notify", err))
 		b.doubt()
 	}
@@ -334,15 +335,15 @@ func (b *bell) subscribe(ctx context.Context, conn *pgx.Conn) error {
 
 // heard passes a notification on, and says whether it was our own hello.
 func (b *bell) heard(payload string) (own bool) {
-	sender, rings, greeting := decodeRings(payload)
+	sender, notifications, greeting := decodeNotifications(payload)
 	if sender == b.sender {
 		return greeting
 	}
 	b.met()
 	if greeting { // it may have been killed a moment ago, and what it had not sent yet with it
-		rings = append(rings, engine.Notification{Kind: engine.NotifyAll})
+		notifications = append(notifications, engine.Notification{Kind: engine.NotifyAll})
 	}
-	b.local.Notify(rings)
+	b.local.Notify(storekit.Events(notifications...))
 	return false
 }
 
@@ -365,7 +366,7 @@ func (b *bell) keepListening(ctx context.Context, conn *pgx.Conn) {
 		conn = b.listen(ctx)
 		if conn != nil {
 			b.log.Info("listening again")
-			b.local.Notify([]engine.Notification{{Kind: engine.NotifyAll}})
+			b.local.Notify(storekit.Events(engine.Notification{Kind: engine.NotifyAll}))
 		}
 	}
 }
@@ -406,6 +407,6 @@ func (b *bell) pollFor(ctx context.Context, wait time.Duration) {
 		case <-time.After(step):
 		}
 		wait -= step
-		b.local.Notify([]engine.Notification{{Kind: engine.NotifyAll}})
+		b.local.Notify(storekit.Events(engine.Notification{Kind: engine.NotifyAll}))
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/kagzi/kagzi/backends/internal/storekit"
 	"github.com/kagzi/kagzi/backends/internal/storelogic"
 	"github.com/kagzi/kagzi/engine"
 )
@@ -119,7 +120,7 @@ func queueSteps(batch *pgx.Batch, answers *groupAnswers, group []*call) {
 			c := byStep[id]
 			c.step.step.Sequence, c.step.step.WorkerID = sequence, worker
 			answers.settle(c)
-			answers.rings = append(answers.rings, engine.Notification{Kind: engine.NotifyRun, ID: c.step.step.RunID})
+			answers.events = append(answers.events, storekit.Event{Notification: engine.Notification{Kind: engine.NotifyRun, ID: c.step.step.RunID}})
 			return nil
 		})
 		return err
@@ -202,10 +203,12 @@ func queueFinishes(batch *pgx.Batch, answers *groupAnswers, group []*call) {
 		_, err := pgx.ForEachRow(rows, []any{idOf(&id), &namespace, &queue}, func() error {
 			c := byRun[id]
 			answers.settle(c)
-			answers.rings = append(answers.rings, engine.Notification{Kind: engine.NotifySlot, Namespace: namespace, Name: queue},
-				engine.Notification{Kind: engine.NotifyRun, ID: id},
-				engine.Notification{Kind: engine.NotifyEnd, ID: id, Ending: &engine.Ending{Namespace: namespace, Status: engine.RunCompleted,
-					Output: c.finish.p.Output, FinishedAt: c.finish.p.Now}})
+			events := storekit.Events(engine.Notification{Kind: engine.NotifySlot, Namespace: namespace, Name: queue},
+				engine.Notification{Kind: engine.NotifyRun, ID: id}, engine.Notification{Kind: engine.NotifyEnd, ID: id})
+			events[2].Ending = &engine.Ending{
+				Namespace: namespace, Status: engine.RunCompleted, Output: c.finish.p.Output, FinishedAt: c.finish.p.Now,
+			}
+			answers.events = append(answers.events, events...)
 			return nil
 		})
 		return err

@@ -12,6 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/kagzi/kagzi/backends/internal/storekit"
 	"github.com/kagzi/kagzi/engine"
 )
 
@@ -115,7 +116,7 @@ func TestALostListenerComesBackAndRingsEverybody(t *testing.T) {
 	if killed := killBackends(t, admin, name, "%pg_advisory_lock_shared%"); killed != 1 {
 		t.Fatalf("killed %d listening connections, want 1", killed)
 	}
-	awaitRing(t, rings, engine.Notification{Kind: engine.NotifyAll}) // for nobody is heard
+	awaitNotification(t, rings, engine.Notification{Kind: engine.NotifyAll}) // for nobody is heard
 	for deadline := time.Now().Add(20 * time.Second); s.bell.mode() != "listen"; {
 		if time.Now().After(deadline) {
 			t.Fatalf("notifications = %q, want listen", s.bell.mode())
@@ -124,10 +125,10 @@ func TestALostListenerComesBackAndRingsEverybody(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	awaitRing(t, rings, engine.Notification{Kind: engine.NotifyAll}) // for what nobody heard since then
+	awaitNotification(t, rings, engine.Notification{Kind: engine.NotifyAll}) // for what nobody heard since then
 	other := openAt(t, url)
 	start(t, other, 1)
-	awaitRing(t, rings, engine.Notification{Kind: engine.NotifyQueue, Namespace: "default", Name: "orders"})
+	awaitNotification(t, rings, engine.Notification{Kind: engine.NotifyQueue, Namespace: "default", Name: "orders"})
 }
 
 func TestRingsThatCannotBeSentToOtherServersRingEverybodyThereAfterwards(t *testing.T) {
@@ -135,8 +136,8 @@ func TestRingsThatCannotBeSentToOtherServersRingEverybodyThereAfterwards(t *test
 	s, other := openAt(t, url), openAt(t, url)
 	rings := listenTo(t, other)
 	acquaint(t, s, rings)
-	s.bell.ring([]engine.Notification{{Kind: engine.NotifyQueue, Namespace: "default", Name: strings.Repeat("x", 10_000)}}) // more than Postgres lets a notification have
-	awaitRing(t, rings, engine.Notification{Kind: engine.NotifyAll})
+	s.bell.tell(storekit.Events(engine.Notification{Kind: engine.NotifyQueue, Namespace: "default", Name: strings.Repeat("x", 10_000)})) // more than Postgres lets a notification have
+	awaitNotification(t, rings, engine.Notification{Kind: engine.NotifyAll})
 }
 
 func TestACommitWhoseAnswerIsLostRingsEverybodyAfterwards(t *testing.T) {
@@ -180,7 +181,7 @@ func TestACommitWhoseAnswerIsLostRingsEverybodyAfterwards(t *testing.T) {
 		if err := lock.Rollback(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		awaitRing(t, rings, engine.Notification{Kind: engine.NotifyAll})
+		awaitNotification(t, rings, engine.Notification{Kind: engine.NotifyAll})
 	}
 }
 

@@ -98,7 +98,7 @@ func TestServersBehindAPoolerLookForEachOthersWrites(t *testing.T) {
 			return
 		}
 		cancel()
-	})
+	}, nil)
 	if looks < 2 {
 		t.Fatal("no ring in a minute")
 	}

@@ -8,9 +8,11 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/kagzi/kagzi/backends/internal/storekit"
 	"github.com/kagzi/kagzi/engine"
 )
 
@@ -253,24 +255,33 @@ func meanwhile[A any](t *testing.T, s *Store, change func(*tx) error, late func(
 	return answer, err
 }
 
-// listenTo collects rings until the test ends.
-func listenTo(t *testing.T, s *Store) <-chan engine.Notification {
+// listenTo collects notifications until the test ends.
+func listenTo(t *testing.T, s *Store) <-chan engine.Notification { return listenWith(t, s, nil) }
+
+// handlers counts the failure handlers that a store says it has started.
+type handlers struct{ atomic.Int64 }
+
+func (h *handlers) RunEnded(engine.ID, *engine.Ending) {}
+
+func (h *handlers) SideEffects(e *engine.SideEffects) { h.Add(int64(e.Handlers)) }
+
+func listenWith(t *testing.T, s *Store, o engine.Outcomes) <-chan engine.Notification {
 	t.Helper()
 	rings := make(chan engine.Notification, 10_000)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if err := s.Listen(ctx, func(r engine.Notification) { rings <- r }); !errors.Is(err, context.Canceled) {
+		if err := s.Listen(ctx, func(r engine.Notification) { rings <- r }, o); !errors.Is(err, context.Canceled) {
 			t.Errorf("Listen: %v", err)
 		}
 	}()
 	t.Cleanup(func() { cancel(); <-done })
-	awaitRing(t, rings, engine.Notification{Kind: engine.NotifyAll})
+	awaitNotification(t, rings, engine.Notification{Kind: engine.NotifyAll})
 	return rings
 }
 
-func awaitRing(t *testing.T, rings <-chan engine.Notification, want engine.Notification) {
+func awaitNotification(t *testing.T, rings <-chan engine.Notification, want engine.Notification) {
 	t.Helper()
 	deadline := time.After(20 * time.Second)
 	for {
@@ -290,8 +301,8 @@ func TestAnotherServerIsNotToldThatAWorkerOnlyRegistered(t *testing.T) {
 	here, elsewhere := listenTo(t, a), listenTo(t, b)
 	acquaint(t, a, elsewhere)
 	register(t, a, "w1")
-	awaitRing(t, here, engine.Notification{Kind: engine.NotifyWorker, Name: "w1", Registered: true})
-	awaitRing(t, elsewhere, engine.Notification{Kind: engine.NotifyWorker, Name: "w1"})
+	awaitNotification(t, here, engine.Notification{Kind: engine.NotifyWorker, Name: "w1", Registered: true})
+	awaitNotification(t, elsewhere, engine.Notification{Kind: engine.NotifyWorker, Name: "w1"})
 }
 
 func TestRingsReachTheOtherServerAndNotTheirOwnTwice(t *testing.T) {
@@ -305,11 +316,11 @@ func TestRingsReachTheOtherServerAndNotTheirOwnTwice(t *testing.T) {
 	acquaint(t, a, there)
 	start(t, a, 1)
 	queue := engine.Notification{Kind: engine.NotifyQueue, Namespace: "default", Name: "orders"}
-	awaitRing(t, there, queue)
-	awaitRing(t, here, queue)
+	awaitNotification(t, there, queue)
+	awaitNotification(t, here, queue)
 	// What b rings next comes to a after whatever a sent itself: had a's own ring come back, it would be before.
 	marker := engine.Notification{Kind: engine.NotifyRun, ID: engine.NewID(time.Now())}
-	b.bell.ring([]engine.Notification{marker})
+	b.bell.tell(storekit.Events(marker))
 	for got := range here {
 		if got == queue {
 			t.Fatalf("a heard its own ring again")
@@ -322,7 +333,8 @@ func TestRingsReachTheOtherServerAndNotTheirOwnTwice(t *testing.T) {
 
 func TestWhatAServerDoesAsideIsCountedByItAlone(t *testing.T) {
 	a, b := rivals(t)
-	here, there := listenTo(t, a), listenTo(t, b)
+	var atA, atB handlers
+	here, there := listenWith(t, a, &atA), listenWith(t, b, &atB)
 	acquaint(t, a, there)
 	late := newStart(a)
 	late.DeadlineAt, late.OnFailureWorkflow = a.Now(), "mourn"
@@ -333,25 +345,23 @@ func TestWhatAServerDoesAsideIsCountedByItAlone(t *testing.T) {
 		t.Fatalf("EndExpired = %+v, %v, want one that timed out", expired, err)
 	}
 	marker := engine.Notification{Kind: engine.NotifyRun, ID: engine.NewID(time.Now())}
-	a.bell.ring([]engine.Notification{marker})
-	asides := func(rings <-chan engine.Notification) (handlers, hints int) {
-		for got := range rings {
+	a.bell.tell(storekit.Events(marker))
+	hints := func(notifications <-chan engine.Notification) (all int) {
+		for got := range notifications {
 			switch {
 			case got == marker:
-				return handlers, hints
+				return all
 			case got.Kind == engine.NotifyAll:
-				hints++
-			case got.SideEffects != nil:
-				handlers += got.SideEffects.Handlers
+				all++
 			}
 		}
-		return handlers, hints
+		return all
 	}
-	if n, _ := asides(here); n != 1 {
-		t.Errorf("the server counted %d handlers, want 1", n)
+	if hints(here); atA.Load() != 1 {
+		t.Errorf("the server counted %d handlers, want 1", atA.Load())
 	}
-	if n, hints := asides(there); n+hints > 0 {
-		t.Errorf("another counted %d handlers, and had %d hints that anything may have changed; want none", n, hints)
+	if all := hints(there); atB.Load() > 0 || all > 0 {
+		t.Errorf("another counted %d handlers, and had %d hints that anything may have changed; want none", atB.Load(), all)
 	}
 }
 
@@ -360,7 +370,7 @@ func TestAServerThatBeginsToListenHasOthersLook(t *testing.T) {
 	a := openAt(t, url)
 	rings := listenTo(t, a)
 	openAt(t, url) // where another was killed before it had sent its last rings
-	awaitRing(t, rings, engine.Notification{Kind: engine.NotifyAll})
+	awaitNotification(t, rings, engine.Notification{Kind: engine.NotifyAll})
 }
 
 // acquaint returns when the server has rung one whose rings these are, and what it rang when it heard of that one is heard.
@@ -369,7 +379,7 @@ func acquaint(t *testing.T, s *Store, rings <-chan engine.Notification) {
 	mark := engine.Notification{Kind: engine.NotifyQueue, Namespace: "default", Name: "mark"}
 	deadline := time.After(20 * time.Second)
 	for heard := false; !heard; {
-		s.bell.ring([]engine.Notification{mark})
+		s.bell.tell(storekit.Events(mark))
 		select {
 		case r := <-rings:
 			heard = r == mark
@@ -394,13 +404,13 @@ func TestAServerThatLearnsLateOfAnotherHasItLook(t *testing.T) {
 		a.bell.flush()
 		a.bell.counted.Store(&now)
 		a.bell.others.Store(false)
-		a.bell.ring([]engine.Notification{{Kind: engine.NotifyQueue, Namespace: "default", Name: "orders"}})
+		a.bell.tell(storekit.Events(engine.Notification{Kind: engine.NotifyQueue, Namespace: "default", Name: "orders"}))
 		a.bell.flush()
 		if a.bell.pends() || a.bell.others.Load() {
 			t.Fatalf("%s: a server that knows of no other has rings for it", what)
 		}
 		learns()
-		awaitRing(t, rings, engine.Notification{Kind: engine.NotifyAll})
+		awaitNotification(t, rings, engine.Notification{Kind: engine.NotifyAll})
 	}
 }
 
@@ -427,8 +437,8 @@ func TestRingsAreReadAsTheyWereWritten(t *testing.T) {
 		{Kind: engine.NotifyKeys},
 	}
 	var got []engine.Notification
-	for _, payload := range encodeRings("me", rings) {
-		sender, part, _ := decodeRings(payload)
+	for _, payload := range encodeNotifications("me", rings) {
+		sender, part, _ := decodeNotifications(payload)
 		if sender != "me" {
 			t.Fatalf("sender = %q, want me", sender)
 		}
@@ -438,17 +448,17 @@ func TestRingsAreReadAsTheyWereWritten(t *testing.T) {
 		t.Fatalf("rings = %v, want %v", got, rings)
 	}
 	many := make([]engine.Notification, maxKeys+1)
-	if _, got, _ := decodeRings(encodeRings("me", many)[0]); len(got) != 1 || got[0].Kind != engine.NotifyAll {
+	if _, got, _ := decodeNotifications(encodeNotifications("me", many)[0]); len(got) != 1 || got[0].Kind != engine.NotifyAll {
 		t.Fatalf("too many rings became %v, want NotifyAll", got)
 	}
-	if _, got, _ := decodeRings("me\nz what a newer server rings"); len(got) != 1 || got[0].Kind != engine.NotifyAll {
+	if _, got, _ := decodeNotifications("me\nz what a newer server rings"); len(got) != 1 || got[0].Kind != engine.NotifyAll {
 		t.Fatalf("an unknown ring became %v, want NotifyAll", got)
 	}
 	long := make([]engine.Notification, 400)
 	for i := range long {
 		long[i] = engine.Notification{Kind: engine.NotifyQueue, Namespace: "default", Name: strings.Repeat("q", 200) + fmt.Sprint(i)}
 	}
-	for _, payload := range encodeRings("me", long) {
+	for _, payload := range encodeNotifications("me", long) {
 		if len(payload) > maxPayload {
 			t.Fatalf("a payload has %d bytes, at most %d fit", len(payload), maxPayload)
 		}

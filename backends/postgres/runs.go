@@ -132,25 +132,25 @@ func (c *startCall) allMade() {
 	}
 }
 
-// rings is what the starts are to ring, when these have what they were given of the runs.
-func (c *startCall) rings(h *handoffs) []engine.Notification {
-	var rings, runs []engine.Notification
+// notifications is what the starts tell those who listen, when these have what they were given of the runs.
+func (c *startCall) notifications(h *handoffs) []engine.Notification {
+	var queues, runs []engine.Notification
 	timer := false
 	for i := range c.starts {
 		taken := h.has(c.starts[i].ID)
 		if taken {
 			runs = append(runs, engine.Notification{Kind: engine.NotifyRun, ID: c.starts[i].ID})
 		}
-		ring := engine.Notification{Kind: engine.NotifyQueue, Namespace: c.starts[i].Namespace, Name: c.starts[i].Queue, Claimed: taken}
-		if len(rings) == 0 || rings[len(rings)-1] != ring {
-			rings = append(rings, ring)
+		queue := engine.Notification{Kind: engine.NotifyQueue, Namespace: c.starts[i].Namespace, Name: c.starts[i].Queue, Claimed: taken}
+		if len(queues) == 0 || queues[len(queues)-1] != queue {
+			queues = append(queues, queue)
 		}
 		timer = timer || !c.starts[i].DeadlineAt.IsZero()
 	}
 	if timer {
-		rings = append(rings, engine.Notification{Kind: engine.NotifyTimer})
+		queues = append(queues, engine.Notification{Kind: engine.NotifyTimer})
 	}
-	return append(rings, runs...)
+	return append(queues, runs...)
 }
 
 // alone looks closer at each start, in order, in one transaction. A rival who takes an id between the look and the insert has it
@@ -202,9 +202,9 @@ func (t *tx) startOne(r *engine.StartRun, enabled map[string]bool) (engine.Start
 			return engine.Started{}, err
 		}
 	}
-	t.ringQueue(r.Namespace, r.Queue)
+	t.notifyQueue(r.Namespace, r.Queue)
 	if !r.DeadlineAt.IsZero() {
-		t.Ring(engine.Notification{Kind: engine.NotifyTimer})
+		t.Notify(engine.Notification{Kind: engine.NotifyTimer})
 	}
 	return engine.Started{RunID: r.ID}, nil
 }

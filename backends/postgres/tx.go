@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/kagzi/kagzi/backends/internal/storekit"
 	"github.com/kagzi/kagzi/backends/internal/storelogic"
 	"github.com/kagzi/kagzi/engine"
 )
@@ -30,7 +31,7 @@ type tx struct {
 	conn   *pgxpool.Conn
 	batch  *pgx.Batch
 	bytes  int // of the payloads in batch, as far as they were counted
-	rings  []engine.Notification
+	events []storekit.Event
 	lanes  map[laneKey]int64   // that it made or found
 	spaces map[string]struct{} // namespaces, likewise
 	loaded map[engine.ID]*storelogic.Run
@@ -43,18 +44,26 @@ type tx struct {
 var _ storelogic.Tx = (*tx)(nil)
 
 // Ring is heard after the commit.
-func (t *tx) Ring(r engine.Notification) { t.rings = append(t.rings, r) }
-
-func (t *tx) ringRun(id engine.ID) { t.Ring(engine.Notification{Kind: engine.NotifyRun, ID: id}) }
-
-func (t *tx) ringQueue(namespace, queue string) {
-	t.Ring(engine.Notification{Kind: engine.NotifyQueue, Namespace: namespace, Name: queue})
+func (t *tx) Notify(n engine.Notification) {
+	t.events = append(t.events, storekit.Event{Notification: n})
 }
 
-func (t *tx) ringWorker(id string) { t.Ring(engine.Notification{Kind: engine.NotifyWorker, Name: id}) }
+func (t *tx) ReportSideEffects(e *engine.SideEffects) {
+	t.events = append(t.events, storekit.Event{SideEffects: e})
+}
 
-func (t *tx) ringRegistered(id string) {
-	t.Ring(engine.Notification{Kind: engine.NotifyWorker, Name: id, Registered: true})
+func (t *tx) notifyRun(id engine.ID) { t.Notify(engine.Notification{Kind: engine.NotifyRun, ID: id}) }
+
+func (t *tx) notifyQueue(namespace, queue string) {
+	t.Notify(engine.Notification{Kind: engine.NotifyQueue, Namespace: namespace, Name: queue})
+}
+
+func (t *tx) notifyWorker(id string) {
+	t.Notify(engine.Notification{Kind: engine.NotifyWorker, Name: id})
+}
+
+func (t *tx) notifyRegistered(id string) {
+	t.Notify(engine.Notification{Kind: engine.NotifyWorker, Name: id, Registered: true})
 }
 
 // queue has a statement carried out some time before whatever is read next.

@@ -62,9 +62,9 @@ func (t *tx) registerWorker(p *engine.RegisterWorkerParams) (*engine.Worker, err
 		if buried, err := t.bury(taken, p.Now); err != nil || !buried {
 			return nil, err
 		}
-		t.ringWorker(p.Worker.ID)
+		t.notifyWorker(p.Worker.ID)
 	default:
-		t.ringRegistered(p.Worker.ID)
+		t.notifyRegistered(p.Worker.ID)
 	}
 	w := p.New()
 	a := profile(&w)
@@ -75,7 +75,7 @@ func (t *tx) registerWorker(p *engine.RegisterWorkerParams) (*engine.Worker, err
 // renewWorker gives an instance its id back.
 func (t *tx) renewWorker(known *engine.Worker, p *engine.RegisterWorkerParams) (*engine.Worker, error) {
 	w := p.Again(known)
-	t.ringRegistered(w.ID)
+	t.notifyRegistered(w.ID)
 	a := profile(&w)
 	a["status"], a["now"] = int16(w.Status), micros(p.Now)
 	return &w, t.queue(renewWorkerSQL, a)
@@ -191,7 +191,7 @@ func (t *tx) freeUnnamed(unnamed []engine.Lease, p *engine.HeartbeatParams) erro
 	if err != nil || len(ids) == 0 {
 		return err
 	}
-	t.ringWorker(p.WorkerID)
+	t.notifyWorker(p.WorkerID)
 	return storelogic.FreeRuns(t, ids, p.Now)
 }
 
@@ -212,7 +212,7 @@ func (s *Store) DrainWorker(_ context.Context, p engine.DrainWorkerParams) error
 		if err := t.queue(drainWorkerSQL, args{"worker_id": p.WorkerID}); err != nil {
 			return none, err
 		}
-		t.ringWorker(p.WorkerID)
+		t.notifyWorker(p.WorkerID)
 		return none, storelogic.AuditDrain(t, w, &p)
 	})
 	return err
@@ -235,7 +235,7 @@ func (s *Store) ForceOfflineWorker(_ context.Context, p engine.OfflineWorkerPara
 			return t.freeHeld(w, &p)
 		})
 		if err != nil {
-			s.bell.ring([]engine.Notification{{Kind: engine.NotifyAll}}) // for FreeLost
+			s.bell.tell(storekit.Events(engine.Notification{Kind: engine.NotifyAll})) // for FreeLost
 		}
 		taken.Freed += part.freed
 	}
@@ -265,7 +265,7 @@ func (t *tx) offlineWorker(p *engine.OfflineWorkerParams) (portion, error) {
 	if err := storelogic.AuditOffline(t, w, p); err != nil {
 		return portion{}, err
 	}
-	t.ringWorker(p.WorkerID)
+	t.notifyWorker(p.WorkerID)
 	off := p.Off(w)
 	part, err := t.freeHeld(&off, p)
 	part.off = true

@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/kagzi/kagzi/backends/internal/storekit"
 	"github.com/kagzi/kagzi/engine"
 )
 
@@ -106,7 +107,7 @@ func (s *Store) attempt(ctx context.Context, first *locksFirst, do func(t *tx) e
 	engine.Failpoint("postgres.after_commit")
 	s.commits.Add(t.calls)
 	s.remember(t)
-	s.bell.ring(t.rings)
+	s.bell.tell(t.events)
 	return nil
 }
 
@@ -430,9 +431,9 @@ func (s *Store) writeGroup(group []*call) {
 		}
 		answers.handoffs.settle(true, nil)
 		for _, c := range answers.started {
-			answers.rings = append(answers.rings, c.rings(answers.handoffs)...)
+			answers.events = append(answers.events, storekit.Events(c.notifications(answers.handoffs)...)...)
 		}
-		s.bell.ring(answers.rings)
+		s.bell.tell(answers.events)
 		return
 	}
 	if alone(err) {
@@ -452,7 +453,7 @@ func (s *Store) writeGroup(group []*call) {
 // groupAnswers is what a group's statements say, to be believed once the transaction is committed.
 type groupAnswers struct {
 	settled  []*call
-	rings    []engine.Notification
+	events   []storekit.Event
 	started  []*startCall
 	handoffs *handoffs // to whom runs are given that were started
 }

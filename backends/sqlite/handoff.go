@@ -161,7 +161,7 @@ func (t *tx) acceptHandoff(p *engine.StartRun, one *handoff) error {
 	run := started(p)
 	one.accepted = true
 	t.notifyRun(p.ID)
-	t.Ring(engine.Notification{Kind: engine.NotifyQueue, Namespace: p.Namespace, Name: p.Queue, Claimed: true})
+	t.Notify(engine.Notification{Kind: engine.NotifyQueue, Namespace: p.Namespace, Name: p.Queue, Claimed: true})
 	t.queues.leased(queueKey{p.Namespace, p.Queue}, p.Type, 1)
 	one.task = engine.Task{Run: run, Lease: engine.Lease{Namespace: run.Namespace, RunID: run.ID, Token: slot.Token}, ClaimedAt: now}
 	return t.leaseRecent(&one.task.Run, slot, now)

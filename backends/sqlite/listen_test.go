@@ -27,7 +27,7 @@ func TestNotificationsOfRunsClaimedInTheirOwnCommitSayClaimed(t *testing.T) {
 			notifications := make(chan engine.Notification, 100)
 			ctx, stop := context.WithCancel(t.Context())
 			listening := make(chan error, 1)
-			go func() { listening <- s.Listen(ctx, func(r engine.Notification) { notifications <- r }) }()
+			go func() { listening <- s.Listen(ctx, func(r engine.Notification) { notifications <- r }, nil) }()
 			defer func() { stop(); <-listening }()
 			<-notifications // that it listens
 			holding(t, s, 1)

@@ -140,7 +140,7 @@ func TestAReadOnlyStoreShowsAllThatWasCommittedAndLeavesNoTrace(t *testing.T) {
 				t.Errorf("Health: %v", err)
 			}
 			ctx, stop := context.WithCancel(t.Context())
-			if err := s.Listen(ctx, func(engine.Notification) { stop() }); !errors.Is(err, context.Canceled) {
+			if err := s.Listen(ctx, func(engine.Notification) { stop() }, nil); !errors.Is(err, context.Canceled) {
 				t.Errorf("Listen: %v", err)
 			}
 			if during := contents(t, filepath.Dir(file.path)); during != before {
@@ -327,7 +327,7 @@ func TestWhoListensIsRungWhenAnotherProcessHasWritten(t *testing.T) {
 	s := readOnlyAt(t, path)
 	notifications := make(chan engine.Notification, 100)
 	ended := make(chan error, 1)
-	go func() { ended <- s.Listen(t.Context(), func(r engine.Notification) { notifications <- r }) }()
+	go func() { ended <- s.Listen(t.Context(), func(r engine.Notification) { notifications <- r }, nil) }()
 	for n := range int64(3) {
 		if r := <-notifications; r.Kind != engine.NotifyAll {
 			t.Fatalf("notification = %+v, want NotifyAll", r)

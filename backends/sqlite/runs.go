@@ -77,7 +77,7 @@ func (t *tx) start(p *engine.StartRun, to *handoff) (engine.Started, error) {
 		t.notifyStarted(&p.Run)
 	}
 	if !p.DeadlineAt.IsZero() {
-		t.Ring(engine.Notification{Kind: engine.NotifyTimer})
+		t.Notify(engine.Notification{Kind: engine.NotifyTimer})
 	}
 	return engine.Started{RunID: p.ID}, err
 }

@@ -370,11 +370,11 @@ var errExhausted = dbfile.ErrExhausted
 
 // Listen tells what this process commits: nobody else can be at work on the file, so nothing needs
 // to leave the process.
-func (s *Store) Listen(ctx context.Context, notify func(engine.Notification)) error {
+func (s *Store) Listen(ctx context.Context, notify func(engine.Notification), o engine.Outcomes) error {
 	if s.readOnly() {
 		return s.listenReadOnly(ctx, notify)
 	}
-	if err := s.listeners.Listen(ctx, s.closed, notify); err != nil {
+	if err := s.listeners.Listen(ctx, s.closed, notify, o); err != nil {
 		return err
 	}
 	return dbfile.ErrClosed

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/kagzi/kagzi/backends/internal/storekit"
 	"github.com/kagzi/kagzi/backends/sqlite/internal/dbfile"
 	"github.com/kagzi/kagzi/backends/sqlite/internal/sqlite3"
 	"github.com/kagzi/kagzi/engine"
@@ -23,13 +24,13 @@ type syncer struct {
 
 // commit is a group of calls whose transaction has been committed, and that are answered once that is durable.
 type commit struct {
-	calls         []*call
-	notifications []engine.Notification
-	log           sqlite3.UnsyncedLog // the log whose sync is owed; 0: the commit is durable
-	wrote         bool                // something, which the disk has taken
-	begun         time.Time           // when it was about to be written
-	durable       chan struct{}       // closed when it is, or when it failed
-	failure       *FatalError         // to be read once that is closed
+	calls   []*call
+	events  []storekit.Event
+	log     sqlite3.UnsyncedLog // the log whose sync is owed; 0: the commit is durable
+	wrote   bool                // something, which the disk has taken
+	begun   time.Time           // when it was about to be written
+	durable chan struct{}       // closed when it is, or when it failed
+	failure *FatalError         // to be read once that is closed
 }
 
 func newSyncer(s *Store) *syncer {
@@ -64,7 +65,7 @@ func (s *syncer) finish(c *commit) {
 		for _, call := range c.calls {
 			call.fail(c.failure)
 		}
-		c.notifications = nil
+		c.events = nil
 	} else {
 		if c.wrote {
 			s.store.trouble.Store(nil)
@@ -79,7 +80,7 @@ func (s *syncer) finish(c *commit) {
 	for _, call := range c.calls {
 		close(call.done)
 	}
-	s.store.listeners.Notify(c.notifications)
+	s.store.listeners.Notify(c.events)
 }
 
 // seenIsDurable waits until all is durable that a snapshot taken before may have shown.

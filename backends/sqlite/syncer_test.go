@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kagzi/kagzi/backends/internal/storekit"
 	"github.com/kagzi/kagzi/backends/sqlite/internal/dbfile"
 	"github.com/kagzi/kagzi/backends/sqlite/internal/sqlite3"
 
@@ -299,11 +300,11 @@ func TestAClaimAloneDoesNotWaitForTheDisk(t *testing.T) {
 func TestNobodyIsRungForACommitBeforeItsSync(t *testing.T) {
 	s, begun, end := syncing(t)
 	notifications := make(chan engine.Notification, 1000)
-	go func() { _ = s.Listen(t.Context(), func(r engine.Notification) { notifications <- r }) }()
+	go func() { _ = s.Listen(t.Context(), func(r engine.Notification) { notifications <- r }, nil) }()
 	// Notifications arrive in the order in which they were sent, so that behind a mark nothing is to come that was sent before it.
 	heardUntil := func(mark string) (before []engine.Notification) {
 		for {
-			s.listeners.Notify([]engine.Notification{{Kind: engine.NotifyRun, Namespace: mark}})
+			s.listeners.Notify(storekit.Events(engine.Notification{Kind: engine.NotifyRun, Namespace: mark}))
 			for heard := true; heard; {
 				select {
 				case r := <-notifications:

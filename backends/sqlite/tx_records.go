@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"time"
 
+	"github.com/kagzi/kagzi/backends/internal/storekit"
 	"github.com/kagzi/kagzi/backends/internal/storelogic"
 	"github.com/kagzi/kagzi/backends/sqlite/internal/dbfile"
 	"github.com/kagzi/kagzi/engine"
@@ -196,11 +197,16 @@ func auditArgs(e *engine.AuditEvent) []arg {
 	}
 }
 
-// Ring merges notifications that follow each other and are the same.
-func (t *tx) Ring(r engine.Notification) {
-	if n := len(t.notifications); n == 0 || t.notifications[n-1] != r {
-		t.notifications = append(t.notifications, r)
+// Notify merges notifications that follow each other and are the same.
+func (t *tx) Notify(n engine.Notification) {
+	e := storekit.Event{Notification: n}
+	if last := len(t.events); last == 0 || t.events[last-1] != e {
+		t.events = append(t.events, e)
 	}
+}
+
+func (t *tx) ReportSideEffects(e *engine.SideEffects) {
+	t.events = append(t.events, storekit.Event{SideEffects: e})
 }
 
 var _ storelogic.Restoring = (*tx)(nil)

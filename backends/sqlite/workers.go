@@ -240,7 +240,7 @@ func (s *Store) ForceOfflineWorker(ctx context.Context, p engine.OfflineWorkerPa
 			return t.freeHeld(w, &p)
 		})
 		if err != nil {
-			s.listeners.Notify([]engine.Notification{{Kind: engine.NotifyAll}}) // for FreeLost
+			s.listeners.Notify(storekit.Events(engine.Notification{Kind: engine.NotifyAll})) // for FreeLost
 		}
 	}
 	return taken, err

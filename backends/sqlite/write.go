@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 
+	"github.com/kagzi/kagzi/backends/internal/storekit"
 	"github.com/kagzi/kagzi/backends/sqlite/internal/dbfile"
 	"github.com/kagzi/kagzi/backends/sqlite/internal/sqlite3"
 
@@ -83,11 +84,11 @@ func (c *call) fail(why error) {
 // tx is the transaction that a call is carried out in, of the writer's one connection.
 type tx struct {
 	session
-	queues        queueCache
-	leases        leaseCache
-	recentRuns    map[engine.ID]*engine.Run // started lately and as they were then
-	currentRows   map[engine.ID]moving      // the runs that the current call has read or saved, as their rows are
-	notifications []engine.Notification
+	queues      queueCache
+	leases      leaseCache
+	recentRuns  map[engine.ID]*engine.Run // started lately and as they were then
+	currentRows map[engine.ID]moving      // the runs that the current call has read or saved, as their rows are
+	events      []storekit.Event          // for those who listen, after the commit
 	// unclaimed are the runs that were started in this transaction and not claimed in it, with their queues.
 	unclaimed map[engine.ID]queueKey
 	wrote     bool // the current call has changed something
@@ -128,21 +129,21 @@ func (t *tx) returning(text *string, one func(*row) error, args ...arg) (bool, e
 	return found, err
 }
 
-func (t *tx) notifyRun(id engine.ID) { t.Ring(engine.Notification{Kind: engine.NotifyRun, ID: id}) }
+func (t *tx) notifyRun(id engine.ID) { t.Notify(engine.Notification{Kind: engine.NotifyRun, ID: id}) }
 
 func (t *tx) notifyEnd(id engine.ID, ending *engine.Ending) {
 	t.notifyRun(id)
-	t.Ring(engine.Notification{Kind: engine.NotifyEnd, ID: id, Ending: ending})
+	t.events = append(t.events, storekit.Event{Notification: engine.Notification{Kind: engine.NotifyEnd, ID: id}, Ending: ending})
 }
 
 // notifyStarted notifies of a run that was just started, as though it were Claimed; at the end of the transaction left says whether it is.
 func (t *tx) notifyStarted(run *engine.Run) {
 	t.unclaimed[run.ID] = queueKey{run.Namespace, run.Queue}
-	t.Ring(engine.Notification{Kind: engine.NotifyQueue, Namespace: run.Namespace, Name: run.Queue, Claimed: true})
+	t.Notify(engine.Notification{Kind: engine.NotifyQueue, Namespace: run.Namespace, Name: run.Queue, Claimed: true})
 }
 
-// left takes the notifications of the transaction. Those for runs that were started and are there to be claimed say so.
-func (t *tx) left() []engine.Notification {
+// left takes the events of the transaction. Those for runs that were started and are there to be claimed say so.
+func (t *tx) left() []storekit.Event {
 	var waiting map[queueKey]bool
 	if len(t.unclaimed) > 0 {
 		waiting = make(map[queueKey]bool, 1)
@@ -150,29 +151,29 @@ func (t *tx) left() []engine.Notification {
 	for _, q := range t.unclaimed {
 		waiting[q] = true
 	}
-	for i := range t.notifications {
-		n := &t.notifications[i]
-		n.Claimed = n.Claimed && !waiting[queueKey{n.Namespace, n.Name}]
+	for i := range t.events {
+		e := &t.events[i]
+		e.Claimed = e.Claimed && !waiting[queueKey{e.Namespace, e.Name}]
 	}
-	return t.notifications
+	return t.events
 }
 
-// silence forgets the notifications of the transaction.
+// silence forgets the events of the transaction.
 func (t *tx) silence() {
-	t.notifications = t.notifications[:0]
+	t.events = t.events[:0]
 	clear(t.unclaimed)
 }
 
 func (t *tx) notifySlot(namespace, queue string) {
-	t.Ring(engine.Notification{Kind: engine.NotifySlot, Namespace: namespace, Name: queue})
+	t.Notify(engine.Notification{Kind: engine.NotifySlot, Namespace: namespace, Name: queue})
 }
 
 func (t *tx) notifyWorker(id string) {
-	t.Ring(engine.Notification{Kind: engine.NotifyWorker, Name: id})
+	t.Notify(engine.Notification{Kind: engine.NotifyWorker, Name: id})
 }
 
 func (t *tx) notifyRegistered(id string) {
-	t.Ring(engine.Notification{Kind: engine.NotifyWorker, Name: id, Registered: true})
+	t.Notify(engine.Notification{Kind: engine.NotifyWorker, Name: id, Registered: true})
 }
 
 // write submits do to the writer and waits for the commit. do may be called more than once; a caller that gives up
@@ -364,10 +365,10 @@ func (w *writer) carryOut(open bool) {
 	}
 }
 
-// handOver gives the commit the calls and notifications that it answers with.
+// handOver gives the commit the calls and events that it answers with.
 func (w *writer) handOver(c *commit) {
-	c.calls, c.notifications = w.group, w.tx.left()
-	w.group, w.tx.notifications = nil, nil
+	c.calls, c.events = w.group, w.tx.left()
+	w.group, w.tx.events = nil, nil
 	clear(w.tx.unclaimed)
 }
 
@@ -409,13 +410,13 @@ func (w *writer) commit(open bool) (c *commit, alone bool, err error) {
 			engine.Failpoint("sqlite.mid_group")
 		}
 		call := w.group[i]
-		sent := len(t.notifications)
+		sent := len(t.events)
 		t.wrote = false
 		clear(t.currentRows)
 		if call.carryOut(t); call.err == nil {
 			continue
 		}
-		t.notifications = t.notifications[:sent]
+		t.events = t.events[:sent]
 		if !t.wrote && dbfile.IsRefusal(call.err) {
 			continue
 		}

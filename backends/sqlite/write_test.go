@@ -158,7 +158,7 @@ func TestACallThatFailsAfterItHasWrittenFailsAlone(t *testing.T) {
 	for name, want := range wants {
 		go func() {
 			_, err := write(t.Context(), s, "insert", 0, func(tx *tx) (struct{}, error) {
-				tx.Ring(engine.Notification{Kind: engine.NotifyQueue, Namespace: "default", Name: name})
+				tx.Notify(engine.Notification{Kind: engine.NotifyQueue, Namespace: "default", Name: name})
 				return struct{}{}, errors.Join(insertNamespace(tx, name), want)
 			})
 			answers <- answer{name, err}

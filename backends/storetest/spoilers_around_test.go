@@ -35,7 +35,7 @@ var aroundSabotages = []sabotage{
 	{"ticks that a change gives up are counted", func(s engine.Store) engine.Store { return givesUpInSilence{s} }, []string{"schedule"}},
 	{"a change of a schedule rings it", func(s engine.Store) engine.Store { return mute{s, engine.NotifySchedule} }, []string{"notification"}},
 	{"a change of a namespace rings it", func(s engine.Store) engine.Store { return mute{s, engine.NotifyNamespace} }, []string{"notification"}},
-	{"what was not asked for is told for counting", func(s engine.Store) engine.Store { return mute{s, engine.NotifySideEffects} }, []string{"notification"}},
+	{"what was not asked for is told for counting", func(s engine.Store) engine.Store { return hidesSideEffects{s} }, []string{"notification"}},
 	{"an update rings the schedule", func(s engine.Store) engine.Store { return &ringsAtBirth{Store: s} }, []string{"notification"}},
 	{"runs got by ids are those of the namespace", func(s engine.Store) engine.Store { return knowsNoBorders{s} }, []string{"list"}},
 	{"a run got by its id comes once", func(s engine.Store) engine.Store { return gotTwice{s} }, []string{"list"}},
@@ -233,13 +233,24 @@ func (d disablesInWords) UpdateNamespace(ctx context.Context, p engine.Namespace
 	return n, err
 }
 
+// hidesSideEffects says nothing of runs that nobody asked for.
+type hidesSideEffects struct{ engine.Store }
+
+func (d hidesSideEffects) Listen(ctx context.Context, notify func(engine.Notification), o engine.Outcomes) error {
+	return d.Store.Listen(ctx, notify, endingsAlone{o})
+}
+
+type endingsAlone struct{ engine.Outcomes }
+
+func (endingsAlone) SideEffects(*engine.SideEffects) {}
+
 // ringsAtBirth rings a schedule when it is made and never again.
 type ringsAtBirth struct {
 	engine.Store
 	rung sync.Map
 }
 
-func (d *ringsAtBirth) Listen(ctx context.Context, ring func(engine.Notification)) error {
+func (d *ringsAtBirth) Listen(ctx context.Context, ring func(engine.Notification), o engine.Outcomes) error {
 	return d.Store.Listen(ctx, func(r engine.Notification) {
 		if r.Kind == engine.NotifySchedule {
 			if _, again := d.rung.LoadOrStore(r, true); again {
@@ -247,7 +258,7 @@ func (d *ringsAtBirth) Listen(ctx context.Context, ring func(engine.Notification
 			}
 		}
 		ring(r)
-	})
+	}, o)
 }
 
 // knowsNoBorders takes a run's id for all that it takes to see it.

@@ -210,22 +210,22 @@ type mute struct {
 	kind engine.NotificationKind
 }
 
-func (d mute) Listen(ctx context.Context, ring func(engine.Notification)) error {
+func (d mute) Listen(ctx context.Context, ring func(engine.Notification), o engine.Outcomes) error {
 	return d.Store.Listen(ctx, func(r engine.Notification) {
 		if r.Kind != d.kind || r.Namespace == "probe" {
 			ring(r)
 		}
-	})
+	}, o)
 }
 
 // ringsAsRegistered says of each ring of a worker that it has registered and nothing else.
 type ringsAsRegistered struct{ engine.Store }
 
-func (d ringsAsRegistered) Listen(ctx context.Context, ring func(engine.Notification)) error {
+func (d ringsAsRegistered) Listen(ctx context.Context, ring func(engine.Notification), o engine.Outcomes) error {
 	return d.Store.Listen(ctx, func(r engine.Notification) {
 		r.Registered = r.Registered || r.Kind == engine.NotifyWorker
 		ring(r)
-	})
+	}, o)
 }
 
 // ringsEarly rings for a start before it has begun.
@@ -235,7 +235,7 @@ type ringsEarly struct {
 	rings []func(engine.Notification)
 }
 
-func (d *ringsEarly) Listen(ctx context.Context, ring func(engine.Notification)) error {
+func (d *ringsEarly) Listen(ctx context.Context, ring func(engine.Notification), o engine.Outcomes) error {
 	var one sync.Mutex
 	quiet := func(r engine.Notification) {
 		one.Lock()
@@ -245,7 +245,7 @@ func (d *ringsEarly) Listen(ctx context.Context, ring func(engine.Notification))
 	d.mu.Lock()
 	d.rings = append(d.rings, quiet)
 	d.mu.Unlock()
-	return d.Store.Listen(ctx, quiet)
+	return d.Store.Listen(ctx, quiet, o)
 }
 
 func (d *ringsEarly) StartRuns(ctx context.Context, p engine.StartRunsParams) ([]engine.Started, error) {

@@ -8,11 +8,12 @@ import (
 	"log/slog"
 	"os"
 
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
 	"github.com/kagzi/kagzi/engine/daemon/internal/gc"
 	"github.com/kagzi/kagzi/engine/daemon/internal/output"
 	"github.com/kagzi/kagzi/engine/daemon/internal/platform"
-	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 )
 
 // Commands are `kagzi server`, `kagzi db` and `kagzi tls`. version is the program's.

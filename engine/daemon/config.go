@@ -13,7 +13,7 @@ import (
 type Config struct {
 	DB      string // URL of the database; empty: sqlite:<DataDir>/kagzi.db
 	DataDir string // empty: the system's place for a user's data
-	Listen  string // host:port of the gRPC door; port 0 picks a free one
+	Listen  string // host:port for gRPC; port 0 picks a free one
 	HTTP    string // host:port of metrics and health, done without if it is taken and not in Sources; port 0 picks a free one; empty: none
 	File    string // that settings were read from; empty: none
 

@@ -139,7 +139,7 @@ type process struct {
 	backends Backends
 	certs    *certs.Keeper // nil: plaintext
 	parts    *parts.Parts
-	door     *door
+	listener *readyListener
 }
 
 // start opens the doors, once nothing else can fail that would have to close them again, and begins all parts.
@@ -189,7 +189,7 @@ func (p *process) openListeners(ctx context.Context, at *addresses) (health net.
 		return nil, err
 	}
 	p.opened.listen = listener.Addr().String()
-	p.door = &door{Listener: listener, open: make(chan struct{})}
+	p.listener = &readyListener{Listener: listener, open: make(chan struct{})}
 	if health, err = p.listenHTTP(ctx, at.http.address, p.webEncrypted(at)); err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
@@ -224,7 +224,7 @@ func (p *process) startParts(options server.Options, copies *backups, safetyNet 
 		p.parts.Start("metrics and health", func(ctx context.Context) error { return web.Serve(ctx, health, srv, c.Version, p.log) })
 	}
 	p.parts.Start("dispatcher", dispatcher.Run)
-	p.parts.Start("server", func(ctx context.Context) error { return srv.Run(ctx, p.door) })
+	p.parts.Start("server", func(ctx context.Context) error { return srv.Run(ctx, p.listener) })
 	p.parts.Start("coordinator", upkeep.Run)
 	p.parts.Start("backups", copies.run)
 	p.parts.Start("bell", func(ctx context.Context) error {
@@ -232,7 +232,7 @@ func (p *process) startParts(options server.Options, copies *backups, safetyNet 
 			dispatcher.Notify(r)
 			srv.Notify(r)
 			upkeep.Notify(r)
-		})
+		}, srv)
 	})
 }
 
@@ -283,7 +283,7 @@ func setHolder(store engine.Store, text string) error {
 
 // serve waits until the process is to end, and why.
 func (p *process) serve(ctx context.Context, ready func()) error {
-	open := p.door.open
+	open := p.listener.open
 	for {
 		select {
 		case <-open:
@@ -325,14 +325,14 @@ func (p *process) stop() error {
 	}
 }
 
-// door is a listener that tells when the server begins to accept connections.
-type door struct {
+// readyListener tells when the server begins to accept connections.
+type readyListener struct {
 	net.Listener
 	once sync.Once
 	open chan struct{}
 }
 
-func (d *door) Accept() (net.Conn, error) {
+func (d *readyListener) Accept() (net.Conn, error) {
 	d.once.Do(func() { close(d.open) })
 	return d.Listener.Accept()
 }

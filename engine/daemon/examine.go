@@ -10,8 +10,9 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/kagzi/kagzi/engine/daemon/internal/platform"
 	"github.com/spf13/pflag"
+
+	"github.com/kagzi/kagzi/engine/daemon/internal/platform"
 )
 
 // Finding is one thing that Examine looked at.
@@ -134,21 +135,21 @@ func ofSchema(ctx context.Context, b Backends, url string) Finding {
 // ofPorts says whether a server could listen where it is to.
 func ofPorts(ctx context.Context, c *Config) []Finding {
 	var list []Finding
-	for _, door := range []struct{ flag, address string }{{"--listen", c.Listen}, {"--http", c.HTTP}} {
-		if door.address == "" {
+	for _, place := range []struct{ flag, address string }{{"--listen", c.Listen}, {"--http", c.HTTP}} {
+		if place.address == "" {
 			continue
 		}
-		l, err := new(net.ListenConfig).Listen(ctx, "tcp", door.address)
+		l, err := new(net.ListenConfig).Listen(ctx, "tcp", place.address)
 		if err == nil {
 			err = l.Close()
 		}
-		f := Finding{Name: "port", State: well, Text: door.address + " is free"}
+		f := Finding{Name: "port", State: well, Text: place.address + " is free"}
 		if err != nil {
 			if op := (*net.OpError)(nil); errors.As(err, &op) {
 				err = op.Err
 			}
-			f.State, f.Text = wrong, fmt.Sprintf("%s cannot be listened on: %v%s", door.address, err, takenBy(door.address))
-			f.Advice = "end what has it, or choose another with " + door.flag
+			f.State, f.Text = wrong, fmt.Sprintf("%s cannot be listened on: %v%s", place.address, err, takenBy(place.address))
+			f.Advice = "end what has it, or choose another with " + place.flag
 		}
 		list = append(list, f)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/kagzi/kagzi/engine/daemon/internal/output"
 )
 
-// endpoint is where one door of the server is to listen.
+// endpoint is an address where the server is to listen.
 type endpoint struct {
 	flag    string // "--listen"
 	text    string // as the setting has it
@@ -33,7 +33,7 @@ func (a *addresses) exposed() (doors []endpoint) {
 	return doors
 }
 
-// checkEncryption refuses a door that other machines can reach without TLS, unless that is wanted.
+// checkEncryption refuses an address that other machines can reach without TLS, unless that is wanted.
 func (c *Config) checkEncryption(at *addresses) error {
 	if c.encrypted() || c.Insecure || len(at.exposed()) == 0 {
 		return nil
@@ -44,7 +44,7 @@ func (c *Config) checkEncryption(at *addresses) error {
 		"or listen on 127.0.0.1; or add --insecure if that is what you want", e.flag, e.text)
 }
 
-// checkKeys refuses a door that other machines can reach where nobody needs a key, or nobody has one that opens it, unless that is wanted.
+// checkKeys refuses an address that other machines can reach where nobody needs a key, or nobody has one that opens it, unless that is wanted.
 // url is the database's.
 func (c *Config) checkKeys(ctx context.Context, store engine.Store, url string, at *addresses) (hasKey bool, err error) {
 	doors := at.exposed()

@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/kagzi/kagzi/engine/coordinator"
 	"github.com/kagzi/kagzi/engine/daemon/internal/output"
 	"github.com/kagzi/kagzi/engine/server"

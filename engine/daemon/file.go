@@ -11,8 +11,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/kagzi/kagzi/engine/daemon/internal/output"
 	"github.com/pelletier/go-toml/v2"
+
+	"github.com/kagzi/kagzi/engine/daemon/internal/output"
 )
 
 // defaultFile is where settings are read from when no file is named; empty: the system has no place for them.

@@ -9,7 +9,7 @@ import (
 	"github.com/kagzi/kagzi/engine/daemon/internal/platform"
 )
 
-// listenHTTP opens the door for metrics and health, if there is to be one. Where nobody asked for its address and it cannot be had, as
+// listenHTTP listens for metrics and health, if they are to be served. Where nobody asked for its address and it cannot be had, as
 // when another server on this machine has it, the server goes on without.
 func (p *process) listenHTTP(ctx context.Context, address string, encrypted bool) (net.Listener, error) {
 	if address == "" {

@@ -71,7 +71,7 @@ func preferred(addresses []netip.Addr) netip.Addr {
 	return addresses[0]
 }
 
-// listen opens a door. flag names the setting that its address is of.
+// listen listens on an address. flag names the setting that its address is of.
 func listen(ctx context.Context, flag, address string) (net.Listener, error) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if err != nil {

@@ -8,10 +8,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kagzi/kagzi/engine/daemon/internal/output"
-	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/kagzi/kagzi/engine/daemon/internal/output"
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
 // reloadable is a server whose settings are read by read when the test sends a signal; lines is its log.

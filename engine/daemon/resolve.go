@@ -9,8 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/kagzi/kagzi/engine/daemon/internal/output"
 	"github.com/spf13/pflag"
+
+	"github.com/kagzi/kagzi/engine/daemon/internal/output"
 )
 
 // surroundings is where settings come from besides flags.

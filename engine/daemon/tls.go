@@ -12,9 +12,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/kagzi/kagzi/engine/certs"
 	"github.com/kagzi/kagzi/engine/daemon/internal/output"
-	"github.com/spf13/cobra"
 )
 
 // teamDays is how long certificates of a team hold, if nothing else is said: the most that every client takes.

@@ -58,7 +58,7 @@ func TestWhatHappensIsCountedForMetrics(t *testing.T) {
 		s.ScheduleFired(&engine.Schedule{}, engine.Fired{Runs: 2}, 0, 40*time.Millisecond)
 		s.ScheduleFired(&engine.Schedule{}, engine.Fired{Runs: 5, Skipped: 1}, 5, -1)
 		s.ScheduleFired(&engine.Schedule{}, engine.Fired{Skipped: 2}, 0, -1)
-		s.Notify(engine.Notification{Kind: engine.NotifySideEffects, SideEffects: &engine.SideEffects{Handlers: 20, Ticks: 3, Failed: make([]engine.ID, 40), Stopped: 50}})
+		s.SideEffects(&engine.SideEffects{Handlers: 20, Ticks: 3, Failed: make([]engine.ID, 40), Stopped: 50})
 		s.Notify(engine.Notification{Kind: engine.NotifyAll})
 		s.Notify(engine.Notification{Kind: engine.NotifyTimer})
 		s.Notify(engine.Notification{Kind: engine.NotifyTimer})

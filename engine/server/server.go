@@ -228,9 +228,7 @@ func (s *Server) Run(ctx context.Context, l net.Listener) error {
 
 // Notify passes a notification of the store on to the parts that wait for it. It does not block.
 func (s *Server) Notify(r engine.Notification) {
-	if !s.recorder.Notified(r) {
-		return
-	}
+	s.recorder.Notified(r.Kind)
 	s.watch.Notify(r)
 	s.workers.Notify(r)
 	switch r.Kind {
@@ -240,6 +238,14 @@ func (s *Server) Notify(r engine.Notification) {
 		s.guard.KeysMayHaveChanged()
 	}
 }
+
+// RunEnded and SideEffects make the server engine.Outcomes of its store. They do not block.
+func (s *Server) RunEnded(run engine.ID, e *engine.Ending) {
+	s.recorder.Notified(engine.NotifyEnd)
+	s.watch.RunEnded(run, e)
+}
+
+func (s *Server) SideEffects(e *engine.SideEffects) { s.recorder.CountSideEffects(e) }
 
 // now is the time by which facts are written down.
 func (s *Server) now() time.Time { return s.store.Now() }

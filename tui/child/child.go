@@ -118,7 +118,7 @@ func (p *Process) Await(ctx context.Context, match func(line string) (string, bo
 			return "", p.unexpected()
 		}
 		select {
-		case <-p.journal.bell:
+		case <-p.journal.wake:
 		case <-p.done:
 		case <-ctx.Done():
 			return "", ctx.Err()

@@ -14,7 +14,7 @@ const (
 
 // journal is what a process has printed, line by line; the last lines are kept, and all of it goes to a log as it is.
 type journal struct {
-	bell chan struct{} // capacity one: there is more
+	wake chan struct{} // capacity one: there is more
 
 	mu      sync.Mutex
 	log     io.Writer // may be nil
@@ -24,7 +24,7 @@ type journal struct {
 }
 
 func newJournal(log io.Writer) *journal {
-	return &journal{bell: make(chan struct{}, 1), log: log}
+	return &journal{wake: make(chan struct{}, 1), log: log}
 }
 
 // Write never fails: a full disk under the log must not stop the process that logs.
@@ -45,7 +45,7 @@ func (j *journal) Write(p []byte) (int, error) {
 		rest = after
 	}
 	select {
-	case j.bell <- struct{}{}:
+	case j.wake <- struct{}{}:
 	default:
 	}
 	return len(p), nil

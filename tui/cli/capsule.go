@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/tui/cli/internal/flagvalue"
 	"github.com/kagzi/kagzi/tui/render"
 )
 
@@ -209,7 +210,7 @@ func runImport(ctx context.Context, c *client, o *importOptions, file io.Reader)
 	}
 	return c.out.print(result{
 		human: func() []string {
-			return []string{fmt.Sprintf("%s  %s", render.Safe(answer.GetRunId()), counted(int64(answer.GetRuns()), "run"))}
+			return []string{fmt.Sprintf("%s  %s", render.Safe(answer.GetRunId()), flagvalue.Counted(int64(answer.GetRuns()), "run"))}
 		},
 		document: render.Document(answer),
 	})

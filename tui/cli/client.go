@@ -13,6 +13,8 @@ import (
 
 	"github.com/kagzi/kagzi/sdk/profile"
 	"github.com/kagzi/kagzi/tui"
+	"github.com/kagzi/kagzi/tui/cli/internal/flagvalue"
+	"github.com/kagzi/kagzi/tui/cli/internal/spelling"
 	"github.com/kagzi/kagzi/tui/model"
 	"github.com/kagzi/kagzi/tui/render"
 )
@@ -39,7 +41,7 @@ func (f *ClientFlags) Register(fs *pflag.FlagSet) {
 	fs.VarP(choice(&f.Output, "table", "json", "jsonl", "yaml"), "output", "o", "table, json, jsonl or yaml")
 	fs.Var(choice(&f.Time, "relative", "iso"), "time", "how tables show times: relative or iso")
 	fs.BoolVar(&f.NoColor, "no-color", false, "no colours, as with NO_COLOR")
-	fs.Var(givenValue{duration(&f.Timeout), &f.timeout}, "timeout", "give up after this long (default 10s for a call; no limit for watch and wait)")
+	fs.Var(flagvalue.GivenDuration(&f.Timeout, &f.timeout), "timeout", "give up after this long (default 10s for a call; no limit for watch and wait)")
 }
 
 // RegisterReach defines only those flags that say how to reach a server. Said is what they say.
@@ -227,7 +229,7 @@ func (e *env) client(cmd *cobra.Command, api tui.API, address string) *client {
 	return &client{
 		API: api, namespace: f.Namespace, address: address, timeout: f.Timeout, given: f.timeout, query: query,
 		out: newOutput(e.streams(cmd), f, e.lookup), now: e.now, newID: e.newID,
-		typed: func(field string) string { return typed(cmd, field) },
+		typed: func(field string) string { return spelling.Typed(cmd, field) },
 	}
 }
 
@@ -266,4 +268,63 @@ func (c *choiceValue) Set(s string) error {
 		}
 	}
 	return fmt.Errorf("want %s or %s", strings.Join(c.words[:len(c.words)-1], ", "), c.words[len(c.words)-1])
+}
+
+// nearFlags let a command work on a database itself, without a server and without a key.
+type nearFlags struct{ db string }
+
+// ownDatabase is what --db says for the database of this machine's settings.
+const ownDatabase = "default"
+
+func (f *nearFlags) register(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.db, "db", "", "work on this database itself, without a server and without a key: sqlite:FILE, postgres://…, or default for that of the server's settings")
+	_ = cmd.RegisterFlagCompletionFunc("db", words(ownDatabase, "sqlite:", "postgres://")) // fails only for a flag that is not there
+}
+
+// runNear is run on the database that --db names, and as run without it. With create a database that is not there yet is made.
+func (e *env) runNear(cmd *cobra.Command, f *nearFlags, create bool, work func(context.Context, *client) error) error {
+	if f.db == "" {
+		return e.run(cmd, work)
+	}
+	for _, name := range []string{"address", "profile", "api-key", "api-key-file"} {
+		if cmd.Flags().Changed(name) {
+			return usagef("--db and --%s cannot be given together: with --db no server is asked", name)
+		}
+	}
+	if err := e.resolve(cmd); err != nil {
+		return err
+	}
+	url := f.db
+	if url == ownDatabase {
+		url = ""
+	}
+	if e.local.Open == nil {
+		return errors.New("this program cannot open a database; ask a server with --address")
+	}
+	near, err := e.local.Open(cmd.Context(), url, create)
+	if err != nil {
+		return ifHeld(err)
+	}
+	api, closeConn, err := e.dial(tui.DialOptions{Address: "the database", Dialer: near.Dial, CallTimeout: defaultCallTimeout})
+	if err != nil {
+		return errors.Join(err, near.Close())
+	}
+	err = e.client(cmd, api, near.Database).work(cmd.Context(), work)
+	return errors.Join(err, closeConn(), near.Close())
+}
+
+// heldError says that a server has the database to itself, and what to do then. Its exit code is that of the error.
+type heldError struct{ error }
+
+func (e *heldError) Unwrap() error { return e.error }
+
+// ifHeld makes an error of opening a database that a server has to itself one that says what to do.
+func ifHeld(err error) error {
+	if own, ok := errors.AsType[interface {
+		error
+		ExitCode() int
+	}](err); ok && own.ExitCode() == ExitConflict && strings.Contains(err.Error(), "is in use by ") {
+		return &heldError{err}
+	}
+	return err
 }

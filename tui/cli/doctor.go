@@ -45,7 +45,7 @@ Exit code: 1 when something is bad, 0 otherwise.`,
 }
 
 func runDoctor(ctx context.Context, c *client, local Local, version string) error {
-	p := &patient{client: c, version: version}
+	p := &examined{client: c, version: version}
 	checks, err := p.examine(ctx)
 	if err != nil {
 		return err
@@ -91,8 +91,8 @@ func pad(text string, cells int) string {
 	return text + strings.Repeat(" ", max(cells-render.Width(text), 1))
 }
 
-// patient is a server that is examined: what it answered. What it did not tell is nil.
-type patient struct {
+// examined is a server that is examined: what it answered. What it did not tell is nil.
+type examined struct {
 	*client
 	version string // of this program
 	reached bool
@@ -113,7 +113,7 @@ type patient struct {
 }
 
 // examine asks the server for all that there is to know, and says what it found. Errors are the command's own end.
-func (p *patient) examine(ctx context.Context) ([]Check, error) {
+func (p *examined) examine(ctx context.Context) ([]Check, error) {
 	if err := p.greet(ctx); err != nil {
 		return p.unreachable(ctx, err)
 	}
@@ -128,7 +128,7 @@ func (p *patient) examine(ctx context.Context) ([]Check, error) {
 }
 
 // greet asks how the server is, which needs no key.
-func (p *patient) greet(ctx context.Context) (err error) {
+func (p *examined) greet(ctx context.Context) (err error) {
 	p.sent = p.now()
 	p.health, err = p.HealthCheck(ctx, &kagziv1.HealthCheckRequest{}, grpc.Peer(&p.peer))
 	p.trip = p.now().Sub(p.sent)
@@ -136,7 +136,7 @@ func (p *patient) greet(ctx context.Context) (err error) {
 }
 
 // unreachable is what there is to say of a server that does not answer.
-func (p *patient) unreachable(ctx context.Context, err error) ([]Check, error) {
+func (p *examined) unreachable(ctx context.Context, err error) ([]Check, error) {
 	if ctx.Err() != nil {
 		return nil, err
 	}
@@ -151,7 +151,7 @@ func (p *patient) unreachable(ctx context.Context, err error) ([]Check, error) {
 }
 
 // identify asks who the caller is. A key that opens nothing is a finding.
-func (p *patient) identify(ctx context.Context) ([]Check, error) {
+func (p *examined) identify(ctx context.Context) ([]Check, error) {
 	me, err := p.WhoAmI(ctx, &kagziv1.WhoAmIRequest{})
 	switch status.Code(err) {
 	case codes.OK:
@@ -177,7 +177,7 @@ func told(ctx context.Context, err error) bool {
 }
 
 // unknown is the finding that a call failed.
-func (p *patient) unknown(name, what string, err error) Check {
+func (p *examined) unknown(name, what string, err error) Check {
 	lines, _ := explain(p.placed(err))
 	text, advice, _ := strings.Cut(lines[0], "; ")
 	if rest := strings.Join(lines[1:], "; "); rest != "" {
@@ -190,7 +190,7 @@ func (p *patient) unknown(name, what string, err error) Check {
 const serverSetUp = "how the server is set up"
 
 // ask gathers the rest. What the key may not see is left out, and so is everything from the first question on that the server has no answer to.
-func (p *patient) ask(ctx context.Context) error {
+func (p *examined) ask(ctx context.Context) error {
 	questions := []struct {
 		what string
 		ask  func() error
@@ -239,12 +239,12 @@ func (p *patient) ask(ctx context.Context) error {
 }
 
 // seen says that the server has told about something.
-func (p *patient) seen(what string) bool {
+func (p *examined) seen(what string) bool {
 	return !slices.Contains(p.refused, what) && !slices.Contains(p.unanswered, what)
 }
 
 // tls is how the connection is encrypted; ok is false when it is not.
-func (p *patient) tls() (info credentials.TLSInfo, ok bool) {
+func (p *examined) tls() (info credentials.TLSInfo, ok bool) {
 	info, ok = p.peer.AuthInfo.(credentials.TLSInfo)
 	return info, ok
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/tui/cli/internal/flagvalue"
 	"github.com/kagzi/kagzi/tui/model"
 	"github.com/kagzi/kagzi/tui/render"
 )
@@ -24,7 +25,7 @@ const (
 )
 
 // checks are what was found at a server that answered, in the order of its layers.
-func (p *patient) checks() []Check {
+func (p *examined) checks() []Check {
 	list := p.ofConnection()
 	list = append(list, p.ofCaller(), p.ofClock())
 	if p.info != nil {
@@ -49,7 +50,7 @@ func (p *patient) checks() []Check {
 }
 
 // ofConnection is about the server itself and the way there.
-func (p *patient) ofConnection() []Check {
+func (p *examined) ofConnection() []Check {
 	text := fmt.Sprintf("answers at %s in %s", p.address, render.Duration(p.trip))
 	info, encrypted := p.tls()
 	if encrypted {
@@ -69,7 +70,7 @@ func (p *patient) ofConnection() []Check {
 	return list
 }
 
-func (p *patient) ofCertificate(until time.Time) Check {
+func (p *examined) ofCertificate(until time.Time) Check {
 	left := until.Sub(p.now())
 	c := Check{Name: "certificate", State: checkOK, Text: "valid until " + until.UTC().Format(time.RFC3339)}
 	if left < soon {
@@ -80,7 +81,7 @@ func (p *patient) ofCertificate(until time.Time) Check {
 }
 
 // ofCaller says who the server takes the caller for.
-func (p *patient) ofCaller() Check {
+func (p *examined) ofCaller() Check {
 	c := Check{Name: "caller", State: checkOK, Text: "no key is needed, and everything is allowed"}
 	key := p.me.GetKey()
 	switch {
@@ -96,7 +97,7 @@ func (p *patient) ofCaller() Check {
 }
 
 // ofClock compares the server's clock with this machine's. The way there and back is its uncertainty.
-func (p *patient) ofClock() Check {
+func (p *examined) ofClock() Check {
 	if p.health.GetTimestamp() == nil {
 		return Check{Name: "clock", State: checkWarn, Text: "the server does not tell its time", Advice: "it is older than this program: upgrade it"}
 	}
@@ -117,7 +118,7 @@ func (p *patient) ofClock() Check {
 }
 
 // ofDatabase is about the database; its kind is all that the server tells a client or a worker.
-func (p *patient) ofDatabase() Check {
+func (p *examined) ofDatabase() Check {
 	i := p.info
 	if !p.seen(serverSetUp) {
 		return Check{Name: "database", State: checkOK, Text: i.GetBackend()}
@@ -129,7 +130,7 @@ func (p *patient) ofDatabase() Check {
 	return Check{Name: "database", State: checkOK, Text: fmt.Sprintf("%s, schema %d", text, i.GetSchemaVersion())}
 }
 
-func (p *patient) ofVersions() Check {
+func (p *examined) ofVersions() Check {
 	server := p.info.GetVersion()
 	c := Check{Name: "versions", State: checkOK, Text: fmt.Sprintf("server %s, this program %s", server, p.version)}
 	if least := p.info.GetMinSdkVersion(); least != "" {
@@ -145,7 +146,7 @@ func (p *patient) ofVersions() Check {
 }
 
 // ofNotifications is about how servers wake each other; nothing where that is not told.
-func (p *patient) ofNotifications() []Check {
+func (p *examined) ofNotifications() []Check {
 	how := p.info.GetNotifications()
 	if !p.seen(serverSetUp) {
 		return nil
@@ -158,7 +159,7 @@ func (p *patient) ofNotifications() []Check {
 }
 
 // ofDisk is about the room that the server's database has left; nothing where it does not tell.
-func (p *patient) ofDisk() []Check {
+func (p *examined) ofDisk() []Check {
 	value, told := model.Fact(p.info, "database", "free disk space")
 	free, known := model.ParseBytes(value)
 	if !told || !known {
@@ -175,7 +176,7 @@ func (p *patient) ofDisk() []Check {
 }
 
 // ofBackups is about those that the server makes by itself; nothing where it does not tell.
-func (p *patient) ofBackups() []Check {
+func (p *examined) ofBackups() []Check {
 	last, told := model.Fact(p.info, "backups", "last")
 	if !told {
 		return nil
@@ -187,7 +188,7 @@ func (p *patient) ofBackups() []Check {
 }
 
 // ofWorkers counts the workers of the namespace.
-func (p *patient) ofWorkers() []Check {
+func (p *examined) ofWorkers() []Check {
 	if !p.seen("workers") {
 		return nil
 	}
@@ -245,7 +246,7 @@ func versioned(versions map[string]int64, none int64) string {
 }
 
 // serverNow is what time it is by the server's clock.
-func (p *patient) serverNow() time.Time {
+func (p *examined) serverNow() time.Time {
 	if at := p.health.GetTimestamp(); at != nil {
 		return at.AsTime()
 	}
@@ -253,7 +254,7 @@ func (p *patient) serverNow() time.Time {
 }
 
 // ofQueues names the queues in which runs wait that no worker takes.
-func (p *patient) ofQueues() []Check {
+func (p *examined) ofQueues() []Check {
 	if !p.seen("queues") {
 		return nil
 	}
@@ -270,7 +271,7 @@ func (p *patient) ofQueues() []Check {
 }
 
 // ofKeys counts the keys, and names those that end to be valid soon.
-func (p *patient) ofKeys() []Check {
+func (p *examined) ofKeys() []Check {
 	if !p.seen("keys") {
 		return nil
 	}
@@ -288,7 +289,7 @@ func (p *patient) ofKeys() []Check {
 			ended = append(ended, k.GetName())
 		}
 	}
-	c := Check{Name: "keys", State: checkOK, Text: counted(int64(valid), "valid key")}
+	c := Check{Name: "keys", State: checkOK, Text: flagvalue.Counted(int64(valid), "valid key")}
 	switch {
 	case len(p.keys) == 0:
 		c.Text = "none: every call is let in"

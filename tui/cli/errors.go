@@ -11,6 +11,7 @@ import (
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	"github.com/kagzi/kagzi/tui"
+	"github.com/kagzi/kagzi/tui/cli/internal/spelling"
 	"github.com/kagzi/kagzi/tui/filter"
 	"github.com/kagzi/kagzi/tui/render"
 )
@@ -150,7 +151,7 @@ var listsOf = map[string]string{"run": "kagzi workflow list", "schedule": "kagzi
 
 // lines are the server's message, and below it where in a filter it is about something.
 func (e *callError) lines(s *status.Status, detail *kagziv1.ErrorDetail) []string {
-	name, place := inFilter(e.query, detail.GetMetadata()["field"])
+	name, place := spelling.InFilter(e.query, detail.GetMetadata()["field"])
 	if place < 0 {
 		return []string{e.line(s, detail)}
 	}
@@ -178,7 +179,7 @@ func (e *callError) line(s *status.Status, detail *kagziv1.ErrorDetail) string {
 		line = field + ": " + line
 	}
 	if field != "" && e.typed != nil {
-		line = retyped(line, field, e.typed)
+		line = spelling.Retyped(line, field, e.typed)
 	}
 	return line
 }

@@ -6,16 +6,21 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"os/signal"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/kagzi/kagzi/tui/cli/internal/spelling"
 	"github.com/kagzi/kagzi/tui/render"
+	"github.com/kagzi/kagzi/tui/view"
 )
 
 // Exit codes, the same for every command.
@@ -34,7 +39,7 @@ const (
 )
 
 // Execute runs the command that args name and returns the process's exit code. Errors go to stderr, one clear line
-// and where there is one a hint. A cancelled ctx means that the user interrupted. An error of another room may say
+// and where there is one a hint. A cancelled ctx means that the user interrupted. An error of another package may say
 // its own code with a method ExitCode() int.
 func Execute(ctx context.Context, root *cobra.Command, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if args == nil {
@@ -72,7 +77,7 @@ func Execute(ctx context.Context, root *cobra.Command, args []string, stdin io.R
 	return code
 }
 
-// prepare gives every command of every room the same manners: a group without a command prints its help and knows
+// prepare gives every command of every package the same behaviour: a group without a command prints its help and knows
 // what a typo meant, and wrong arguments are a usage error.
 func prepare(cmd *cobra.Command) {
 	switch {
@@ -101,7 +106,7 @@ func prepare(cmd *cobra.Command) {
 
 // wrongArguments says which argument is missing, or one too many, by the command's line of use; err where that line has no objection.
 func wrongArguments(cmd *cobra.Command, args []string, err error) error {
-	names, required, open := arguments(cmd)
+	names, required, open := spelling.Arguments(cmd)
 	if own, ok := errors.AsType[*usageError](err); ok {
 		err = own.err
 	} else if len(args) < required {
@@ -110,24 +115,6 @@ func wrongArguments(cmd *cobra.Command, args []string, err error) error {
 		err = fmt.Errorf("%q is one argument too many; %s takes %s", args[len(names)], cmd.CommandPath(), cmp.Or(strings.Join(names, " "), "none"))
 	}
 	return &usageError{err: err, hint: []string{"usage: " + cmd.UseLine(), "see: " + cmd.CommandPath() + " --help"}}
-}
-
-// arguments are the arguments that a command's line of use names: how many of them must be given, and whether the last may be repeated.
-func arguments(cmd *cobra.Command) (names []string, required int, open bool) {
-	for _, word := range strings.Fields(cmd.Use)[1:] {
-		if word == "[flags]" { // where they must stand before the arguments
-			continue
-		}
-		name := strings.Trim(word, "[]")
-		if strings.HasPrefix(name, "-") || name == "|" {
-			break
-		}
-		if names = append(names, name); name == word {
-			required++
-		}
-		open = strings.HasSuffix(name, "...")
-	}
-	return names, required, open
 }
 
 // helpArguments wants what `kagzi help` is asked about to be a command.
@@ -141,7 +128,7 @@ func helpArguments(help *cobra.Command, args []string) error {
 func unknownCommand(cmd *cobra.Command, name string) error {
 	cmd.SuggestionsMinimumDistance = 2
 	err := usagef("%q is no command of %s", name, cmd.CommandPath())
-	if other := otherCommand(cmd, name); other != "" {
+	if other := spelling.OtherCommand(cmd, name); other != "" {
 		err.hint = append(err.hint, "did you mean: "+cmd.CommandPath()+" "+other)
 	} else if near := cmd.SuggestionsFor(name); len(near) > 0 {
 		err.hint = append(err.hint, "did you mean: "+cmd.CommandPath()+" "+near[0])
@@ -180,7 +167,7 @@ func flagError(cmd *cobra.Command, err error) error {
 			usage.hint = append(usage.hint, "did you mean: "+ui.CommandPath()+" --"+name)
 			return usage
 		}
-		if other := otherName(cmd, name); other != "" {
+		if other := spelling.OtherName(cmd, name); other != "" {
 			usage.hint = append(usage.hint, "did you mean: "+other)
 			return usage
 		}
@@ -227,4 +214,27 @@ func nearestFlag(cmd *cobra.Command, name string) string {
 		}
 	})
 	return near
+}
+
+// UntilInterrupted is a context that ends with the first Ctrl-C or SIGTERM; the next one ends the process at once. What is typed while the
+// terminal is lent to another program is for that one.
+func UntilInterrupted(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	heard := make(chan os.Signal, 1)
+	signal.Notify(heard, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		defer cancel()
+		defer signal.Stop(heard)
+		for {
+			select {
+			case s := <-heard:
+				if s != os.Interrupt || !view.Lent() {
+					return
+				}
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return ctx, cancel
 }

@@ -3,6 +3,9 @@ package cli
 import (
 	"context"
 	"fmt"
+	"strconv"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -10,6 +13,134 @@ import (
 	"github.com/kagzi/kagzi/tui/filter"
 	"github.com/kagzi/kagzi/tui/render"
 )
+
+// maxPage is the server's limit of one page.
+const maxPage = 1000
+
+// pageFlags say how much of a list to show.
+type pageFlags struct {
+	limit int
+	token string
+	all   bool
+}
+
+func (f *pageFlags) register(cmd *cobra.Command) {
+	cmd.Flags().IntVar(&f.limit, "limit", 50, "show at most this many")
+	cmd.Flags().StringVar(&f.token, "page-token", "", "go on where an earlier list ended, or back to what stands before it")
+	cmd.Flags().BoolVar(&f.all, "all", false, "show all, however many")
+}
+
+// most is how many to show, negative for all.
+func (f *pageFlags) most() (int, error) {
+	switch {
+	case f.all:
+		return -1, nil
+	case f.limit < 1:
+		return 0, usagef("--limit is %d; want at least 1, or --all", f.limit)
+	}
+	return f.limit, nil
+}
+
+// pageTokens lead to what lies before and behind a list; empty where nothing does.
+type pageTokens struct{ before, behind string }
+
+// A server takes a token only with the very request that it gave it for. Where that counts from now, the tokens of a list carry the moment that
+// it counted from, in microseconds, behind a mark that no token of a server has, and a list that goes on counts from there as well.
+const (
+	momentMark = "."
+	momentBase = 36
+)
+
+// of is the tokens of a list that counts from a moment.
+func (t pageTokens) of(now time.Time) pageTokens {
+	with := func(token string) string {
+		if token == "" {
+			return ""
+		}
+		return token + momentMark + strconv.FormatInt(now.UnixMicro(), momentBase)
+	}
+	return pageTokens{before: with(t.before), behind: with(t.behind)}
+}
+
+// begunAt is the moment that a list counts from which goes on from a token: that of the token, or else now, without what a token cannot carry of
+// it. rest is the server's own.
+func begunAt(token string, now time.Time) (at time.Time, rest string) {
+	if i := strings.LastIndex(token, momentMark); i >= 0 {
+		if micros, err := strconv.ParseInt(token[i+len(momentMark):], momentBase, 64); err == nil {
+			return time.UnixMicro(micros), token[:i]
+		}
+	}
+	return now.Truncate(time.Microsecond), token
+}
+
+// eachPage asks page by page, from a token on, until limit items (negative: all) have been taken or there are no more.
+// ask says how many of a page's items it took.
+func eachPage(limit int, token string, ask func(*kagziv1.PageRequest) (int, *kagziv1.PageInfo, error)) (pageTokens, error) {
+	tokens := pageTokens{behind: token}
+	for first := true; limit != 0; first = false {
+		size := maxPage
+		if limit > 0 {
+			size = min(limit, maxPage)
+		}
+		taken, info, err := ask(&kagziv1.PageRequest{PageSize: int32(size), PageToken: tokens.behind})
+		if err != nil {
+			return pageTokens{}, err
+		}
+		if first {
+			tokens.before = info.GetPrevPageToken()
+		}
+		if tokens.behind = info.GetNextPageToken(); tokens.behind == "" {
+			break
+		}
+		if limit > 0 {
+			limit -= taken
+		}
+	}
+	return tokens, nil
+}
+
+// listed is a list as a command prints it.
+type listed struct {
+	name  string // of the items' field in a document: "workflows"
+	noun  string // of the items in a message: "runs"
+	none  string // what to say when there are none
+	items []any
+	table func() render.Table
+}
+
+// printList prints a list that was gathered from its pages, and how to get what it left out.
+func (o *output) printList(l listed, tokens pageTokens) error {
+	if len(l.items) == 0 && o.format == "table" {
+		o.say("%s", l.none)
+		return nil
+	}
+	if err := o.print(result{
+		human:    func() []string { return o.table(l.table()) },
+		document: pageDocument(l.name, l.items, tokens),
+		items:    l.items,
+	}); err != nil {
+		return err
+	}
+	o.sayMore(l.noun, tokens)
+	return nil
+}
+
+// sayMore tells people how to get what a list left out.
+func (o *output) sayMore(what string, tokens pageTokens) {
+	if tokens.behind != "" {
+		o.say("there are more %s: go on with --page-token %s, or show all with --all", what, tokens.behind)
+	}
+	if tokens.before != "" {
+		o.say("the %s before these: --page-token %s", what, tokens.before)
+	}
+}
+
+// pageDocument is a list as one document: the items under their proto name, and the page's tokens.
+func pageDocument(name string, items []any, tokens pageTokens) render.Object {
+	return render.Object{{Name: name, Value: items}, {Name: "page", Value: render.Object{
+		{Name: "next_page_token", Value: tokens.behind}, {Name: "has_more", Value: tokens.behind != ""}, {Name: "prev_page_token", Value: tokens.before},
+	}}}
+}
 
 type listOptions struct {
 	choose chooseFlags

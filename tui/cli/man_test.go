@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"github.com/kagzi/kagzi/tui/cli/internal/manual"
 )
 
 func TestManual(t *testing.T) {
@@ -59,7 +61,7 @@ func TestManual(t *testing.T) {
 		}
 	})
 	t.Run("takes nothing in a text for a request", func(t *testing.T) {
-		if got := roffText(".so /etc/passwd\n'br\na \\fB \"b\" -c\n\n  shaped\nplain"); got != "\\&.so /etc/passwd\n\\&'br\na \\efB \\(dqb\\(dq \\-c\n.PP\n.nf\n  shaped\n.fi\nplain\n" {
+		if got := manual.RoffText(".so /etc/passwd\n'br\na \\fB \"b\" -c\n\n  shaped\nplain"); got != "\\&.so /etc/passwd\n\\&'br\na \\efB \\(dqb\\(dq \\-c\n.PP\n.nf\n  shaped\n.fi\nplain\n" {
 			t.Errorf("%q", got)
 		}
 	})

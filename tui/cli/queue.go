@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/tui/cli/internal/flagvalue"
 	"github.com/kagzi/kagzi/tui/render"
 )
 
@@ -68,7 +69,7 @@ func runQueueList(ctx context.Context, c *client, o *queueListOptions) error {
 		return err
 	}
 	if left > 0 {
-		c.out.say("%s left out: show all with --all", counted(int64(left), "queue"))
+		c.out.say("%s left out: show all with --all", flagvalue.Counted(int64(left), "queue"))
 	}
 	return nil
 }
@@ -115,5 +116,170 @@ func runQueueShow(ctx context.Context, c *client, o *queueShowOptions) error {
 	return c.out.print(result{
 		human:    func() []string { return render.PairLines(render.QueuePairs(queue), c.out.colour) },
 		document: render.Object{{Name: "queue", Value: render.Document(queue)}},
+	})
+}
+
+func newWorker(e *env) *cobra.Command {
+	cmd := &cobra.Command{Use: "worker", Aliases: []string{"workers"}, Short: "See and steer workers"}
+	cmd.AddCommand(newWorkerList(e, &workerListOptions{}), newWorkerShow(e, &workerOptions{}), newWorkerDrain(e, &workerOptions{}), newWorkerOffline(e, &workerOptions{}))
+	e.register(cmd)
+	return cmd
+}
+
+type workerListOptions struct {
+	queue  string
+	status string
+	page   pageFlags
+}
+
+func newWorkerList(e *env, o *workerListOptions) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "list",
+		Aliases: []string{"ls"},
+		Short:   "List workers",
+		Long: `List workers. RUNS, DONE and FAILED are what each said with its last heartbeat, which HEARTBEAT dates: the runs that it held then, and those
+that have COMPLETED or FAILED in its hands. Which runs a worker holds now says kagzi workflow list --worker ID.`,
+		Example: "  kagzi worker list --status online --queue orders",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return e.run(cmd, func(ctx context.Context, c *client) error { return runWorkerList(ctx, c, o) })
+		},
+	}
+	cmd.Flags().StringVar(&o.queue, "queue", "", "workers of this queue")
+	cmd.Flags().Var(choice(&o.status, "any", "online", "draining", "offline"), "status", "workers of this status: online, draining or offline")
+	o.page.register(cmd)
+	_ = cmd.RegisterFlagCompletionFunc("queue", e.complete(completeQueues)) // these fail only for a flag that is not there
+	_ = cmd.RegisterFlagCompletionFunc("status", words("online", "draining", "offline"))
+	return cmd
+}
+
+func (o *workerListOptions) request(namespace string) *kagziv1.ListWorkersRequest {
+	r := &kagziv1.ListWorkersRequest{Namespace: namespace}
+	if o.queue != "" {
+		r.TaskQueue = &o.queue
+	}
+	statuses := map[string]kagziv1.WorkerStatus{
+		"online": kagziv1.WorkerStatus_WORKER_STATUS_ONLINE, "draining": kagziv1.WorkerStatus_WORKER_STATUS_DRAINING, "offline": kagziv1.WorkerStatus_WORKER_STATUS_OFFLINE,
+	}
+	if s, ok := statuses[o.status]; ok {
+		r.StatusFilter = &s
+	}
+	return r
+}
+
+func runWorkerList(ctx context.Context, c *client, o *workerListOptions) error {
+	limit, err := o.page.most()
+	if err != nil {
+		return err
+	}
+	request := o.request(c.namespace)
+	var workers []*kagziv1.Worker
+	tokens, err := eachPage(limit, o.page.token, func(page *kagziv1.PageRequest) (int, *kagziv1.PageInfo, error) {
+		request.Page = page
+		answer, err := c.ListWorkers(ctx, request)
+		workers = append(workers, answer.GetWorkers()...)
+		return len(answer.GetWorkers()), answer.GetPage(), err
+	})
+	if err != nil {
+		return err
+	}
+	return c.out.printList(listed{
+		name: "workers", noun: "workers", none: "no workers in namespace " + c.namespace, items: render.Documents(workers),
+		table: func() render.Table { return render.WorkersTable(workers, c.view()) },
+	}, tokens)
+}
+
+type workerOptions struct{ id string }
+
+// command makes a command about one worker.
+func (o *workerOptions) command(e *env, use, short string, work func(context.Context, *client, *workerOptions) error) *cobra.Command {
+	return &cobra.Command{
+		Use:               use + " ID",
+		Short:             short,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: e.completeOne(completeWorkers),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.id = args[0]
+			return e.run(cmd, func(ctx context.Context, c *client) error { return work(ctx, c, o) })
+		},
+	}
+}
+
+// notLive says to people what the server says to a worker that it does not know: to register again.
+func (o *workerOptions) notLive(err error) error {
+	if status.Code(err) != codes.NotFound {
+		return err
+	}
+	return &callError{err: status.Errorf(codes.NotFound, "no worker %s that is online or draining", o.id), hint: "which workers there are: kagzi worker list"}
+}
+
+func newWorkerShow(e *env, o *workerOptions) *cobra.Command {
+	return o.command(e, "show", "Show a worker", runWorkerShow)
+}
+
+func newWorkerDrain(e *env, o *workerOptions) *cobra.Command {
+	return o.command(e, "drain", "Ask a worker to end what it holds and go", runWorkerDrain)
+}
+
+func newWorkerOffline(e *env, o *workerOptions) *cobra.Command {
+	cmd := o.command(e, "offline", "Take a worker off at once and free its runs for others", runWorkerOffline)
+	cmd.Long = `Take a worker off at once and free its runs for others, without waiting for its lease to end. It is for a worker whose process is gone or
+stuck. One whose process lives registers again by itself, within a second or so, and may be given the same runs; to have it stay away,
+stop its process, or drain it with kagzi worker drain.`
+	return cmd
+}
+
+func runWorkerShow(ctx context.Context, c *client, o *workerOptions) error {
+	answer, err := c.GetWorker(ctx, &kagziv1.GetWorkerRequest{WorkerId: o.id})
+	if err != nil {
+		return err
+	}
+	return c.out.print(result{
+		human: func() []string {
+			return render.PairLines(render.WorkerPairs(answer.GetWorker(), c.view()), c.out.colour)
+		},
+		document: render.Document(answer),
+	})
+}
+
+func runWorkerDrain(ctx context.Context, c *client, o *workerOptions) error {
+	answer, err := c.DrainWorker(ctx, &kagziv1.DrainWorkerRequest{WorkerId: o.id})
+	if err != nil {
+		return o.notLive(err)
+	}
+	if err := c.out.print(result{
+		human: func() []string {
+			line := render.Safe(o.id) + "  " + c.out.paint("DRAINING", render.Waiting)
+			if !answer.GetSuccess() {
+				line = render.Safe(o.id) + "  " + c.out.paint("not drained", render.Bad)
+			}
+			if answer.GetMessage() != "" {
+				line += "  " + render.Safe(answer.GetMessage())
+			}
+			return []string{line}
+		},
+		document: render.Document(answer),
+	}); err != nil {
+		return err
+	}
+	if !answer.GetSuccess() {
+		return codeError(ExitConflict)
+	}
+	return nil
+}
+
+func runWorkerOffline(ctx context.Context, c *client, o *workerOptions) error {
+	answer, err := c.ForceOfflineWorker(ctx, &kagziv1.ForceOfflineWorkerRequest{WorkerId: o.id})
+	if err != nil {
+		return o.notLive(err)
+	}
+	return c.out.print(result{
+		human: func() []string {
+			return []string{
+				fmt.Sprintf("%s  OFFLINE  %s freed", render.Safe(o.id), flagvalue.Counted(int64(answer.GetReleasedRuns()), "run")),
+				"a worker whose process lives registers again by itself; to have it stay away, stop its process or drain it",
+			}
+		},
+		document: render.Document(answer),
 	})
 }

@@ -2,24 +2,30 @@
 // command is an options struct, a newX that parses into it, and a runX that works; all output goes through one writer.
 //
 // Begin with this file, which lists the commands, and execute.go, which runs one and makes an exit code of what came of it. Most files are named
-// after a command; cancel and terminate are in stop.go, pause, resume and pin in hold.go, export and import in capsule.go. What they share:
+// after a command or its subject: retry, cancel, terminate, pause, resume, pin and signal are in steer.go, overrides in act.go, export and import in
+// capsule.go, namespaces and the audit in admin.go, queues and workers in queue.go. What they share:
 //
-//   - A server: how it is reached (client.go), and what does without one (near.go). What its errors mean to people (errors.go, spelling.go).
-//   - Output: the one writer (output.go), pages of lists (page.go), a run with all that is known of it (shown.go, tree.go), questions (ask.go).
-//   - Doing something to things that are named, one after the other (act.go), or to all runs that a filter chooses (choose.go, many.go, bulk.go).
-//   - Flags for payloads (input.go, batch.go), policies (policy.go), retention (retention.go), and values of other kinds (values.go), and how the
-//     shell completes them (complete.go).
+//   - A server: how it is reached, and what does without one (client.go). What its errors mean to people (errors.go, internal/spelling).
+//   - Output: the one writer (output.go), pages of lists (list.go), a run with all that is known of it (show.go, tree.go).
+//   - Doing something to things that are named, one after the other (act.go), or to all runs that a filter chooses (choose.go, many.go).
+//   - Flags for payloads, and questions (input.go), batches (start.go), flags of other kinds (internal/flagvalue), and how the shell completes them
+//     (choose.go).
 package cli
 
 import (
+	"context"
 	"os"
+	"runtime"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	"github.com/kagzi/kagzi/sdk/profile"
 	"github.com/kagzi/kagzi/tui"
+	"github.com/kagzi/kagzi/tui/cli/internal/manual"
+	"github.com/kagzi/kagzi/tui/render"
 )
 
 // env is what commands take from the world, so that tests can be the world.
@@ -55,7 +61,7 @@ func world(version string) *env {
 }
 
 // Root is the command `kagzi` with the client's commands in it. version is what `kagzi version` prints. The caller
-// adds the commands of other rooms and hands it to Execute.
+// adds the commands of other packages and hands it to Execute.
 func Root(version string, local Local) *cobra.Command {
 	e := world(version)
 	e.local = local
@@ -120,4 +126,76 @@ func newWorkflow(e *env) *cobra.Command {
 	)
 	e.register(cmd)
 	return cmd
+}
+
+// newMan is for packages: it makes the manual's pages from the commands themselves.
+func newMan(version string) *cobra.Command {
+	dir := ""
+	cmd := &cobra.Command{
+		Use:   "man --dir DIR",
+		Short: "Write the manual's pages, one for each command, into a directory",
+		Long: `Write the manual's pages, one for each command, into a directory: kagzi.1, kagzi-workflow.1, kagzi-workflow-start.1, …
+
+A file of such a name that is there is replaced. The same program always writes the same bytes.`,
+		Example: "  kagzi man --dir man1 && man man1/kagzi-workflow.1\n  sudo kagzi man --dir /usr/local/share/man/man1",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if dir == "" {
+				return usagef("where to? want --dir DIR, such as ~/.local/share/man/man1")
+			}
+			return manual.Write(cmd.Root(), version, dir)
+		},
+	}
+	cmd.Flags().StringVar(&dir, "dir", "", "directory to write to; made when it is not there")
+	_ = cmd.MarkFlagDirname("dir") // fails only for a flag that is not there
+	return cmd
+}
+
+type versionOptions struct{ server bool }
+
+func newVersion(e *env, o *versionOptions) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "version",
+		Short: "Print the version of this binary, and of the server with --server",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if o.server {
+				return e.run(cmd, func(ctx context.Context, c *client) error { return runServerVersion(ctx, c, e.version) })
+			}
+			if err := e.resolve(cmd); err != nil {
+				return err
+			}
+			return newOutput(e.streams(cmd), e.flags, e.lookup).print(result{
+				human: func() []string {
+					return []string{"kagzi " + versionText(e.version)}
+				},
+				document: clientVersion(e.version),
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&o.server, "server", false, "ask the server too")
+	e.register(cmd)
+	return cmd
+}
+
+// versionText is what people read of a version, here and of the flag --version.
+func versionText(version string) string {
+	return version + " (" + runtime.GOOS + "/" + runtime.GOARCH + ", " + runtime.Version() + ")"
+}
+
+func clientVersion(version string) render.Object {
+	return render.Object{{Name: "version", Value: version}, {Name: "go", Value: runtime.Version()}, {Name: "platform", Value: runtime.GOOS + "/" + runtime.GOARCH}}
+}
+
+func runServerVersion(ctx context.Context, c *client, version string) error {
+	info, err := c.GetServerInfo(ctx, &kagziv1.GetServerInfoRequest{})
+	if err != nil {
+		return err
+	}
+	return c.out.print(result{
+		human: func() []string {
+			return render.PairLines(append([]render.Pair{{Label: "Client", Lines: []string{version}}}, render.ServerPairs(info, c.view())...), c.out.colour)
+		},
+		document: append(clientVersion(version), render.Field{Name: "server", Value: render.Document(info)}),
+	})
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/tui/cli/internal/flagvalue"
 )
 
 // scheduleFlags are what create and update say of a schedule.
@@ -20,7 +21,7 @@ type scheduleFlags struct {
 	overlap    string
 	tags       map[string]string
 	input      inputFlags
-	policy     policyFlags
+	policy     flagvalue.Policy
 }
 
 func (f *scheduleFlags) register(e *env, cmd *cobra.Command) {
@@ -32,9 +33,9 @@ func (f *scheduleFlags) register(e *env, cmd *cobra.Command) {
 	fs.StringVar(&f.version, "workflow-version", "", "version of the workflow's code that the runs are meant for")
 	fs.Int32Var(&f.maxCatchup, "max-catchup", 0, "missed ticks, more than 10s late, that are made up for after a standstill; 0 none (default 100)")
 	fs.Var(choice(&f.overlap, "allow", "skip", "buffer-one"), "overlap", "when a tick comes while the last run is active: allow starts another, skip leaves the tick out, buffer-one lets one wait")
-	fs.Var(keyValue(&f.tags), "tag", "tag of the runs; may be repeated")
+	fs.Var(flagvalue.Pairs(&f.tags), "tag", "tag of the runs; may be repeated")
 	f.input.register(fs)
-	f.policy.register(fs)
+	f.policy.Register(fs)
 	_ = cmd.RegisterFlagCompletionFunc("queue", e.complete(completeQueues)) // these fail only for a flag that is not there
 	_ = cmd.RegisterFlagCompletionFunc("on-failure", e.complete(completeTypes))
 	_ = cmd.RegisterFlagCompletionFunc("overlap", words("allow", "skip", "buffer-one"))
@@ -85,8 +86,8 @@ func (o *scheduleCreateOptions) request(e *env, cmd *cobra.Command, workflowType
 	}
 	r := &kagziv1.CreateWorkflowScheduleRequest{
 		WorkflowType: workflowType, TaskQueue: o.queue, CronExpr: o.cron, TimeZone: o.zone, Name: o.name, Input: input, Tags: o.tags, RequestId: o.requestID,
-		RetryPolicy: o.policy.retryPolicy(changed, nil), Timeouts: o.policy.timeouts(changed, nil),
-		OnFailureWorkflow: o.policy.onFailure, OnFailureTaskQueue: o.policy.onFailureQueue,
+		RetryPolicy: o.policy.RetryPolicy(changed, nil), Timeouts: o.policy.Timeouts(changed, nil),
+		OnFailureWorkflow: o.policy.OnFailure, OnFailureTaskQueue: o.policy.OnFailureQueue,
 	}
 	if changed("max-catchup") {
 		r.MaxCatchup = &o.maxCatchup
@@ -176,7 +177,7 @@ func (o *scheduleUpdateOptions) request(changed func(string) bool, e *env, cmd *
 		"cron": func() { r.CronExpr = &o.cron }, "zone": func() { r.TimeZone = &o.zone }, "queue": func() { r.TaskQueue = &o.queue }, "name": func() { r.Name = &o.name },
 		"workflow-version": func() { r.Version = &o.version }, "max-catchup": func() { r.MaxCatchup = &o.maxCatchup }, "overlap": func() { r.OverlapPolicy = new(o.overlapPolicy()) },
 		"type": func() { r.WorkflowType = &o.workflowType }, "enabled": func() { r.Enabled = &o.enabled },
-		"on-failure": func() { r.OnFailureWorkflow = &o.policy.onFailure }, "on-failure-queue": func() { r.OnFailureTaskQueue = &o.policy.onFailureQueue },
+		"on-failure": func() { r.OnFailureWorkflow = &o.policy.OnFailure }, "on-failure-queue": func() { r.OnFailureTaskQueue = &o.policy.OnFailureQueue },
 	} {
 		if changed(flag) {
 			set()
@@ -207,8 +208,8 @@ func runScheduleUpdate(ctx context.Context, c *client, o *scheduleUpdateOptions,
 	}
 	request.Namespace, request.ScheduleId = c.namespace, old.GetScheduleId()
 	// These go over the wire whole: what is not named stays because it is sent as it was.
-	request.RetryPolicy = o.policy.retryPolicy(changed, old.GetRetryPolicy())
-	request.Timeouts = o.policy.timeouts(changed, old.GetTimeouts())
+	request.RetryPolicy = o.policy.RetryPolicy(changed, old.GetRetryPolicy())
+	request.Timeouts = o.policy.Timeouts(changed, old.GetTimeouts())
 	if changed("tag") || changed("untag") {
 		tags := maps.Clone(old.GetTags())
 		for _, key := range o.untag {

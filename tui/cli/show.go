@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/tui/render"
 )
 
 type showOptions struct {
@@ -166,4 +167,116 @@ func (p *payloadSize) Set(s string) error {
 	}
 	*p = payloadSize(n)
 	return nil
+}
+
+type explainOptions struct {
+	id       string
+	external bool
+}
+
+func newExplain(e *env, o *explainOptions) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "explain ID",
+		Short: "Say why a run is where it is: what it waits for, since when, and what comes next",
+		Example: `  kagzi workflow explain 01936b2e-…
+  kagzi workflow explain --external order-17 -o json`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: e.completeOne(completeRuns),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.id = args[0]
+			return e.run(cmd, func(ctx context.Context, c *client) error { return runExplain(ctx, c, o) })
+		},
+	}
+	cmd.Flags().BoolVar(&o.external, "external", false, "ID is an external id: its newest run is meant")
+	return cmd
+}
+
+func runExplain(ctx context.Context, c *client, o *explainOptions) error {
+	runID, err := c.runID(ctx, o.id, o.external)
+	if err != nil {
+		return err
+	}
+	answer, err := c.ExplainWorkflow(ctx, &kagziv1.ExplainWorkflowRequest{Namespace: c.namespace, RunId: runID})
+	if err != nil {
+		return c.externalHint(err)
+	}
+	return c.out.print(result{
+		human: func() []string {
+			lines := []string{c.out.paint(render.Safe(answer.GetSummary()), render.Strong)}
+			for _, detail := range answer.GetDetails() {
+				lines = append(lines, "  "+render.Safe(detail))
+			}
+			return append(lines, render.PairLines(render.ExplainPairs(answer, c.view()), c.out.colour)...)
+		},
+		document: render.Document(answer),
+	})
+}
+
+// shownRun is all that show says of a run. Signals and audit are nil where the server does not tell.
+type shownRun struct {
+	run     *kagziv1.Workflow
+	steps   []*kagziv1.Step
+	signals []*kagziv1.Signal
+	audit   []*kagziv1.AuditEvent
+}
+
+func (s shownRun) document() render.Object {
+	document := render.Object{
+		{Name: "workflow", Value: render.Document(s.run)}, {Name: "steps", Value: render.Documents(s.steps)}, {Name: "signals"}, {Name: "audit_events"},
+	}
+	if s.signals != nil {
+		document[2].Value = render.Documents(s.signals)
+	}
+	if s.audit != nil {
+		document[3].Value = render.Documents(s.audit)
+	}
+	return document
+}
+
+// lines are the run as people read it: its properties, then a section for each thing that there is.
+func (s shownRun) lines(c *client, payloads int) []string {
+	v := c.view()
+	lines := render.PairLines(render.RunPairs(s.run, v), c.out.colour)
+	section := func(title string, body []string) {
+		lines = append(append(lines, "", c.out.paint(title, render.Strong)), body...)
+	}
+	table := func(title string, t render.Table) {
+		if len(t.Rows) > 0 {
+			section(title, c.out.table(t))
+		}
+	}
+	v.Payloads = payloads
+	if s.run.GetError() != nil {
+		section("Error", indent(render.ErrorLines(s.run.GetError(), v)))
+	}
+	if payloads != 0 && len(s.run.GetInput().GetData()) > 0 {
+		section("Input", indent(render.PayloadLines(s.run.GetInput(), payloads)))
+	}
+	if payloads != 0 && len(s.run.GetOutput().GetData()) > 0 {
+		section("Output", indent(render.PayloadLines(s.run.GetOutput(), payloads)))
+	}
+	table("Steps", render.StepsTable(s.steps, c.view()))
+	table("Overridden steps", render.OverridesTable(s.steps, c.view()))
+	table("Signals", render.SignalsTable(s.signals, c.view()))
+	table("Done by people", render.AuditTable(s.audit, c.view()))
+	last := map[string]*kagziv1.Step{} // of each step, for the stacks of its attempts are mostly the same
+	for _, step := range s.steps {
+		if step.GetError().GetStack() != "" {
+			last[step.GetName()] = step
+		}
+	}
+	for _, step := range s.steps {
+		if last[step.GetName()] == step && payloads != 0 {
+			title := fmt.Sprintf("Error of %s, attempt %d", render.Safe(step.GetName()), step.GetAttemptNumber())
+			section(title, indent(render.ErrorLines(step.GetError(), v)))
+		}
+	}
+	return lines
+}
+
+func indent(lines []string) []string {
+	for i, line := range lines {
+		lines[i] = "  " + line
+	}
+	return lines
 }

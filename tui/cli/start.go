@@ -1,16 +1,22 @@
 package cli
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"time"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/tui/cli/internal/flagvalue"
 	"github.com/kagzi/kagzi/tui/filter"
 	"github.com/kagzi/kagzi/tui/render"
 )
@@ -30,7 +36,7 @@ type startOptions struct {
 	startAt      string
 	deadline     string
 
-	policy           policyFlags
+	policy           flagvalue.Policy
 	concurrencyKey   string
 	concurrencyLimit int32
 
@@ -91,12 +97,12 @@ func (o *startOptions) register(e *env, cmd *cobra.Command) {
 	fs.Var(choice(&o.idReuse, "after-end", "never", "reject"), "id-reuse", "when the external id is taken: after-end returns the active run, never also returns an ended one, reject fails")
 	fs.StringVar(&o.requestID, "request-id", "", "id of this very start, or batch, to repeat it safely (default: a new one)")
 	fs.Int32Var(&o.priority, "priority", 0, "-100 to 100, higher first within the queue, until one has been due for a minute")
-	fs.Var(keyValue(&o.tags), "tag", "tag to find the run by; may be repeated")
-	fs.Var(keyValue(&o.requirements), "require", "capability or label that the worker must have; may be repeated")
-	fs.Var(duration(&o.delay), "delay", "start so much later: 90s, 2h, 7d")
+	fs.Var(flagvalue.Pairs(&o.tags), "tag", "tag to find the run by; may be repeated")
+	fs.Var(flagvalue.Pairs(&o.requirements), "require", "capability or label that the worker must have; may be repeated")
+	fs.Var(flagvalue.Duration(&o.delay), "delay", "start so much later: 90s, 2h, 7d")
 	fs.StringVar(&o.startAt, "start-at", "", "start at this time: 2026-11-20T12:00:00Z")
 	fs.StringVar(&o.deadline, "deadline", "", "time by which the run must have ended: 2026-11-20T12:00:00Z or +2h")
-	o.policy.register(fs)
+	o.policy.Register(fs)
 	fs.StringVar(&o.concurrencyKey, "concurrency-key", "", "runs of the type that share this key run one at a time, or so many as --concurrency-limit says")
 	fs.Int32Var(&o.concurrencyLimit, "concurrency-limit", 0, "how many runs with the key may run at a time (default 1)")
 	fs.StringVar(&o.batch, "batch", "", "start the runs that this file of JSON lines describes; - is stdin")
@@ -128,7 +134,7 @@ func runStart(ctx context.Context, c *client, request *kagziv1.StartWorkflowRequ
 			document: render.Document(answer),
 		})
 	}
-	run, err := c.waitEnd(ctx, &patience{out: c.out, known: true}, answer.GetRunId())
+	run, err := c.waitEnd(ctx, &serverRetry{out: c.out, known: true}, answer.GetRunId())
 	if err != nil {
 		return err
 	}
@@ -152,8 +158,8 @@ func (o *startOptions) request(changed func(string) bool, in io.Reader, now time
 	}
 	r := &kagziv1.StartWorkflowRequest{
 		WorkflowType: o.workflowType, TaskQueue: o.queue, Version: o.version, ExternalId: o.externalID, RequestId: o.requestID, Input: input,
-		Tags: o.tags, Requirements: o.requirements, OnFailureWorkflow: o.policy.onFailure, OnFailureTaskQueue: o.policy.onFailureQueue,
-		ConcurrencyKey: o.concurrencyKey, ConcurrencyLimit: o.concurrencyLimit, RetryPolicy: o.policy.retryPolicy(changed, nil), Timeouts: o.policy.timeouts(changed, nil),
+		Tags: o.tags, Requirements: o.requirements, OnFailureWorkflow: o.policy.OnFailure, OnFailureTaskQueue: o.policy.OnFailureQueue,
+		ConcurrencyKey: o.concurrencyKey, ConcurrencyLimit: o.concurrencyLimit, RetryPolicy: o.policy.RetryPolicy(changed, nil), Timeouts: o.policy.Timeouts(changed, nil),
 		ExternalIdReuse: map[string]kagziv1.ExternalIdReuse{
 			"never": kagziv1.ExternalIdReuse_EXTERNAL_ID_REUSE_NEVER, "reject": kagziv1.ExternalIdReuse_EXTERNAL_ID_REUSE_REJECT,
 		}[o.idReuse],
@@ -199,4 +205,159 @@ func timeFlag(flag, text string, now time.Time, otherwise *timestamppb.Timestamp
 		return nil, usagef("--%s %q: want a time such as 2026-11-20T12:00:00Z or +2h", flag, text)
 	}
 	return timestamppb.New(t), nil
+}
+
+// Limits of one StartWorkflows call, and of the file that is read whole before anything starts.
+const (
+	maxBatchRuns  = 1000
+	maxBatchBytes = 4<<20 - 64<<10 // below the server's 4 MiB by the call's own framing
+	maxBatchFile  = 1 << 30
+)
+
+// startBatch is the starts of a file.
+type startBatch struct {
+	requests  []*kagziv1.StartWorkflowRequest
+	lines     []int  // where each of them stands in the file, from 1 on; empty lines count
+	requestID string // what the ids of requests that have none of their own begin with
+}
+
+// readBatch reads requests from JSON lines; what a line leaves out it takes from the request of the flags, and of the id of that request one of
+// its own, which is the same whenever the file is read.
+func readBatch(path string, in io.Reader, flags *kagziv1.StartWorkflowRequest) (*startBatch, error) {
+	data, err := readAll(path, in, maxBatchFile)
+	if err != nil {
+		return nil, &usageError{err: fmt.Errorf("--batch: %w", err)}
+	}
+	batch := &startBatch{requestID: flags.GetRequestId()}
+	number := 0
+	for line := range bytes.Lines(data) {
+		number++
+		if len(bytes.TrimSpace(line)) == 0 {
+			continue
+		}
+		r, err := batchLine(number, bytes.TrimSpace(line), flags)
+		if err != nil {
+			return nil, err
+		}
+		batch.requests, batch.lines = append(batch.requests, r), append(batch.lines, number)
+	}
+	if len(batch.requests) == 0 {
+		return nil, usagef("--batch: no lines in %s", path)
+	}
+	return batch, nil
+}
+
+func batchLine(number int, line []byte, flags *kagziv1.StartWorkflowRequest) (*kagziv1.StartWorkflowRequest, error) {
+	source := fmt.Sprintf("--batch, line %d", number)
+	if err := checkJSON(source, line); err != nil {
+		return nil, err
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(line, &fields); err != nil {
+		return nil, usagef("%s: want an object with the fields of a start", source)
+	}
+	input, hasInput := fields["input"]
+	delete(fields, "input") // it is any JSON here, not a payload message
+	rest, err := json.Marshal(fields)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", source, err)
+	}
+	own := &kagziv1.StartWorkflowRequest{}
+	if err := protojson.Unmarshal(rest, own); err != nil {
+		return nil, usagef("%s: %w", source, err)
+	}
+	r := proto.CloneOf(flags)
+	if own.StartAt != nil || own.StartIn != nil { // merged with another moment, one of a whole second would get its fraction
+		r.StartAt, r.StartIn = nil, nil
+	}
+	if own.DeadlineAt != nil {
+		r.DeadlineAt = nil
+	}
+	proto.Merge(r, own)
+	if own.GetRequestId() == "" {
+		r.RequestId = fmt.Sprintf("%s:%d", flags.GetRequestId(), number)
+	}
+	if hasInput {
+		if r.Input, err = jsonPayload(source, input); err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case r.GetWorkflowType() == "":
+		return nil, usagef("%s: workflow_type is missing, and no TYPE is given for all", source)
+	case own.GetNamespace() != "":
+		return nil, usagef("%s: a batch goes to one namespace; give it with --namespace", source)
+	}
+	return r, nil
+}
+
+// runStartBatch starts the runs in as many calls as their number and size need. Where it breaks off it says how to go on.
+func runStartBatch(ctx context.Context, c *client, b *startBatch) error {
+	requests := b.requests
+	seq := &sequence{out: c.out}
+	failed, existed, done := 0, 0, 0
+	inputs := make([]*kagziv1.Payload, len(requests))
+	for i, r := range requests {
+		inputs[i] = r.GetInput()
+	}
+	c.out.warnLarge("input", inputs...)
+	for done < len(requests) {
+		part := nextBatch(requests[done:])
+		for _, r := range part {
+			r.Namespace = c.namespace
+		}
+		answer, err := c.StartWorkflows(ctx, &kagziv1.StartWorkflowsRequest{Requests: part})
+		if err != nil {
+			_ = seq.close() // the call's error is the one to report
+			c.out.say("%d of %d had been handed in before", done, len(requests))
+			if done > 0 || uncertain(err) || ctx.Err() != nil {
+				c.out.say("to repeat it without a second run of any line add: --request-id %s", b.requestID)
+			}
+			return err
+		}
+		for i, r := range answer.GetResults() {
+			if r.GetError() != nil {
+				failed++
+				c.out.say("--batch, line %d: %s", b.lines[done+i], render.ErrorLine(r.GetError()))
+			}
+			if r.GetStarted().GetAlreadyExists() {
+				existed++
+			}
+			if err := seq.add(batchResultLine(r), render.Document(r)); err != nil {
+				return err
+			}
+		}
+		done += len(part)
+	}
+	if err := seq.close(); err != nil {
+		return err
+	}
+	c.out.say("started %d of %d runs", len(requests)-failed-existed, len(requests))
+	if existed > 0 {
+		c.out.say("runs with the external ids of %d of them exist already", existed)
+	}
+	if failed > 0 {
+		return codeError(ExitError)
+	}
+	return nil
+}
+
+// batchResultLine keeps the lines of output those of the file: a dash stands for a run that was not started.
+func batchResultLine(r *kagziv1.StartWorkflowsResponse_Result) string {
+	if r.GetError() != nil {
+		return "-"
+	}
+	return render.Safe(r.GetStarted().GetRunId())
+}
+
+// nextBatch is as many of the requests as fit into one call, at least one.
+func nextBatch(requests []*kagziv1.StartWorkflowRequest) []*kagziv1.StartWorkflowRequest {
+	size := 0
+	for i, r := range requests {
+		size += proto.Size(r) + 64 // room for the request id and the framing
+		if i > 0 && (i == maxBatchRuns || size > maxBatchBytes) {
+			return requests[:i]
+		}
+	}
+	return requests
 }

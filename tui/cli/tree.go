@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/tui/cli/internal/flagvalue"
 	"github.com/kagzi/kagzi/tui/filter"
 	"github.com/kagzi/kagzi/tui/render"
 )
@@ -93,7 +94,7 @@ func (g *grower) one(ctx context.Context, run *kagziv1.Workflow, depth int) (*re
 		return nil, err
 	}
 	if n := len(children) + len(handlers); n > 0 && depth == g.depth {
-		l.Omitted = counted(int64(n), "run") + " below, deeper than --depth"
+		l.Omitted = flagvalue.Counted(int64(n), "run") + " below, deeper than --depth"
 		return l, nil
 	}
 	var more, moreHandlers int
@@ -104,7 +105,7 @@ func (g *grower) one(ctx context.Context, run *kagziv1.Workflow, depth int) (*re
 		return nil, err
 	}
 	if more += moreHandlers; more > 0 {
-		l.Omitted = counted(int64(more), "run") + " more, too many for one tree; see: kagzi workflow list --parent " + run.GetRunId()
+		l.Omitted = flagvalue.Counted(int64(more), "run") + " more, too many for one tree; see: kagzi workflow list --parent " + run.GetRunId()
 	}
 	return l, nil
 }

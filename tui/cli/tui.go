@@ -19,13 +19,14 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	"github.com/kagzi/kagzi/sdk/profile"
 	"github.com/kagzi/kagzi/tui"
+	"github.com/kagzi/kagzi/tui/cli/internal/flagvalue"
 	"github.com/kagzi/kagzi/tui/model"
 	"github.com/kagzi/kagzi/tui/render"
 	"github.com/kagzi/kagzi/tui/view"
 	scripted "github.com/kagzi/kagzi/tui/world"
 )
 
-// Local is what can be done without a server that was started before; main fills it, because it needs rooms that this one may not reach.
+// Local is what can be done without a server that was started before; main fills it, because it needs packages that this one may not import.
 // What is nil cannot be done.
 type Local struct {
 	// Look opens a database file for looking only, within this process.
@@ -114,7 +115,7 @@ Settings are read from kagzi/tui.toml in the folder of your settings. NO_COLOR i
 	f.StringVar(&o.view, "view", "", "the view to begin with, as a command: overview, runs, workers, schedules, queues, server, events")
 	f.StringVar(&o.run, "run", "", "begin with this run")
 	f.StringVar(&o.filter, "filter", "", "begin with the runs that this filter chooses")
-	f.Var(duration(&o.refresh), "refresh", "draw at most once in this time, such as 1s over a slow line")
+	f.Var(flagvalue.Duration(&o.refresh), "refresh", "draw at most once in this time, such as 1s over a slow line")
 	e.register(cmd)
 	return cmd
 }

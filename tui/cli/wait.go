@@ -62,7 +62,7 @@ Exit code: 0 when all completed; otherwise that of the first that did not: 2 fai
 }
 
 func runWait(ctx context.Context, c *client, o *waitOptions) error {
-	seq, server := &sequence{out: c.out}, &patience{out: c.out}
+	seq, server := &sequence{out: c.out}, &serverRetry{out: c.out}
 	code := ExitOK
 	for _, id := range o.ids {
 		run, err := c.wait(ctx, server, id, o.external)
@@ -84,7 +84,7 @@ func runWait(ctx context.Context, c *client, o *waitOptions) error {
 }
 
 // wait finds a run and follows it to its end.
-func (c *client) wait(ctx context.Context, server *patience, id string, external bool) (*kagziv1.Workflow, error) {
+func (c *client) wait(ctx context.Context, server *serverRetry, id string, external bool) (*kagziv1.Workflow, error) {
 	if external {
 		run, err := c.find(ctx, id, true)
 		for err != nil {
@@ -105,7 +105,7 @@ const longPoll = 30 * time.Second
 
 // waitEnd waits until a run has ended, and of one that continues as new until the last has. Once the server was there it outlasts
 // losing it.
-func (c *client) waitEnd(ctx context.Context, server *patience, runID string) (*kagziv1.Workflow, error) {
+func (c *client) waitEnd(ctx context.Context, server *serverRetry, runID string) (*kagziv1.Workflow, error) {
 	followed := map[string]bool{runID: true}
 	for {
 		call, cancel := context.WithTimeout(ctx, longPoll+defaultCallTimeout)
@@ -175,29 +175,29 @@ func (c *client) outcomeLine(run *kagziv1.Workflow) string {
 	return line
 }
 
-// patience outlasts a server that goes away and comes back: it waits 1, 2, 4 .. 15 s between tries, but not when
+// serverRetry outlasts a server that goes away and comes back: it waits 1, 2, 4 .. 15 s between tries, but not when
 // the server was never there. A call that it took and did not answer shows that it was: a wait is such a call for a long time.
-type patience struct {
+type serverRetry struct {
 	out   *output
 	known bool // the server has answered before, or taken a call
 	delay time.Duration
 }
 
-func (p *patience) answered() { p.known, p.delay = true, 0 }
+func (r *serverRetry) answered() { r.known, r.delay = true, 0 }
 
 // after waits before the next try, or returns the error when trying again makes no sense.
-func (p *patience) after(ctx context.Context, err error) error {
+func (r *serverRetry) after(ctx context.Context, err error) error {
 	code := status.Code(err)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	p.known = p.known || code == codes.Unavailable && taken(err)
-	if !p.known || code != codes.Unavailable && code != codes.DeadlineExceeded {
+	r.known = r.known || code == codes.Unavailable && taken(err)
+	if !r.known || code != codes.Unavailable && code != codes.DeadlineExceeded {
 		return err
 	}
-	p.delay = min(max(2*p.delay, time.Second), 15*time.Second)
-	p.out.say("the server is gone, trying again in %s", p.delay)
-	timer := time.NewTimer(p.delay)
+	r.delay = min(max(2*r.delay, time.Second), 15*time.Second)
+	r.out.say("the server is gone, trying again in %s", r.delay)
+	timer := time.NewTimer(r.delay)
 	defer timer.Stop()
 	select {
 	case <-timer.C:

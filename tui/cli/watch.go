@@ -48,7 +48,7 @@ func runWatch(ctx context.Context, c *client, o *watchOptions) error {
 		}
 		o.id = run.GetRunId()
 	}
-	w := &watcher{client: c, runID: o.id, seq: &sequence{out: c.out}, seen: map[string]string{}, patience: patience{out: c.out}}
+	w := &watcher{client: c, runID: o.id, seq: &sequence{out: c.out}, seen: map[string]string{}, retry: serverRetry{out: c.out}}
 	err := w.follow(ctx)
 	if closing := w.seq.close(); err == nil && closing != nil {
 		return closing
@@ -63,11 +63,11 @@ func runWatch(ctx context.Context, c *client, o *watchOptions) error {
 // stream begins with everything as it stands.
 type watcher struct {
 	*client
-	runID    string
-	seq      *sequence
-	seen     map[string]string // the run, or a step by its id, as it was last shown
-	last     *kagziv1.Workflow // the run as it was last seen
-	patience patience
+	runID string
+	seq   *sequence
+	seen  map[string]string // the run, or a step by its id, as it was last shown
+	last  *kagziv1.Workflow // the run as it was last seen
+	retry serverRetry
 }
 
 // follow returns nil when the run has ended, and with it all that it continued as.
@@ -87,7 +87,7 @@ func (w *watcher) follow(ctx context.Context) error {
 		if err == nil { // the server ended the stream early: it is stopping
 			err = status.Error(codes.Unavailable, "server ended the stream before the run had ended")
 		}
-		if err := w.patience.after(ctx, err); err != nil {
+		if err := w.retry.after(ctx, err); err != nil {
 			return err
 		}
 	}
@@ -115,7 +115,7 @@ func (w *watcher) stream(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		w.patience.answered()
+		w.retry.answered()
 		if err := w.show(event); err != nil {
 			return err
 		}

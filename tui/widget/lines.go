@@ -2,10 +2,12 @@ package widget
 
 import (
 	"slices"
+	"sort"
 	"strings"
 
 	"github.com/gdamore/tcell/v2"
 	"github.com/rivo/tview"
+	"github.com/rivo/uniseg"
 
 	"github.com/kagzi/kagzi/tui/theme"
 )
@@ -163,4 +165,166 @@ const sideways = 8
 // MouseHandler scrolls with the wheel.
 func (l *Lines) MouseHandler() func(tview.MouseAction, *tcell.EventMouse, func(tview.Primitive)) (bool, tview.Primitive) {
 	return mouse(l.Box, l.Scroll, func(int, int, bool) {})
+}
+
+// Draw draws the rows that are on the screen.
+func (l *Lines) Draw(screen tcell.Screen) {
+	x, y, w, h := l.GetInnerRect()
+	look := l.look()
+	c := On(screen, look, x, y, w, h)
+	c.Clear(look.Role(theme.Text))
+	if w != l.width {
+		clear(l.laid)
+	}
+	l.width, l.height = w, h
+	l.settle()
+	at, more := l.top, len(l.lines) > 0
+	for row := 0; row < h && more; row++ {
+		l.drawRow(c, row, at)
+		at, more = below(l, at)
+	}
+	if l.top != (place{}) {
+		c.Text(w-1, 0, look.Glyph(theme.Up), look.Role(theme.Faint))
+	}
+	if more && h > 0 {
+		c.Text(w-1, h-1, look.Glyph(theme.Down), look.Role(theme.Faint))
+	}
+}
+
+func (l *Lines) drawRow(c Canvas, y int, at place) {
+	laid := l.layout(at.line)
+	from, to := laid.span(at.row)
+	x := 0
+	if at.row > 0 {
+		x = laid.hang
+	}
+	laid.draw(c, x-l.left, y, from, to, l.hitsOf(at.line), c.Theme.Style)
+}
+
+// hitsOf are the hits in a line.
+func (l *Lines) hitsOf(line int) []hit {
+	var hits []hit
+	for i := sort.Search(len(l.hits), func(i int) bool { return l.hits[i].line >= line }); i < len(l.hits) && l.hits[i].line == line; i++ {
+		hits = append(hits, hit{l.hits[i].from, l.hits[i].to, i == l.found})
+	}
+	return hits
+}
+
+// measure is how many rows the lines take when a row has width cells, counted up to most.
+func (l *Lines) measure(width, most int) int {
+	if width != l.width {
+		clear(l.laid)
+		l.width = width
+	}
+	rows := 0
+	for i := 0; i < len(l.lines) && rows < most; i++ {
+		rows += l.rows(i)
+	}
+	return min(rows, most)
+}
+
+func (l *Lines) layout(line int) layout {
+	width := 0
+	if l.wrap {
+		width = max(l.width, 2*hang)
+	}
+	return l.laid.of(line, func() Line { return l.lines[line] }, width)
+}
+
+func (l *Lines) rows(line int) int          { return len(l.layout(line).starts) }
+func (l *Lines) after(line int) (int, bool) { return line + 1, line+1 < len(l.lines) }
+func (l *Lines) ahead(line int) (int, bool) { return line - 1, line > 0 }
+
+// end is the first row on the screen when the last is on it too.
+func (l *Lines) end() place {
+	if len(l.lines) == 0 {
+		return place{}
+	}
+	last := len(l.lines) - 1
+	return step(l, place{last, l.rows(last) - 1}, 1-max(l.height, 1))
+}
+
+// settle keeps the screen within the lines.
+func (l *Lines) settle() {
+	if len(l.lines) == 0 {
+		l.top = place{}
+		return
+	}
+	l.top.line = min(l.top.line, len(l.lines)-1)
+	l.top.row = min(l.top.row, l.rows(l.top.line)-1)
+	if l.follow || l.AtEnd() {
+		l.top = l.end()
+	}
+}
+
+// Search marks every place that holds the text, shows the first from the top of the screen on, and is how many there are. Upper and lower
+// case are the same unless the text has upper case. An empty text ends the search.
+func (l *Lines) Search(text string) int {
+	l.find, l.found = newFinder(text), 0
+	l.research()
+	if len(l.hits) == 0 {
+		return 0
+	}
+	first := sort.Search(len(l.hits), func(i int) bool { return l.hits[i].line >= l.top.line })
+	l.show(first % len(l.hits))
+	return len(l.hits)
+}
+
+// Found is which hit is the current one, from 1, and how many there are.
+func (l *Lines) Found() (current, of int) {
+	if len(l.hits) == 0 {
+		return 0, 0
+	}
+	return l.found + 1, len(l.hits)
+}
+
+// Next shows the next place that holds the text that was searched for, after the last the first.
+func (l *Lines) Next() { l.show(around(l.found, 1, len(l.hits))) }
+
+// Prev shows the one before.
+func (l *Lines) Prev() { l.show(around(l.found, -1, len(l.hits))) }
+
+// research searches all lines again.
+func (l *Lines) research() {
+	l.hits = nil
+	l.searchFrom(0)
+	l.found = max(min(l.found, len(l.hits)-1), 0)
+}
+
+// searchFrom searches the lines from one on.
+func (l *Lines) searchFrom(line int) {
+	if l.find == nil {
+		return
+	}
+	for i := line; i < len(l.lines); i++ {
+		for _, at := range l.find.all(l.lines[i].Text()) {
+			l.hits = append(l.hits, lineHit{i, at.from, at.to})
+		}
+	}
+}
+
+// show makes a hit the current one and scrolls to it when it is not on the screen.
+func (l *Lines) show(i int) {
+	if i >= len(l.hits) {
+		return
+	}
+	l.found, l.follow = i, false
+	h := l.hits[i]
+	if !l.wrap {
+		l.reveal(h)
+	}
+	row := place{h.line, rowAt(l.layout(h.line).starts, h.from)}
+	if row.before(l.top) || step(l, l.top, max(l.height, 1)-1).before(row) {
+		l.top = step(l, row, -max(l.height, 1)/3)
+		l.settle()
+	}
+}
+
+// reveal scrolls sideways to a hit that is not between the edges.
+func (l *Lines) reveal(h lineHit) {
+	text := l.lines[h.line].Text()
+	from := uniseg.StringWidth(text[:h.from])
+	if to := from + uniseg.StringWidth(text[h.from:h.to]); from < l.left || to > l.left+l.width {
+		l.left = max(from-l.width/3, 0)
+	}
 }

@@ -8,8 +8,37 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// maxPending is how many hints a listener may be behind before they are merged into RingAll.
+// maxPending is how many hints a listener may be behind before they are merged into NotifyAll.
 const maxPending = 4096
+
+// Event is a notification, with what the process that commits tells itself besides.
+type Event struct {
+	engine.Notification
+	Ending      *engine.Ending      // with NotifyEnd, where it is known without a read
+	SideEffects *engine.SideEffects // not nil: the event is these alone, and no notification
+}
+
+// Events returns an event for each notification.
+func Events(notifications ...engine.Notification) []Event {
+	events := make([]Event, len(notifications))
+	for i, n := range notifications {
+		events[i].Notification = n
+	}
+	return events
+}
+
+// Tell passes the event on. Outcomes may be nil.
+func (e *Event) Tell(notify func(engine.Notification), o engine.Outcomes) {
+	switch {
+	case e.SideEffects != nil && o != nil:
+		o.SideEffects(e.SideEffects)
+	case e.SideEffects != nil:
+	case e.Ending != nil && o != nil:
+		o.RunEnded(e.ID, e.Ending)
+	default:
+		notify(e.Notification)
+	}
+}
 
 // Listeners is everybody in one process who listens to its store: the part of a Notifier that is the same whatever the database. The zero value is
 // ready for use.
@@ -18,24 +47,24 @@ type Listeners struct {
 	list []*listener
 }
 
-// listener holds the notifications that its goroutine has not passed on yet, so that a commit never waits for one who listens.
+// listener holds the events that its goroutine has not passed on yet, so that a commit never waits for one who listens.
 type listener struct {
-	notifications []engine.Notification
-	wake          chan struct{} // capacity one
+	events []Event
+	wake   chan struct{} // capacity one
 }
 
-// Notify has everybody who listens told of the notifications, and waits for nobody.
-func (ls *Listeners) Notify(notifications []engine.Notification) {
-	if len(notifications) == 0 {
+// Notify has everybody who listens told of the events, and waits for nobody.
+func (ls *Listeners) Notify(events []Event) {
+	if len(events) == 0 {
 		return
 	}
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	for _, l := range ls.list {
-		if len(l.notifications)+len(notifications) > maxPending {
-			l.notifications = merged(l.notifications, notifications)
+		if len(l.events)+len(events) > maxPending {
+			l.events = merged(l.events, events)
 		} else {
-			l.notifications = append(l.notifications, notifications...)
+			l.events = append(l.events, events...)
 		}
 		select {
 		case l.wake <- struct{}{}:
@@ -44,26 +73,27 @@ func (ls *Listeners) Notify(notifications []engine.Notification) {
 	}
 }
 
-// merged takes the place of notifications that are too many: anything may have changed. What they count it adds up.
-func merged(lists ...[]engine.Notification) []engine.Notification {
+// merged takes the place of events that are too many: anything may have changed. Side effects are added up.
+func merged(lists ...[]Event) []Event {
 	var sum engine.SideEffects
-	for _, notifications := range lists {
-		for _, r := range notifications {
-			if r.SideEffects != nil {
-				sum.Add(r.SideEffects)
+	for _, events := range lists {
+		for _, e := range events {
+			if e.SideEffects != nil {
+				sum.Add(e.SideEffects)
 			}
 		}
 	}
-	if sum.Empty() {
-		return []engine.Notification{{Kind: engine.NotifyAll}}
+	all := Events(engine.Notification{Kind: engine.NotifyAll})
+	if !sum.Empty() {
+		all = append(all, Event{SideEffects: &sum})
 	}
-	return []engine.Notification{{Kind: engine.NotifyAll}, {Kind: engine.NotifySideEffects, SideEffects: &sum}}
+	return all
 }
 
-// Listen is Notifier.Listen until closed is closed, which is when it returns nil. It notifies RingAll first, because whoever begins to listen has
+// Listen is Notifier.Listen until closed is closed, which is when it returns nil. It sends NotifyAll first, because whoever begins to listen has
 // missed what was before.
-func (ls *Listeners) Listen(ctx context.Context, closed <-chan struct{}, notify func(engine.Notification)) error {
-	l := &listener{notifications: []engine.Notification{{Kind: engine.NotifyAll}}, wake: make(chan struct{}, 1)}
+func (ls *Listeners) Listen(ctx context.Context, closed <-chan struct{}, notify func(engine.Notification), o engine.Outcomes) error {
+	l := &listener{events: Events(engine.Notification{Kind: engine.NotifyAll}), wake: make(chan struct{}, 1)}
 	l.wake <- struct{}{}
 	ls.mu.Lock()
 	ls.list = append(ls.list, l)
@@ -74,7 +104,7 @@ func (ls *Listeners) Listen(ctx context.Context, closed <-chan struct{}, notify 
 		ls.mu.Unlock()
 	}()
 
-	var taken []engine.Notification
+	var taken []Event
 	for {
 		select {
 		case <-ctx.Done():
@@ -84,10 +114,10 @@ func (ls *Listeners) Listen(ctx context.Context, closed <-chan struct{}, notify 
 		case <-l.wake:
 		}
 		ls.mu.Lock()
-		taken, l.notifications = l.notifications, taken[:0]
+		taken, l.events = l.events, taken[:0]
 		ls.mu.Unlock()
-		for _, r := range taken {
-			notify(r)
+		for i := range taken {
+			taken[i].Tell(notify, o)
 		}
 	}
 }

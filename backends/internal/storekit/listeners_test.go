@@ -15,15 +15,15 @@ func TestAListenerThatIsFarBehindHearsThatAnythingMayHaveChanged(t *testing.T) {
 	err := ls.Listen(t.Context(), closed, func(r engine.Notification) {
 		if heard = append(heard, r); len(heard) == 1 { // of having begun to listen; what comes from here on waits until this returns
 			for range maxPending {
-				ls.Notify([]engine.Notification{{Kind: engine.NotifyTimer}})
+				ls.Notify(Events(engine.Notification{Kind: engine.NotifyTimer}))
 			}
-			ls.Notify([]engine.Notification{{Kind: engine.NotifyKeys}})
-			ls.Notify([]engine.Notification{{Kind: engine.NotifyTimer}})
+			ls.Notify(Events(engine.Notification{Kind: engine.NotifyKeys}))
+			ls.Notify(Events(engine.Notification{Kind: engine.NotifyTimer}))
 		}
 		if r.Kind == engine.NotifyTimer {
 			close(closed)
 		}
-	})
+	}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,11 +35,18 @@ func TestAListenerThatIsFarBehindHearsThatAnythingMayHaveChanged(t *testing.T) {
 	}
 }
 
+// counter adds up side effects.
+type counter struct{ sum engine.SideEffects }
+
+func (c *counter) RunEnded(engine.ID, *engine.Ending) {}
+
+func (c *counter) SideEffects(e *engine.SideEffects) { c.sum.Add(e) }
+
 func TestWhatIsCountedOutlivesAHintThatTakesThePlaceOfOthers(t *testing.T) {
 	var ls Listeners
 	closed := make(chan struct{})
 	var all int
-	var counted engine.SideEffects
+	var counted counter
 	const rounds = 10_000
 	err := ls.Listen(t.Context(), closed, func(r engine.Notification) {
 		switch r.Kind {
@@ -48,20 +55,18 @@ func TestWhatIsCountedOutlivesAHintThatTakesThePlaceOfOthers(t *testing.T) {
 				return
 			}
 			for range rounds { // which wait until this returns
-				ls.Notify([]engine.Notification{{Kind: engine.NotifyTimer}, {Kind: engine.NotifySideEffects, SideEffects: &engine.SideEffects{Handlers: 1, Ticks: 2, Failed: []engine.ID{{1}, {2}, {3}}, Stopped: 4}}})
+				ls.Notify([]Event{{Notification: engine.Notification{Kind: engine.NotifyTimer}}, {SideEffects: &engine.SideEffects{Handlers: 1, Ticks: 2, Failed: []engine.ID{{1}, {2}, {3}}, Stopped: 4}}})
 			}
-			ls.Notify([]engine.Notification{{Kind: engine.NotifyKeys}})
-		case engine.NotifySideEffects:
-			counted.Add(r.SideEffects)
+			ls.Notify(Events(engine.Notification{Kind: engine.NotifyKeys}))
 		case engine.NotifyKeys:
 			close(closed)
 		}
-	})
+	}, &counted)
 	want := engine.SideEffects{Handlers: rounds, Ticks: 2 * rounds, Failed: slices.Repeat([]engine.ID{{1}, {2}, {3}}, rounds), Stopped: 4 * rounds}
-	if err != nil || !reflect.DeepEqual(counted, want) || all != 2 {
-		failed := len(counted.Failed)
-		counted.Failed, want.Failed = nil, nil
+	if err != nil || !reflect.DeepEqual(counted.sum, want) || all != 2 {
+		failed := len(counted.sum.Failed)
+		counted.sum.Failed, want.Failed = nil, nil
 		t.Errorf("counted %+v and %d failed, with %d hints that anything may have changed and the end %v; want %+v and %d, 2 and none",
-			counted, failed, all, err, want, 3*rounds)
+			counted.sum, failed, all, err, want, 3*rounds)
 	}
 }

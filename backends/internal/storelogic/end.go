@@ -27,7 +27,7 @@ func (u *unitOfWork) end(run *Run, status engine.RunStatus, failure *engine.Fail
 	run.Paused, run.Gated, run.HeldAt = false, false, time.Time{}
 	run.WorkerID, run.FinalToken = worker, token
 	u.ended = append(u.ended, run)
-	u.tx.Ring(engine.Notification{Kind: engine.NotifyEnd, ID: run.ID})
+	u.tx.Notify(engine.Notification{Kind: engine.NotifyEnd, ID: run.ID})
 	if !run.ContinuedAs.IsZero() {
 		return nil // it continued as another run: its children, its parent and its schedule have nothing to do yet
 	}
@@ -141,7 +141,7 @@ func (u *unitOfWork) closeChildren(parent *Run) error {
 			status = engine.RunTerminated
 		}
 		failure := engine.EndedByFailure(status, reason)
-		u.ringWorker(child.Holder)
+		u.notifyWorker(child.Holder)
 		u.sideEffects().Stopped++
 		if err := u.end(child, status, &failure, engine.Token{}); err != nil {
 			return err

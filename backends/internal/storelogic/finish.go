@@ -96,7 +96,7 @@ func (u *unitOfWork) passChildren(run *Run, next engine.ID) error {
 		if err := u.tx.SetParent(id, next); err != nil {
 			return err
 		}
-		u.tx.Ring(engine.Notification{Kind: engine.NotifyRun, ID: id})
+		u.tx.Notify(engine.Notification{Kind: engine.NotifyRun, ID: id})
 	}
 	return nil
 }

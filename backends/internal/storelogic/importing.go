@@ -97,9 +97,9 @@ func (u *unitOfWork) importRun(in *engine.ImportedRun, namespace string) error {
 			return err
 		}
 	}
-	u.tx.Ring(engine.Notification{Kind: engine.NotifyRun, ID: run.ID})
+	u.tx.Notify(engine.Notification{Kind: engine.NotifyRun, ID: run.ID})
 	if open && !run.ExpiresAt().IsZero() {
-		u.ringTimer()
+		u.notifyTimer()
 	}
 	return nil
 }

@@ -30,7 +30,7 @@ func CreateKey(tx Tx, p engine.CreateKeyParams) (engine.APIKey, error) {
 	if err := tx.InsertAPIKey(&k); err != nil {
 		return engine.APIKey{}, err
 	}
-	tx.Ring(engine.Notification{Kind: engine.NotifyKeys})
+	tx.Notify(engine.Notification{Kind: engine.NotifyKeys})
 	return k, u.audit(p.By, p.AuditID, "CreateKey", onKey(&k), "", keyDetail(&k))
 }
 
@@ -84,7 +84,7 @@ func RevokeKey(tx Tx, p engine.RevokeKeyParams) (engine.APIKey, error) {
 	if err := tx.RevokeAPIKey(k.ID, k.RevokedAt); err != nil {
 		return engine.APIKey{}, err
 	}
-	tx.Ring(engine.Notification{Kind: engine.NotifyKeys})
+	tx.Notify(engine.Notification{Kind: engine.NotifyKeys})
 	return *k, u.audit(p.By, p.AuditID, "RevokeKey", onKey(k), "", keyDetail(k))
 }
 

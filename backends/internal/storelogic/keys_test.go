@@ -58,13 +58,13 @@ func TestAKeyIsMadeOrRefusedAsThoseThatAreThereSay(t *testing.T) {
 		p := engine.CreateKeyParams{Key: c.key, By: engine.Actor{Name: "local"}, AuditID: id(99), Now: noon.Add(789 * time.Nanosecond)}
 		made, err := CreateKey(m, p)
 		if c.want != nil {
-			if !errors.Is(err, c.want) || len(m.log)+len(m.rings) > 0 {
+			if !errors.Is(err, c.want) || len(m.log)+len(m.notifications) > 0 {
 				t.Errorf("%s: %v, and did %v, want a refusal of kind %d and nothing done", c.what, err, m.log, engine.KindOf(c.want))
 			}
 			continue
 		}
-		if err != nil || !slices.Equal(m.log, []string{"key " + c.key.Name, "audit"}) || !slices.Equal(m.rings, []engine.Notification{{Kind: engine.NotifyKeys}}) {
-			t.Errorf("%s: %v, did %v and rang %v, want it made, audited and rung", c.what, err, m.log, m.rings)
+		if err != nil || !slices.Equal(m.log, []string{"key " + c.key.Name, "audit"}) || !slices.Equal(m.notifications, []engine.Notification{{Kind: engine.NotifyKeys}}) {
+			t.Errorf("%s: %v, did %v and notified %v, want it made, audited and notified", c.what, err, m.log, m.notifications)
 			continue
 		}
 		if made.ID != c.key.ID || !made.CreatedAt.Equal(noon) {
@@ -98,7 +98,7 @@ func TestAKeyThatIsMadeAgainIsAnsweredAsItStands(t *testing.T) {
 		k := aKey(1)
 		c.change(&k)
 		made, err := CreateKey(m, engine.CreateKeyParams{Key: k, AuditID: id(99), Now: noon})
-		if !errors.Is(err, c.want) || len(m.log)+len(m.rings) > 0 {
+		if !errors.Is(err, c.want) || len(m.log)+len(m.notifications) > 0 {
 			t.Errorf("%s: %v, and did %v, want %v and nothing done", c.what, err, m.log, c.want)
 		}
 		if c.want == nil && made.RevokedAt.IsZero() {
@@ -129,13 +129,13 @@ func TestAKeyIsRevokedUnlessNobodyCouldMakeAnother(t *testing.T) {
 		m.keys = append(slices.Clone(c.others), c.key)
 		gone, err := RevokeKey(m, engine.RevokeKeyParams{ID: c.key.ID, By: engine.Actor{Name: "local"}, AuditID: id(99), Now: noon})
 		if c.refused {
-			if !errors.Is(err, engine.ErrPrecondition) || !strings.Contains(err.Error(), "key-9") || len(m.log)+len(m.rings) > 0 {
+			if !errors.Is(err, engine.ErrPrecondition) || !strings.Contains(err.Error(), "key-9") || len(m.log)+len(m.notifications) > 0 {
 				t.Errorf("%s: %v, and did %v, want a refusal that names the key, and nothing done", c.what, err, m.log)
 			}
 			continue
 		}
-		if err != nil || !gone.RevokedAt.Equal(noon) || !slices.Equal(m.log, []string{"revoke 9", "audit"}) || !slices.Equal(m.rings, []engine.Notification{{Kind: engine.NotifyKeys}}) {
-			t.Errorf("%s: %v, revoked at %s, did %v and rang %v, want it revoked, audited and rung", c.what, err, gone.RevokedAt, m.log, m.rings)
+		if err != nil || !gone.RevokedAt.Equal(noon) || !slices.Equal(m.log, []string{"revoke 9", "audit"}) || !slices.Equal(m.notifications, []engine.Notification{{Kind: engine.NotifyKeys}}) {
+			t.Errorf("%s: %v, revoked at %s, did %v and notified %v, want it revoked, audited and notified", c.what, err, gone.RevokedAt, m.log, m.notifications)
 			continue
 		}
 		want := engine.AuditEvent{ID: id(99), At: noon, Actor: engine.Actor{Name: "local"}, Method: "RevokeKey", Subject: "key",
@@ -150,7 +150,7 @@ func TestAKeyIsRevokedOnce(t *testing.T) {
 	m := newMemory(t)
 	m.keys = []engine.APIKey{aKey(1, revoked)}
 	gone, err := RevokeKey(m, engine.RevokeKeyParams{ID: id(1), AuditID: id(99), Now: noon})
-	if err != nil || !gone.RevokedAt.Equal(m.keys[0].RevokedAt) || len(m.log)+len(m.rings) > 0 {
+	if err != nil || !gone.RevokedAt.Equal(m.keys[0].RevokedAt) || len(m.log)+len(m.notifications) > 0 {
 		t.Errorf("a second revocation: %v, at %s, did %v, want the first and nothing done", err, gone.RevokedAt, m.log)
 	}
 	if _, err := RevokeKey(m, engine.RevokeKeyParams{ID: id(2), AuditID: id(99), Now: noon}); !errors.Is(err, engine.ErrNotFound) {

@@ -31,7 +31,7 @@ func (u *unitOfWork) dropLease(run *Run) error {
 		run.LeaseLosses = 0
 	}
 	run.Token, run.Holder, run.WorkerID, run.Progressed = engine.Token{}, "", "", false
-	u.tx.Ring(engine.Notification{Kind: engine.NotifySlot, Namespace: run.Namespace, Name: run.Queue})
+	u.tx.Notify(engine.Notification{Kind: engine.NotifySlot, Namespace: run.Namespace, Name: run.Queue})
 	u.freeSlot(run)
 	if run.Steps == 0 {
 		return nil
@@ -50,7 +50,7 @@ func (u *unitOfWork) place(run *Run, p engine.Parked) {
 	}
 	run.AvailableAt = at
 	if !at.IsZero() {
-		u.ringQueue(&run.Run)
+		u.notifyQueue(&run.Run)
 	}
 }
 

@@ -17,15 +17,15 @@ func id(n byte) engine.ID { return engine.ID{15: n} }
 // memory is a Tx over maps, with as much of it as these tests need: what is not here panics. It writes down each change.
 type memory struct {
 	Tx
-	t        *testing.T
-	runs     map[engine.ID]Run
-	steps    []engine.Step
-	signals  []engine.Signal
-	schedule *engine.Schedule
-	keys     []engine.APIKey
-	audit    []engine.AuditEvent
-	rings    []engine.Notification
-	log      []string
+	t             *testing.T
+	runs          map[engine.ID]Run
+	steps         []engine.Step
+	signals       []engine.Signal
+	schedule      *engine.Schedule
+	keys          []engine.APIKey
+	audit         []engine.AuditEvent
+	notifications []engine.Notification
+	log           []string
 }
 
 func newMemory(t *testing.T, runs ...Run) *memory {
@@ -122,7 +122,8 @@ func (m *memory) Receipt(engine.ID, engine.Token) (Receipt, error)          { re
 func (m *memory) LeaveReceipt(engine.ID, engine.Token, Receipt) error       { return nil }
 func (m *memory) InterruptSteps(engine.ID, engine.Failure, time.Time) error { return nil }
 func (m *memory) WakeSteps(engine.ID, time.Time) error                      { return nil }
-func (m *memory) Ring(r engine.Notification)                                { m.rings = append(m.rings, r) }
+func (m *memory) Notify(n engine.Notification)                              { m.notifications = append(m.notifications, n) }
+func (m *memory) ReportSideEffects(*engine.SideEffects)                     {}
 
 func (m *memory) InsertAudit(e engine.AuditEvent) error {
 	m.audit = append(m.audit, e)

@@ -33,9 +33,9 @@ func CreateNamespace(tx Tx, p engine.NamespaceParams) (engine.Namespace, error) 
 	if err := tx.InsertNamespace(&n); err != nil {
 		return engine.Namespace{}, err
 	}
-	tx.Ring(engine.Notification{Kind: engine.NotifyNamespace, Name: n.Name})
+	tx.Notify(engine.Notification{Kind: engine.NotifyNamespace, Name: n.Name})
 	if !sameRetention(&engine.Namespace{}, &n) {
-		tx.Ring(engine.Notification{Kind: engine.NotifyAll})
+		tx.Notify(engine.Notification{Kind: engine.NotifyAll})
 	}
 	return n, u.audit(p.By, p.AuditID, p.Method, onNamespace(&n), p.Reason, "")
 }
@@ -65,11 +65,11 @@ func UpdateNamespace(tx Tx, p engine.NamespaceParams) (engine.Namespace, error) 
 			return engine.Namespace{}, err
 		}
 	}
-	tx.Ring(engine.Notification{Kind: engine.NotifyNamespace, Name: n.Name})
+	tx.Notify(engine.Notification{Kind: engine.NotifyNamespace, Name: n.Name})
 	if n.Enabled && !known.Enabled || !sameRetention(known, &n) {
-		tx.Ring(engine.Notification{Kind: engine.NotifyAll})
+		tx.Notify(engine.Notification{Kind: engine.NotifyAll})
 	}
-	u.ringTimer()
+	u.notifyTimer()
 	return n, u.audit(p.By, p.AuditID, p.Method, onNamespace(&n), p.Reason, "")
 }
 

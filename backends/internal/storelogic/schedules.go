@@ -36,8 +36,8 @@ func CreateSchedule(tx Tx, p engine.ScheduleParams) (engine.Schedule, error) {
 	if err := tx.InsertSchedule(&s); err != nil {
 		return engine.Schedule{}, err
 	}
-	u.ringSchedule(&s)
-	u.ringTimer()
+	u.notifySchedule(&s)
+	u.notifyTimer()
 	return s, u.audit(p.By, p.AuditID, p.Method, onSchedule(&s), p.Reason, "")
 }
 
@@ -90,7 +90,7 @@ func UpdateSchedule(tx Tx, p engine.ScheduleParams) (engine.Schedule, error) {
 	if err := u.saveSchedule(&wanted); err != nil {
 		return engine.Schedule{}, err
 	}
-	u.ringTimer()
+	u.notifyTimer()
 	return wanted, u.audit(p.By, p.AuditID, p.Method, onSchedule(s), p.Reason, "")
 }
 
@@ -133,7 +133,7 @@ func DeleteSchedule(tx Tx, p engine.DeleteScheduleParams) error {
 	if err := tx.DeleteSchedule(s.ID); err != nil {
 		return err
 	}
-	u.ringSchedule(s)
+	u.notifySchedule(s)
 	return u.audit(p.By, p.AuditID, "DeleteWorkflowSchedule", onSchedule(s), p.Reason, s.Name)
 }
 
@@ -196,6 +196,6 @@ func (u *unitOfWork) schedule(namespace, ref string) (*engine.Schedule, error) {
 
 // saveSchedule writes what has changed of a schedule, be it by a person or by a tick or run of it.
 func (u *unitOfWork) saveSchedule(s *engine.Schedule) error {
-	u.ringSchedule(s)
+	u.notifySchedule(s)
 	return u.tx.SaveSchedule(s)
 }

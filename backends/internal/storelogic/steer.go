@@ -31,7 +31,7 @@ func endByPerson(tx Tx, p engine.EndRunParams, status engine.RunStatus, method s
 		return engine.RunEnd{}, engine.RunEnded(&run.Run)
 	}
 	failure := engine.EndedByFailure(status, p.Reason)
-	u.ringWorker(run.Holder)
+	u.notifyWorker(run.Holder)
 	if err := u.end(run, status, &failure, engine.Token{}); err != nil {
 		return engine.RunEnd{}, err
 	}
@@ -60,8 +60,8 @@ func tellToStop(tx Tx, p engine.EndRunParams) (engine.RunEnd, error) {
 		u.requestCancel(run, p.Reason)
 	}
 	u.change(run)
-	u.ringWorker(run.Holder)
-	u.ringTimer()
+	u.notifyWorker(run.Holder)
+	u.notifyTimer()
 	if err := u.audit(p.By, p.AuditID, "CancelWorkflow", onRun(run), p.Reason, "grace "+p.Grace.String()); err != nil {
 		return engine.RunEnd{}, err
 	}
@@ -92,7 +92,7 @@ func PauseRun(tx Tx, p engine.SteerParams) (engine.Run, error) {
 	case run.Paused:
 		return u.whole(run)
 	}
-	u.ringWorker(run.Holder)
+	u.notifyWorker(run.Holder)
 	if run.Token.IsZero() {
 		u.freeSlot(run)
 	} else if err := u.free(run, u.dueNow()); err != nil {
@@ -137,7 +137,7 @@ func ResumeRun(tx Tx, p engine.SteerParams) (engine.Run, error) {
 func (u *unitOfWork) unpause(run *Run) {
 	run.Paused, run.AvailableAt, run.HeldAt = false, run.HeldAt, time.Time{}
 	u.change(run)
-	u.ringQueue(&run.Run)
+	u.notifyQueue(&run.Run)
 }
 
 // PinRun keeps the run from Prune, or lets it go.

@@ -128,8 +128,9 @@ type Tx interface {
 	RevokeAPIKey(id engine.ID, at time.Time) error
 
 	InsertAudit(e engine.AuditEvent) error
-	// Ring is heard after the commit.
-	Ring(r engine.Notification)
+	// Notify and ReportSideEffects are heard after the commit.
+	Notify(n engine.Notification)
+	ReportSideEffects(e *engine.SideEffects) // the caller goes on filling them until then
 }
 
 // Run is a run with its lease, while it has one. It is changed in memory and then saved.

@@ -67,14 +67,14 @@ func (u *unitOfWork) change(run *Run) {
 	}
 	u.changed[run] = true
 	u.dirty = append(u.dirty, run)
-	u.tx.Ring(engine.Notification{Kind: engine.NotifyRun, ID: run.ID})
+	u.tx.Notify(engine.Notification{Kind: engine.NotifyRun, ID: run.ID})
 }
 
 // sideEffects counts what the operation does that its caller did not ask for.
 func (u *unitOfWork) sideEffects() *engine.SideEffects {
 	if u.effects == nil {
 		u.effects = &engine.SideEffects{}
-		u.tx.Ring(engine.Notification{Kind: engine.NotifySideEffects, SideEffects: u.effects})
+		u.tx.ReportSideEffects(u.effects)
 	}
 	return u.effects
 }
@@ -129,25 +129,25 @@ func (u *unitOfWork) insert(start *engine.StartRun) error {
 	if err := u.tx.InsertRun(start); err != nil {
 		return err
 	}
-	u.ringQueue(&start.Run)
+	u.notifyQueue(&start.Run)
 	if !start.DeadlineAt.IsZero() {
-		u.ringTimer()
+		u.notifyTimer()
 	}
 	return nil
 }
 
-func (u *unitOfWork) ringQueue(run *engine.Run) {
-	u.tx.Ring(engine.Notification{Kind: engine.NotifyQueue, Namespace: run.Namespace, Name: run.Queue})
+func (u *unitOfWork) notifyQueue(run *engine.Run) {
+	u.tx.Notify(engine.Notification{Kind: engine.NotifyQueue, Namespace: run.Namespace, Name: run.Queue})
 }
 
-func (u *unitOfWork) ringWorker(id string) {
+func (u *unitOfWork) notifyWorker(id string) {
 	if id != "" {
-		u.tx.Ring(engine.Notification{Kind: engine.NotifyWorker, Name: id})
+		u.tx.Notify(engine.Notification{Kind: engine.NotifyWorker, Name: id})
 	}
 }
 
-func (u *unitOfWork) ringSchedule(s *engine.Schedule) {
-	u.tx.Ring(engine.Notification{Kind: engine.NotifySchedule, Namespace: s.Namespace, Name: s.ID.String()})
+func (u *unitOfWork) notifySchedule(s *engine.Schedule) {
+	u.tx.Notify(engine.Notification{Kind: engine.NotifySchedule, Namespace: s.Namespace, Name: s.ID.String()})
 }
 
-func (u *unitOfWork) ringTimer() { u.tx.Ring(engine.Notification{Kind: engine.NotifyTimer}) }
+func (u *unitOfWork) notifyTimer() { u.tx.Notify(engine.Notification{Kind: engine.NotifyTimer}) }

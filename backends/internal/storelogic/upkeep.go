@@ -17,7 +17,7 @@ func FreeRuns(tx Tx, ids []engine.ID, now time.Time) error {
 		if run == nil {
 			continue
 		}
-		u.ringWorker(run.Holder)
+		u.notifyWorker(run.Holder)
 		if err := u.free(run, u.dueNow()); err != nil {
 			return err
 		}
@@ -48,7 +48,7 @@ func LoseRuns(tx Tx, ids []engine.ID, heardAt, now time.Time) ([]engine.ID, erro
 		if run == nil || !heardAt.IsZero() && outlives(run, heardAt, u.now) {
 			continue
 		}
-		u.ringWorker(run.Holder)
+		u.notifyWorker(run.Holder)
 		if err := u.lose(run); err != nil {
 			return nil, err
 		}
@@ -141,7 +141,7 @@ func (u *unitOfWork) timeout(id engine.ID, late []engine.Step, roll float64) ([]
 			return nil, err
 		}
 	}
-	u.ringWorker(run.Holder)
+	u.notifyWorker(run.Holder)
 	if final { // another worker takes the error into the code
 		return out, u.free(run, u.dueNow())
 	}
@@ -171,7 +171,7 @@ func EndExpired(tx Tx, p engine.EndExpiredParams) (engine.Expired, error) {
 		} else {
 			expired.TimedOut = append(expired.TimedOut, id)
 		}
-		u.ringWorker(run.Holder)
+		u.notifyWorker(run.Holder)
 		if err := u.end(run, status, &failure, engine.Token{}); err != nil {
 			return engine.Expired{}, err
 		}

@@ -35,7 +35,7 @@ var arrows = []arrow{
 	{"engine/daemon", []string{"engine", "engine/...", "proto/..."}, "the store comes as a function, so that the switch on dialect stays in one place"},
 	{"backends/internal/storelogic", []string{"engine"}, "operations that read before they write, over statements that a backend brings"},
 	{"backends/internal/storekit", []string{"engine"}, "what the backends share beside that: encodings, listeners, lists of columns"},
-	{"backends/memory", []string{"engine", "backends/internal/storelogic"}, "a backend whose rows are in memory, for tests and demonstrations"},
+	{"backends/memory", []string{"engine", "backends/internal/storelogic", "backends/internal/storekit"}, "a backend whose rows are in memory, for tests and demonstrations"},
 	{"backends/sqlite", []string{"engine", "backends/internal/storelogic", "backends/internal/storekit", "backends/sqlite/internal/...", "migrations"}, "a backend speaks SQL, and no gRPC, and knows no other backend"},
 	{"backends/sqlite/internal/sqlite3", nil, "the driver knows SQLite's library, and nothing of what is stored"},
 	{"backends/sqlite/internal/dbfile", []string{"engine", "backends/sqlite/internal/sqlite3", "migrations"}, "what must hold of a file before anybody reads its rows"},

@@ -356,8 +356,8 @@ func (c *counting) PruneRecords(ctx context.Context, p engine.PruneRecordsParams
 	return c.store.PruneRecords(ctx, p)
 }
 
-func (c *counting) Listen(ctx context.Context, ring func(engine.Notification)) error {
-	return c.store.Listen(ctx, ring)
+func (c *counting) Listen(ctx context.Context, ring func(engine.Notification), o engine.Outcomes) error {
+	return c.store.Listen(ctx, ring, o)
 }
 
 func (c *counting) CreateKey(ctx context.Context, p engine.CreateKeyParams) (engine.APIKey, error) {

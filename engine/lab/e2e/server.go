@@ -118,7 +118,7 @@ func (s *Server) run(l net.Listener, o Options) {
 		door.Notify(r)
 		upkeep.Notify(r)
 	}
-	part("the bell", behind, func(ctx context.Context) error { return s.Store.Listen(ctx, s.ring) })
+	part("the bell", behind, func(ctx context.Context) error { return s.Store.Listen(ctx, s.ring, door) })
 	part("the coordinator", behind, upkeep.Run)
 	part("the dispatcher", behind, dispatcher.Run)
 	part("the door", ctx, func(ctx context.Context) error {

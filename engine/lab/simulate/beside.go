@@ -199,12 +199,12 @@ type served struct {
 }
 
 // Notifier is that of the store which was opened last.
-func (s *served) Listen(ctx context.Context, ring func(engine.Notification)) error {
+func (s *served) Listen(ctx context.Context, ring func(engine.Notification), o engine.Outcomes) error {
 	s.beside.baton.take()
 	store := s.beside.store
 	s.beside.baton.pass()
 	if store == nil {
-		return s.Store.Listen(ctx, ring)
+		return s.Store.Listen(ctx, ring, o)
 	}
 	s.mu.Lock()
 	s.ring = ring
@@ -213,7 +213,7 @@ func (s *served) Listen(ctx context.Context, ring func(engine.Notification)) err
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		ring(r)
-	})
+	}, o)
 }
 
 // Gap has the server hear NotifyAll, as after a gap in listening.

@@ -51,7 +51,7 @@ func serve(index int, b *beside, t *traffic, l *bufconn.Listener) *server {
 			dispatcher.Notify(r)
 			door.Notify(r)
 			upkeep.Notify(r)
-		})
+		}, door)
 	})
 	s.group.Go(func() { _ = upkeep.Run(behind) })
 	s.group.Go(func() { _ = dispatcher.Run(behind) })

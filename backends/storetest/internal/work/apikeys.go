@@ -244,8 +244,8 @@ var APIKeyCases = []fixture.Case{
 		defer enough()
 		for { // rings come in the order of the commits
 			select {
-			case r := <-e.Notifications:
-				switch r {
+			case r := <-e.Events:
+				switch r.Notification {
 				case ringKeys:
 					s.Fatalf("the keys were rung, though nothing has changed them")
 				case ringQueue(fixture.Queue):

@@ -214,8 +214,8 @@ var NotificationCases = []fixture.Case{
 			r := s.NewRun(fixture.InQueue(own))
 			seen := make(chan error, 1)
 			go func() { // reads as soon as it hears, while the writer may still be on its way back
-				for ring := range e.Notifications {
-					if ring == ringQueue(own) {
+				for ring := range e.Events {
+					if ring.Notification == ringQueue(own) {
 						_, err := s.Store.GetRun(s.Ctx, fixture.Space, r.ID)
 						seen <- err
 						return
@@ -243,7 +243,7 @@ var NotificationCases = []fixture.Case{
 	{Name: "listening ends with its context, and writes go on", Run: func(s *fixture.F) {
 		ctx, stop := context.WithCancel(s.Ctx)
 		ended := make(chan error, 1)
-		go func() { ended <- s.Store.Listen(ctx, func(engine.Notification) {}) }()
+		go func() { ended <- s.Store.Listen(ctx, func(engine.Notification) {}, nil) }()
 		s.Start()
 		stop()
 		over, enough := fixture.Soon()

@@ -129,8 +129,8 @@ var NotificationAroundCases = []fixture.Case{
 		defer enough()
 		for { // rings come in the order of the commits
 			select {
-			case r := <-e.Notifications:
-				switch r {
+			case r := <-e.Events:
+				switch r.Notification {
 				case ringSchedule(plan.ID):
 					s.Fatalf("the schedule was rung, though nothing has changed it")
 				case ringSchedule(mark.ID):

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
 	"github.com/kagzi/kagzi/engine"
 	"github.com/kagzi/kagzi/engine/daemon/internal/output"
 	"github.com/kagzi/kagzi/engine/server"

@@ -46,9 +46,9 @@ func (o Observer) StepsTimedOut(attempts []engine.TimedOutAttempt) {
 	o.r.tellUnnamed("step timed out", len(attempts))
 }
 
-// countAside counts what calls of the store by this process have begun and ended besides what they answered, and tells of the runs that
+// CountSideEffects counts what calls of the store by this process have begun and ended beside what they answered, and logs the runs that
 // nobody asked to fail.
-func (r *Recorder) countAside(a *engine.SideEffects) {
+func (r *Recorder) CountSideEffects(a *engine.SideEffects) {
 	r.CountN(RunStarted, a.Handlers+a.Ticks)
 	r.CountN(RunFailed, len(a.Failed))
 	r.tellEnded("run failed: its worker was lost too often", a.Failed)

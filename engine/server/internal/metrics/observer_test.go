@@ -19,7 +19,7 @@ func TestWhatEndedUnaskedIsLoggedByItsRunAndNotWithoutEnd(t *testing.T) {
 	s.StepsTimedOut([]engine.TimedOutAttempt{
 		{RunID: again, Step: "pay", Worker: "w1", Verdict: engine.Verdict{Retry: true, RetryAt: servertest.Began, Failures: 2}}, {RunID: last, Step: "ship", Worker: "w2"},
 	})
-	r.Notified(engine.Notification{Kind: engine.NotifySideEffects, SideEffects: &engine.SideEffects{Failed: []engine.ID{poison}, Stopped: 2}})
+	r.CountSideEffects(&engine.SideEffects{Failed: []engine.ID{poison}, Stopped: 2})
 	for _, want := range []string{
 		`msg="run timed out" run=` + late.String() + "\n",
 		`msg="run cancelled at the end of its grace" run=` + cancelled.String() + "\n",

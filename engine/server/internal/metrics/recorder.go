@@ -37,15 +37,8 @@ func (r *Recorder) StepFailed(retried bool) { r.meters.stepFailed(retried) }
 // StepTimedOut counts an attempt that ran for too long.
 func (r *Recorder) StepTimedOut() { r.meters.stepTimeouts.Add(1) }
 
-// Notified counts a notification of the store, and what it says of side effects. It says whether it is one that anything may have changed.
-func (r *Recorder) Notified(n engine.Notification) bool {
-	if n.Kind == engine.NotifySideEffects { // no hint that anything may have changed
-		r.countAside(n.SideEffects)
-		return false
-	}
-	r.meters.notifications[n.Kind].Add(1)
-	return true
-}
+// Notified counts a notification of the store.
+func (r *Recorder) Notified(kind engine.NotificationKind) { r.meters.notifications[kind].Add(1) }
 
 // Observer returns what the other parts of the process tell.
 func (r *Recorder) Observer() Observer { return Observer{r} }

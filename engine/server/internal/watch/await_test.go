@@ -113,10 +113,10 @@ func runWith(n byte, status engine.RunStatus, output string) engine.Run {
 	return engine.Run{ID: engine.ID{n, 9}, Status: status, Output: engine.Payload{Data: []byte(output)}}
 }
 
-func endOf(run engine.Run) engine.Notification {
-	return engine.Notification{Kind: engine.NotifyEnd, ID: run.ID, Ending: &engine.Ending{
+func endOf(run engine.Run) (engine.ID, *engine.Ending) {
+	return run.ID, &engine.Ending{
 		Namespace: "default", Status: run.Status, Output: run.Output, Error: run.Error, ContinuedAs: run.ContinuedAs,
-	}}
+	}
 }
 
 func TestAwaitWorkflows(t *testing.T) {
@@ -136,8 +136,8 @@ func TestAwaitWorkflows(t *testing.T) {
 			runs[1].Status, runs[1].Output, runs[1].Error = engine.RunFailed, engine.Payload{}, &engine.Failure{Message: "no"}
 			runs[2].ContinuedAs, runs[2].Output = engine.ID{7}, engine.Payload{}
 			for _, run := range runs {
-				s.Notify(endOf(run))
-				s.Notify(endOf(run)) // once more
+				s.RunEnded(endOf(run))
+				s.RunEnded(endOf(run)) // once more
 			}
 			servertest.Want(t, "answers", strings.ReplaceAll(w.told(), "\n", ", "), "1 COMPLETED out0, 2 FAILED no, 3 COMPLETED "+engine.ID{7}.String())
 			servertest.Want(t, "reads", a.Asked(), "")
@@ -176,7 +176,7 @@ func TestAwaitWorkflows(t *testing.T) {
 			w.in <- &kagziv1.AwaitWorkflowsRequest{Waits: []*kagziv1.AwaitWorkflowsRequest_Wait{{Seq: 1, RunId: a.Add(run).String(), Whole: true}}}
 			servertest.Want(t, "while it runs", w.told(), "")
 			a.Add(runWith(1, engine.RunCompleted, "all"))
-			s.Notify(endOf(runWith(1, engine.RunCompleted, "other")))
+			s.RunEnded(endOf(runWith(1, engine.RunCompleted, "other")))
 			servertest.Want(t, "answer", w.told(), "1 whole COMPLETED all")
 		})
 	})
@@ -184,9 +184,9 @@ func TestAwaitWorkflows(t *testing.T) {
 		waitingRoom(t, func(t *testing.T, s *Service, a *servertest.RunStore, w *waitStream) {
 			w.wait(a.Add(runWith(1, open, "")))
 			a.Asked()
-			r := endOf(runWith(1, engine.RunCompleted, "secret"))
-			r.Ending.Namespace = "elsewhere"
-			s.Notify(r)
+			run, ending := endOf(runWith(1, engine.RunCompleted, "secret"))
+			ending.Namespace = "elsewhere"
+			s.RunEnded(run, ending)
 			servertest.Want(t, "answer", w.told(), "")
 		})
 	})
@@ -224,7 +224,7 @@ func TestAwaitWorkflows(t *testing.T) {
 			if n := s.waiters.count(); n != maxAwaiting-1 {
 				t.Errorf("%d waits, want %d", n, maxAwaiting-1)
 			}
-			s.Notify(endOf(runWith(1, engine.RunCompleted, "")))
+			s.RunEnded(endOf(runWith(1, engine.RunCompleted, "")))
 			if n := strings.Count(w.told(), "COMPLETED"); n != maxAwaiting-1 {
 				t.Errorf("%d answers, want %d", n, maxAwaiting-1)
 			}
@@ -368,7 +368,7 @@ func TestAwaitWorkflows(t *testing.T) {
 			w.wait(a.Add(runWith(1, open, "")))
 			close(w.in)
 			synctest.Wait()
-			s.Notify(endOf(runWith(1, engine.RunCompleted, "last")))
+			s.RunEnded(endOf(runWith(1, engine.RunCompleted, "last")))
 			servertest.Want(t, "answer", w.told(), "1 COMPLETED last")
 			if err := <-w.over; err != nil {
 				t.Errorf("it ended with %v", err)

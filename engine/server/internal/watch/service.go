@@ -46,13 +46,23 @@ func (s *Service) Notify(r engine.Notification) {
 	case engine.NotifyRun:
 		s.subscribers.notify(r.ID)
 	case engine.NotifyEnd:
-		s.recent.drop(r.ID)
-		s.waiters.notify(r.ID, r.Ending)
+		s.ended(r.ID, nil)
 	case engine.NotifyAll:
 		s.subscribers.notifyAll()
 		s.recent.dropAll()
 		s.waiters.notifyAll()
 	}
+}
+
+// RunEnded is Notify of a run's end by those who know how it ended.
+func (s *Service) RunEnded(run engine.ID, e *engine.Ending) {
+	s.hub.notify(engine.Notification{Kind: engine.NotifyEnd, ID: run})
+	s.ended(run, e)
+}
+
+func (s *Service) ended(run engine.ID, e *engine.Ending) {
+	s.recent.drop(run)
+	s.waiters.notify(run, e)
 }
 
 // Starting remembers runs that are about to be started, for whoever starts a run mostly waits for it: that wait then reads nothing first.

@@ -1,4 +1,4 @@
-package cli
+package flagvalue
 
 import (
 	"fmt"
@@ -16,30 +16,30 @@ import (
 // byDefault is the word for giving a setting back to who decides it otherwise.
 const byDefault = "default"
 
-// retentionValue is a flag for how long ended runs are kept.
-type retentionValue struct{ d time.Duration }
+// Retention is a flag for how long ended runs are kept.
+type Retention struct{ D time.Duration }
 
-func (v *retentionValue) Type() string { return "duration" }
+func (v *Retention) Type() string { return "duration" }
 
-func (v *retentionValue) String() string {
-	if v.d == 0 {
+func (v *Retention) String() string {
+	if v.D == 0 {
 		return "" // pflag then shows no default
 	}
-	return render.Days(v.d)
+	return render.Days(v.D)
 }
 
-func (v *retentionValue) Set(s string) error {
+func (v *Retention) Set(s string) error {
 	d, err := parseRetention(s)
-	v.d = d
+	v.D = d
 	return err
 }
 
-// duration is nil for the server's setting.
-func (v *retentionValue) duration() *durationpb.Duration {
-	if v.d == 0 {
+// Duration is nil for the server's setting.
+func (v *Retention) Duration() *durationpb.Duration {
+	if v.D == 0 {
 		return nil
 	}
-	return durationpb.New(v.d)
+	return durationpb.New(v.D)
 }
 
 // parseRetention reads how long runs are kept; 0 stands for "default".
@@ -60,12 +60,12 @@ func parseRetention(s string) (time.Duration, error) {
 // outcomes are the ends of a run that may have a retention of their own.
 var outcomes = []string{"completed", "failed", "cancelled", "timed_out", "terminated"}
 
-// keepValue is a flag for retentions by outcome: completed=3d,failed=90d. It may be given several times.
-type keepValue map[string]time.Duration
+// Keep is a flag for retentions by outcome: completed=3d,failed=90d. It may be given several times.
+type Keep map[string]time.Duration
 
-func (v *keepValue) Type() string { return "outcome=duration,…" }
+func (v *Keep) Type() string { return "outcome=duration,…" }
 
-func (v *keepValue) String() string {
+func (v *Keep) String() string {
 	var parts []string
 	for _, outcome := range slices.Sorted(maps.Keys(*v)) {
 		parts = append(parts, outcome+"="+render.Days((*v)[outcome]))
@@ -73,7 +73,7 @@ func (v *keepValue) String() string {
 	return strings.Join(parts, ",")
 }
 
-func (v *keepValue) Set(s string) error {
+func (v *Keep) Set(s string) error {
 	for part := range strings.SplitSeq(s, ",") {
 		name, length, ok := strings.Cut(strings.TrimSpace(part), "=")
 		name = strings.ReplaceAll(strings.ToLower(name), "-", "_")
@@ -88,15 +88,15 @@ func (v *keepValue) Set(s string) error {
 			return fmt.Errorf("%s is given twice", name)
 		}
 		if *v == nil {
-			*v = keepValue{}
+			*v = Keep{}
 		}
 		(*v)[name] = d
 	}
 	return nil
 }
 
-// over lays the retentions over older ones; what is given back to the default is left out.
-func (v *keepValue) over(old map[string]*durationpb.Duration) map[string]*durationpb.Duration {
+// Over lays the retentions over older ones; what is given back to the default is left out.
+func (v *Keep) Over(old map[string]*durationpb.Duration) map[string]*durationpb.Duration {
 	keep := maps.Clone(old)
 	for outcome, d := range *v {
 		if d == 0 {

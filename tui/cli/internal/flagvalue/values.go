@@ -1,9 +1,12 @@
-package cli
+// Package flagvalue holds the flags of the command line that have a type of their own: durations, pairs, retention, retries and timeouts.
+package flagvalue
 
 import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/spf13/pflag"
 
 	"github.com/kagzi/kagzi/tui/filter"
 )
@@ -11,7 +14,8 @@ import (
 // durationValue is a flag that takes a duration, days and weeks included.
 type durationValue struct{ d *time.Duration }
 
-func duration(d *time.Duration) durationValue { return durationValue{d} }
+// Duration is a flag for d.
+func Duration(d *time.Duration) durationValue { return durationValue{d} }
 
 func (v durationValue) Type() string { return "duration" }
 
@@ -37,7 +41,7 @@ func (v durationValue) Set(s string) error {
 // millisecondsValue is a duration that requests say in whole milliseconds, where less than one would be none: no limit, or the default.
 type millisecondsValue struct{ durationValue }
 
-func milliseconds(d *time.Duration) millisecondsValue { return millisecondsValue{duration(d)} }
+func milliseconds(d *time.Duration) millisecondsValue { return millisecondsValue{Duration(d)} }
 
 func (v millisecondsValue) Set(s string) error {
 	err := v.durationValue.Set(s)
@@ -47,7 +51,11 @@ func (v millisecondsValue) Set(s string) error {
 	return err
 }
 
-// givenValue is a flag that notes the text that it was given.
+// GivenDuration is a flag for d that also keeps, in text, how it was written.
+func GivenDuration(d *time.Duration, text *string) pflag.Value {
+	return givenValue{Duration(d), text}
+}
+
 type givenValue struct {
 	durationValue
 	text *string
@@ -64,7 +72,8 @@ func (v givenValue) Set(s string) error {
 // pairsValue is a flag k=v that may be given several times.
 type pairsValue struct{ m *map[string]string }
 
-func keyValue(m *map[string]string) pairsValue { return pairsValue{m} }
+// Pairs is a flag KEY=VALUE for m.
+func Pairs(m *map[string]string) pflag.Value { return pairsValue{m} }
 
 func (v pairsValue) Type() string   { return "key=value" }
 func (v pairsValue) String() string { return "" }
@@ -84,8 +93,8 @@ func (v pairsValue) Set(s string) error {
 	return nil
 }
 
-// counted is "1 run" or "3 runs".
-func counted(n int64, noun string) string {
+// Counted is "1 run" or "3 runs".
+func Counted(n int64, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}

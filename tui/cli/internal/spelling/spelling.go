@@ -1,4 +1,5 @@
-package cli
+// Package spelling puts what a server says about a request into the words of the command line.
+package spelling
 
 import (
 	"regexp"
@@ -27,14 +28,14 @@ var spellings = map[string][]string{
 	"start_to_close_timeout_ms": {"--step-timeout"}, "heartbeat_timeout_ms": {"--heartbeat-timeout"}, "execution_timeout_ms": {"--execution-timeout"},
 }
 
-// typed is what was typed for a field of a request: "--queue" for task_queue, "TYPE" for an argument. The field itself where the command has
+// Typed is what was typed for a field of a request: "--queue" for task_queue, "TYPE" for an argument. The field itself where the command has
 // nothing for it.
-func typed(cmd *cobra.Command, field string) string {
+func Typed(cmd *cobra.Command, field string) string {
 	parts := fieldParts(field)
 	if len(parts) == 0 {
 		return field
 	}
-	taken, _, _ := arguments(cmd)
+	taken, _, _ := Arguments(cmd)
 	if parts[0] == "namespace" && len(taken) > 0 && cmd.Parent().Name() == "namespace" {
 		return strings.TrimSuffix(taken[0], "...")
 	}
@@ -73,8 +74,8 @@ var otherCommands = map[string][]string{
 	"rm": {"delete", "disable", "revoke", "offline"}, "ui": {"tui"}, "start": {"server"}, "replay": {"check"},
 }
 
-// otherCommand is what a group calls a command that it has by another name; empty where it has none.
-func otherCommand(group *cobra.Command, name string) string {
+// OtherCommand is what a group calls a command that it has by another name; empty where it has none.
+func OtherCommand(group *cobra.Command, name string) string {
 	for _, other := range otherCommands[name] {
 		if slices.ContainsFunc(group.Commands(), func(c *cobra.Command) bool { return c.Name() == other && !c.Hidden }) {
 			return other
@@ -83,9 +84,9 @@ func otherCommand(group *cobra.Command, name string) string {
 	return ""
 }
 
-// otherName is what a command calls a flag that it does not have but that others have, or that is named as the field of the request; empty
+// OtherName is what a command calls a flag that it does not have but that others have, or that is named as the field of the request; empty
 // where it has nothing for that.
-func otherName(cmd *cobra.Command, name string) string {
+func OtherName(cmd *cobra.Command, name string) string {
 	for _, other := range otherFlags[name] {
 		flag, _, _ := strings.Cut(strings.TrimPrefix(other, "--"), "=")
 		if cmd.Flags().Lookup(flag) != nil {
@@ -93,7 +94,7 @@ func otherName(cmd *cobra.Command, name string) string {
 		}
 	}
 	field := strings.ReplaceAll(name, "-", "_")
-	switch spelling := typed(cmd, field); {
+	switch spelling := Typed(cmd, field); {
 	case spelling == field:
 		return ""
 	case strings.HasPrefix(spelling, "--"):
@@ -111,8 +112,8 @@ var asking = map[string][]filter.Field{
 	"parent_run_id": {filter.Parent}, "worker_id": {filter.Worker},
 }
 
-// inFilter is what a filter calls a field of a request, and where it asks for it; below 0: nowhere.
-func inFilter(query, field string) (name string, place int) {
+// InFilter is what a filter calls a field of a request, and where it asks for it; below 0: nowhere.
+func InFilter(query, field string) (name string, place int) {
 	for _, part := range fieldParts(field) {
 		for _, asks := range asking[part] {
 			if at := filter.Place(query, asks); at >= 0 {
@@ -131,8 +132,8 @@ func fieldParts(field string) []string {
 // fieldName is a name of a field within a server's message; those of one word cannot be told from others.
 var fieldName = regexp.MustCompile(`\b[a-z]+(_[a-z]+)+\b`)
 
-// retyped is a server's message about a field in the words of the command line. What it quotes stays.
-func retyped(message, field string, typed func(string) string) string {
+// Retyped is a server's message about a field in the words of the command line. What it quotes stays.
+func Retyped(message, field string, typed func(string) string) string {
 	message, begins := strings.CutPrefix(message, field+":")
 	message = strings.TrimPrefix(message, " Invalid "+field+":") // which says the name once more
 	parts := strings.Split(message, `"`)
@@ -144,4 +145,22 @@ func retyped(message, field string, typed func(string) string) string {
 		return typed(field) + ":" + message
 	}
 	return message
+}
+
+// Arguments are the arguments that a command's line of use names: how many of them must be given, and whether the last may be repeated.
+func Arguments(cmd *cobra.Command) (names []string, required int, open bool) {
+	for _, word := range strings.Fields(cmd.Use)[1:] {
+		if word == "[flags]" { // where they must stand before the arguments
+			continue
+		}
+		name := strings.Trim(word, "[]")
+		if strings.HasPrefix(name, "-") || name == "|" {
+			break
+		}
+		if names = append(names, name); name == word {
+			required++
+		}
+		open = strings.HasSuffix(name, "...")
+	}
+	return names, required, open
 }

@@ -1,4 +1,4 @@
-package cli
+package flagvalue
 
 import (
 	"time"
@@ -9,8 +9,8 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// policyFlags say how runs are retried, how long they may take, and what follows when they fail.
-type policyFlags struct {
+// Policy say how runs are retried, how long they may take, and what follows when they fail.
+type Policy struct {
 	retryAttempts    int32
 	retryInitial     time.Duration
 	retryCoefficient float64
@@ -20,11 +20,11 @@ type policyFlags struct {
 	stepTimeout      time.Duration
 	heartbeatTimeout time.Duration
 	executionTimeout time.Duration
-	onFailure        string
-	onFailureQueue   string
+	OnFailure        string
+	OnFailureQueue   string
 }
 
-func (f *policyFlags) register(fs *pflag.FlagSet) {
+func (f *Policy) Register(fs *pflag.FlagSet) {
 	fs.Int32Var(&f.retryAttempts, "retry-attempts", 0, "attempts, the first included; -1: without end, 0: the default, 3 for steps and 1 for the run")
 	fs.Var(milliseconds(&f.retryInitial), "retry-initial", "delay after the first failure (default 1s)")
 	fs.Float64Var(&f.retryCoefficient, "retry-coefficient", 0, "how the delay grows with each failure (default 2)")
@@ -34,12 +34,12 @@ func (f *policyFlags) register(fs *pflag.FlagSet) {
 	fs.Var(milliseconds(&f.stepTimeout), "step-timeout", "limit of one attempt of one step (default 10m)")
 	fs.Var(milliseconds(&f.heartbeatTimeout), "heartbeat-timeout", "how long the run's worker may be silent (default: the server's setting)")
 	fs.Var(milliseconds(&f.executionTimeout), "execution-timeout", "limit of the whole run, from when it may start (default: none)")
-	fs.StringVar(&f.onFailure, "on-failure", "", "workflow type to start when the run fails or times out")
-	fs.StringVar(&f.onFailureQueue, "on-failure-queue", "", "queue of that run (default: the run's own)")
+	fs.StringVar(&f.OnFailure, "on-failure", "", "workflow type to start when the run fails or times out")
+	fs.StringVar(&f.OnFailureQueue, "on-failure-queue", "", "queue of that run (default: the run's own)")
 }
 
-// retryPolicy is what the flags change of a policy, which may be nil; nil when they change nothing.
-func (f *policyFlags) retryPolicy(changed func(string) bool, old *kagziv1.RetryPolicy) *kagziv1.RetryPolicy {
+// RetryPolicy is what the flags change of a policy, which may be nil; nil when they change nothing.
+func (f *Policy) RetryPolicy(changed func(string) bool, old *kagziv1.RetryPolicy) *kagziv1.RetryPolicy {
 	p := &kagziv1.RetryPolicy{}
 	if old != nil {
 		p = proto.CloneOf(old)
@@ -64,8 +64,8 @@ func (f *policyFlags) retryPolicy(changed func(string) bool, old *kagziv1.RetryP
 	return p
 }
 
-// timeouts is what the flags change of timeouts, which may be nil; nil when they change nothing.
-func (f *policyFlags) timeouts(changed func(string) bool, old *kagziv1.TimeoutConfig) *kagziv1.TimeoutConfig {
+// Timeouts is what the flags change of timeouts, which may be nil; nil when they change nothing.
+func (f *Policy) Timeouts(changed func(string) bool, old *kagziv1.TimeoutConfig) *kagziv1.TimeoutConfig {
 	t := &kagziv1.TimeoutConfig{}
 	if old != nil {
 		t = proto.CloneOf(old)

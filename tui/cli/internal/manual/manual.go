@@ -1,4 +1,5 @@
-package cli
+// Package manual writes man pages from the commands.
+package manual
 
 import (
 	"fmt"
@@ -10,31 +11,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// newMan is for packages: it makes the manual's pages from the commands themselves.
-func newMan(version string) *cobra.Command {
-	dir := ""
-	cmd := &cobra.Command{
-		Use:   "man --dir DIR",
-		Short: "Write the manual's pages, one for each command, into a directory",
-		Long: `Write the manual's pages, one for each command, into a directory: kagzi.1, kagzi-workflow.1, kagzi-workflow-start.1, …
-
-A file of such a name that is there is replaced. The same program always writes the same bytes.`,
-		Example: "  kagzi man --dir man1 && man man1/kagzi-workflow.1\n  sudo kagzi man --dir /usr/local/share/man/man1",
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if dir == "" {
-				return usagef("where to? want --dir DIR, such as ~/.local/share/man/man1")
-			}
-			return writeManual(cmd.Root(), version, dir)
-		},
-	}
-	cmd.Flags().StringVar(&dir, "dir", "", "directory to write to; made when it is not there")
-	_ = cmd.MarkFlagDirname("dir") // fails only for a flag that is not there
-	return cmd
-}
-
-// writeManual writes the page of a command and those of the commands in it.
-func writeManual(cmd *cobra.Command, version, dir string) error {
+// Write writes the page of a command and those of the commands in it.
+func Write(cmd *cobra.Command, version, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
@@ -43,7 +21,7 @@ func writeManual(cmd *cobra.Command, version, dir string) error {
 		return err
 	}
 	for _, child := range shownCommands(cmd) {
-		if err := writeManual(child, version, dir); err != nil {
+		if err := Write(child, version, dir); err != nil {
 			return err
 		}
 	}
@@ -70,9 +48,9 @@ func manualPage(cmd *cobra.Command, name, version string) string {
 	if about == "" {
 		about = cmd.Short + "."
 	}
-	b.WriteString(".SH DESCRIPTION\n" + roffText(about))
+	b.WriteString(".SH DESCRIPTION\n" + RoffText(about))
 	if cmd.Example != "" {
-		b.WriteString(".SH EXAMPLES\n" + roffText(cmd.Example))
+		b.WriteString(".SH EXAMPLES\n" + RoffText(cmd.Example))
 	}
 	roffFlags(&b, "OPTIONS", cmd.NonInheritedFlags())
 	roffFlags(&b, "OPTIONS OF THE GROUP", cmd.InheritedFlags())
@@ -106,7 +84,7 @@ func roffFlags(b *strings.Builder, title string, flags *pflag.FlagSet) {
 		if f.DefValue != "" && f.DefValue != "false" && f.DefValue != "[]" && f.DefValue != "0" && f.DefValue != "0s" {
 			usage += " (default " + f.DefValue + ")"
 		}
-		fmt.Fprintf(b, ".TP\n.B %s\n%s", roff(strings.TrimSpace(short+"--"+f.Name+" "+value)), roffText(usage))
+		fmt.Fprintf(b, ".TP\n.B %s\n%s", roff(strings.TrimSpace(short+"--"+f.Name+" "+value)), RoffText(usage))
 	})
 }
 
@@ -131,8 +109,8 @@ func roffOthers(b *strings.Builder, cmd *cobra.Command, name string) {
 	}
 }
 
-// roffText is text of several lines: blank ones part paragraphs, and those that begin with a blank keep their shape.
-func roffText(text string) string {
+// RoffText is text of several lines: blank ones part paragraphs, and those that begin with a blank keep their shape.
+func RoffText(text string) string {
 	var b strings.Builder
 	shaped := false
 	for line := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n") {
