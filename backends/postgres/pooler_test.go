@@ -12,20 +12,20 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-var allPooled = flag.Bool("postgres.pooled", false, "try every chapter of the contract behind PgBouncer too, which takes some minutes")
+var allPooled = flag.Bool("postgres.pooled", false, "try every suite of the contract behind PgBouncer too, which takes some minutes")
 
-// pooledChapters are those whose statements differ from each other most.
-var pooledChapters = []string{"start", "taker", "claim", "step", "fence", "turn", "bell"}
+// pooledSuites are those whose statements differ from each other most.
+var pooledSuites = []string{"start", "hand-off", "claim", "step", "fence", "ticket", "notification"}
 
 func TestStoreBehindAPooler(t *testing.T) {
 	if testing.Short() {
-		t.Skip("these chapters once more")
+		t.Skip("these suites once more")
 	}
-	chapters := pooledChapters
+	suites := pooledSuites
 	if *allPooled {
-		chapters = nil
+		suites = nil
 	}
-	storetest.Run(t, func(tb testing.TB) engine.Store { return openIn(tb, pgtest.LendPooled(tb, Migrate)) }, chapters...)
+	storetest.Run(t, func(tb testing.TB) engine.Store { return openIn(tb, pgtest.LendPooled(tb, Migrate)) }, suites...)
 }
 
 func TestAPoolerIsNoticed(t *testing.T) {

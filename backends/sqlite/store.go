@@ -11,7 +11,7 @@
 // Files that both backends have say the same of their databases, and are meant to be read side by
 // side. By subject:
 //
-//   - The verbs: those of package storelogic (verbs.go), over the rows of a transaction (tx_*.go);
+//   - The operations: those of package storelogic (operations.go), over the rows of a transaction (tx_*.go);
 //     and with statements of their own, because they are called most, starts (runs.go), claims
 //     (work.go, claimed.go, handoff.go), results of steps and ends of runs (complete.go) and the
 //     register of workers (workers.go).

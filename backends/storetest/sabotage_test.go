@@ -12,11 +12,11 @@ import (
 	"github.com/kagzi/kagzi/engine/lab/long"
 )
 
-// sabotage is a store that breaks one promise, and the chapters that are to notice.
+// sabotage is a store that breaks one promise, and the suites that are to notice.
 type sabotage struct {
-	promise  string
-	spoil    func(engine.Store) engine.Store
-	chapters []string
+	promise string
+	spoil   func(engine.Store) engine.Store
+	suites  []string
 }
 
 // TestSabotage sees the suite fail: a suite that nobody has seen fail is not known to test anything.
@@ -24,9 +24,9 @@ func TestSabotage(t *testing.T) {
 	for _, s := range sabotages {
 		t.Run(s.promise, func(t *testing.T) {
 			t.Parallel()
-			failed := storetest.Passes(spoiled(t, s.spoil), s.chapters...)
+			failed := storetest.Passes(spoiled(t, s.spoil), s.suites...)
 			if len(failed) == 0 {
-				t.Fatalf("no case of %v noticed", s.chapters)
+				t.Fatalf("no case of %v noticed", s.suites)
 			}
 			t.Logf("%d cases noticed, the first: %s", len(failed), failed[0])
 		})
@@ -36,13 +36,13 @@ func TestSabotage(t *testing.T) {
 // TestPassesNoticesNothingInASoundStore is the other half: what fails above fails because of the sabotage. It runs the suites that the
 // sabotages name; a share of them when tests do not try everything, because the backends' own tests run them all as well.
 func TestPassesNoticesNothingInASoundStore(t *testing.T) {
-	var chapters []string
+	var suites []string
 	for _, s := range sabotages {
-		chapters = append(chapters, s.chapters...)
+		suites = append(suites, s.suites...)
 	}
-	slices.Sort(chapters)
+	slices.Sort(suites)
 	sound := func(s engine.Store) engine.Store { return s }
-	for _, failure := range storetest.Passes(spoiled(t, sound), long.Share(t, slices.Compact(chapters), 4)...) {
+	for _, failure := range storetest.Passes(spoiled(t, sound), long.Share(t, slices.Compact(suites), 4)...) {
 		t.Errorf("failed: %s", failure)
 	}
 }

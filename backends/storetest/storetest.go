@@ -17,77 +17,67 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kagzi/kagzi/backends/storetest/internal/fixture"
+	"github.com/kagzi/kagzi/backends/storetest/internal/model"
+	"github.com/kagzi/kagzi/backends/storetest/internal/race"
+	"github.com/kagzi/kagzi/backends/storetest/internal/runs"
+	"github.com/kagzi/kagzi/backends/storetest/internal/work"
 	"github.com/kagzi/kagzi/engine"
 )
 
-// T is what a case needs of *testing.T.
-type T interface {
-	Helper()
-	Context() context.Context
-	Fatalf(format string, args ...any)
-	Logf(format string, args ...any)
-	Cleanup(func())
-}
-
-// testCase is one sentence of the contract and the proof of it.
-type testCase struct {
-	name string
-	run  func(s *stage)
-}
-
-// chapter is the cases of one file.
-type chapter struct {
+// suite is the cases about one subject.
+type suite struct {
 	name  string
-	cases []testCase
+	cases []fixture.Case
 }
 
-// chapters are in reading order.
-func chapters() []chapter {
-	return []chapter{
-		{"store", storeCases},
-		{"start", startCases},
-		{"claim", claimCases},
-		{"taker", takerCases},
-		{"step", stepCases},
-		{"sleep", sleepCases},
-		{"retry", retryCases},
-		{"finish", finishCases},
-		{"cancel", cancelCases},
-		{"grace", graceCases},
-		{"continue", continueCases},
-		{"deadline", deadlineCases},
-		{"handler", handlerCases},
-		{"signal", signalCases},
-		{"child", childCases},
-		{"key", keyCases},
-		{"pause", pauseCases},
-		{"repair", slices.Concat(againCases, overrideCases, importedCases)},
-		{"schedule", scheduleCases},
-		{"namespace", namespaceCases},
-		{"api key", apiKeyCases},
-		{"many api keys", manyKeysCases},
-		{"fence", fenceCases},
-		{"worker", workerCases},
-		{"lost", lostCases},
-		{"limits", limitsCases},
-		{"list", listCases},
-		{"text", textCases},
-		{"bell", slices.Concat(bellCases, bellAroundCases)},
-		{"upkeep", upkeepCases},
-		{"turn", turnCases},
-		{"race", slices.Concat(raceCases, raceAroundCases)},
-		{"model", modelCases()},
+// suites are in reading order.
+func suites() []suite {
+	return []suite{
+		{"store", runs.StoreCases},
+		{"start", runs.StartCases},
+		{"claim", work.ClaimCases},
+		{"hand-off", work.HandOffCases},
+		{"step", runs.StepCases},
+		{"sleep", runs.SleepCases},
+		{"retry", runs.RetryCases},
+		{"finish", runs.FinishCases},
+		{"cancel", runs.CancelCases},
+		{"grace", runs.GraceCases},
+		{"continue", runs.ContinueCases},
+		{"deadline", runs.DeadlineCases},
+		{"handler", runs.HandlerCases},
+		{"signal", runs.SignalCases},
+		{"child", runs.ChildCases},
+		{"key", runs.KeyCases},
+		{"pause", runs.PauseCases},
+		{"repair", slices.Concat(runs.AgainCases, runs.OverrideCases, runs.ImportedCases)},
+		{"schedule", work.ScheduleCases},
+		{"namespace", work.NamespaceCases},
+		{"api key", work.APIKeyCases},
+		{"many api keys", race.ManyKeysCases},
+		{"fence", work.FenceCases},
+		{"worker", work.WorkerCases},
+		{"lost", work.LostCases},
+		{"limits", runs.LimitsCases},
+		{"list", runs.ListCases},
+		{"text", runs.TextCases},
+		{"notification", slices.Concat(work.NotificationCases, work.NotificationAroundCases)},
+		{"upkeep", work.UpkeepCases},
+		{"ticket", work.TicketCases},
+		{"race", slices.Concat(race.RaceCases, race.RaceAroundCases)},
+		{"model", model.ModelCases()},
 	}
 }
 
-// crowded are the chapters in which several goroutines call a store at once.
-var crowded = []string{"store", "taker", "step", "key", "schedule", "many api keys", "limits", "bell", "turn", "race"}
+// crowded are the suites in which several goroutines call a store at once.
+var crowded = []string{"store", "hand-off", "step", "key", "schedule", "many api keys", "limits", "notification", "ticket", "race"}
 
 // Run checks that the stores that open makes keep the contract. Each case gets a store of its own; open registers the
-// closing of it with tb.Cleanup. Of names, if any are given, only those chapters are tried. With -short the race detector sees only the
-// chapters in which there is something for it.
+// closing of it with tb.Cleanup. Of names, if any are given, only those suites are tried. With -short the race detector sees only the
+// suites in which there is something for it.
 func Run(t *testing.T, open func(tb testing.TB) engine.Store, names ...string) {
-	for _, c := range chapters() {
+	for _, c := range suites() {
 		if len(names) > 0 && !slices.Contains(names, c.name) {
 			continue
 		}
@@ -96,9 +86,9 @@ func Run(t *testing.T, open func(tb testing.TB) engine.Store, names ...string) {
 		}
 		t.Run(c.name, func(t *testing.T) {
 			for _, test := range c.cases {
-				t.Run(test.name, func(t *testing.T) {
+				t.Run(test.Name, func(t *testing.T) {
 					t.Parallel()
-					test.run(newStage(t, open(t)))
+					test.Run(fixture.New(t, open(t)))
 				})
 			}
 		})
@@ -106,16 +96,16 @@ func Run(t *testing.T, open func(tb testing.TB) engine.Store, names ...string) {
 }
 
 // Passes runs the cases of these names, or all cases when no name is given, and returns those that fail, as
-// "chapter/case: why". A name is "chapter/case" or "chapter".
-func Passes(open func(T) engine.Store, names ...string) (failed []string) {
+// "suite/case: why". A name is "suite/case" or "suite".
+func Passes(open func(fixture.T) engine.Store, names ...string) (failed []string) {
 	var (
 		mu    sync.Mutex
 		group sync.WaitGroup
 		slots = make(chan struct{}, 2*runtime.GOMAXPROCS(0))
 	)
-	for _, c := range chapters() {
+	for _, c := range suites() {
 		for _, test := range c.cases {
-			name := c.name + "/" + test.name
+			name := c.name + "/" + test.Name
 			if len(names) > 0 && !slices.Contains(names, name) && !slices.Contains(names, c.name) {
 				continue
 			}
@@ -136,7 +126,7 @@ func Passes(open func(T) engine.Store, names ...string) (failed []string) {
 }
 
 // attempt runs one case on a goroutine of its own, which Fatalf may end, and returns why it failed.
-func attempt(open func(T) engine.Store, test testCase) string {
+func attempt(open func(fixture.T) engine.Store, test fixture.Case) string {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	r := &recorder{ctx: ctx}
 	done := make(chan struct{})
@@ -149,7 +139,7 @@ func attempt(open func(T) engine.Store, test testCase) string {
 				r.failure = fmt.Sprintf("panic: %v", p)
 			}
 		}()
-		test.run(newStage(r, open(r)))
+		test.Run(fixture.New(r, open(r)))
 	}()
 	<-done
 	return r.failure
@@ -162,10 +152,13 @@ type recorder struct {
 	cleanups []func()
 }
 
-func (r *recorder) Helper()                  {}
+func (r *recorder) Helper() {}
+
 func (r *recorder) Context() context.Context { return r.ctx }
-func (r *recorder) Logf(string, ...any)      {}
-func (r *recorder) Cleanup(f func())         { r.cleanups = append(r.cleanups, f) }
+
+func (r *recorder) Logf(string, ...any) {}
+
+func (r *recorder) Cleanup(f func()) { r.cleanups = append(r.cleanups, f) }
 
 func (r *recorder) Fatalf(format string, args ...any) {
 	r.failure = fmt.Sprintf(format, args...)

@@ -55,7 +55,7 @@ var arrows = []arrow{
 	{"installer/package", []string{"installer"}, "a tool that packs the program with what `kagzi service` would write"},
 	{"proto/gen", nil, "a tool that makes proto/kagzi/v1"},
 	{"proto", []string{"proto/kagzi/v1"}, "holds the directive that makes it"},
-	{"backends/storetest", []string{"engine", "engine/lab/long"}, "the contract as tests is written against the contract"},
+	{"backends/storetest", []string{"engine", "engine/lab/long", "backends/storetest/..."}, "the contract as tests is written against the contract"},
 	{"backends/postgres/pgtest", nil, "a database for tests"},
 	{"backends/sqlite/sqlitetest", nil, "likewise"},
 	{"engine/lab/long", nil, "the tests of every package ask it how much to try"},

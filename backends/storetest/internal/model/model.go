@@ -1,0 +1,260 @@
+package model
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kagzi/kagzi/backends/storetest/internal/fixture"
+	"github.com/kagzi/kagzi/engine"
+)
+
+// model is the contract in memory, without any thought of speed, disk or rivals: what a store must answer to one call after
+// another. It knows less than a store: no payloads of runs, no rings, and none of what the contract leaves open.
+type model struct {
+	runs     []*modelRun // by id
+	workers  map[string]*engine.Worker
+	requests map[string]modelStart
+	writes   map[string]modelWrite // by token and what was written about
+	keys     []*engine.APIKey      // by id
+}
+
+type modelRun struct {
+	engine.Run
+	token      engine.Token // zero: nobody holds it
+	holder     string
+	claimedAt  time.Time
+	progressed bool
+	attempts   []*engine.Step
+}
+
+// modelStart is what a request was first told, and for what.
+type modelStart struct {
+	content string
+	answer  engine.Started
+}
+
+// modelWrite is a write that counted.
+type modelWrite struct{ content, answer string }
+
+func newModel() *model {
+	return &model{workers: map[string]*engine.Worker{}, requests: map[string]modelStart{}, writes: map[string]modelWrite{}}
+}
+
+func (m *model) run(id engine.ID) *modelRun {
+	for _, r := range m.runs {
+		if r.ID == id {
+			return r
+		}
+	}
+	return nil
+}
+
+// latest is the newest attempt of a step, or nil.
+func (r *modelRun) latest(name string) *engine.Step {
+	for _, a := range r.attempts {
+		if a.Name == name && a.Latest {
+			return a
+		}
+	}
+	return nil
+}
+
+func (m *model) start(p engine.StartRun) string {
+	content := strings.Join([]string{p.Type, p.Queue, p.ExternalID, string(p.Input.Data)}, "|")
+	if first, ok := m.requests[p.RequestID]; ok && p.RequestID != "" {
+		if first.content != content {
+			return errText(engine.ErrConflict)
+		}
+		first.answer.Repeated = true
+		return startedText(first.answer)
+	}
+	answer := engine.Started{RunID: p.ID}
+	if old := m.external(p); old != nil {
+		if p.Reuse == engine.ReuseReject {
+			return errText(engine.ErrExists)
+		}
+		answer = engine.Started{RunID: old.ID, Existed: true}
+	} else {
+		r := &modelRun{Run: p.Run}
+		r.Status, r.Attempts = engine.RunPending, 1
+		m.runs = append(m.runs, r)
+	}
+	if p.RequestID != "" {
+		m.requests[p.RequestID] = modelStart{content, answer}
+	}
+	return startedText(answer)
+}
+
+// external is the run that stands in the way of a start.
+func (m *model) external(p engine.StartRun) *modelRun {
+	for _, r := range slices.Backward(m.runs) {
+		if p.ExternalID != "" && r.ExternalID == p.ExternalID && (!r.Status.Ended() || p.Reuse == engine.ReuseNever) {
+			return r
+		}
+	}
+	return nil
+}
+
+func (m *model) end(p engine.EndRunParams, status engine.RunStatus) string {
+	r := m.run(p.RunID)
+	switch {
+	case r == nil:
+		return errText(engine.ErrNotFound)
+	case r.Status == status:
+		return fmt.Sprint(engine.RunEnd{Status: status})
+	case r.Status.Ended():
+		return errText(engine.RunEnded(&r.Run))
+	}
+	r.Error = fixture.Ptr(engine.EndedByFailure(status, p.Reason))
+	m.over(r, status, p.Now)
+	return fmt.Sprint(engine.RunEnd{Status: status, Changed: true})
+}
+
+// over ends a run and whatever is open in it.
+func (m *model) over(r *modelRun, status engine.RunStatus, now time.Time) {
+	if r.holder != "" {
+		r.wake(now)
+	}
+	for _, a := range r.attempts {
+		if a.Open() {
+			if a.Status == engine.StepRunning {
+				a.Error = fixture.Ptr(engine.RunEndedFailure())
+			}
+			a.Status = engine.StepFailed
+		}
+	}
+	r.WorkerID = r.holder
+	m.settle(r, status, time.Time{})
+	r.FinishedAt = now
+}
+
+// settle takes the lease from a run.
+func (m *model) settle(r *modelRun, status engine.RunStatus, at time.Time) {
+	if r.progressed {
+		r.LeaseLosses = 0
+	}
+	r.Status, r.AvailableAt, r.WaitingFor = status, at, ""
+	r.token, r.holder, r.progressed = engine.Token{}, "", false
+}
+
+// wake ends the timers that are due.
+func (r *modelRun) wake(now time.Time) {
+	for _, a := range r.attempts {
+		if a.Kind == engine.StepSleep && a.Status == engine.StepRunning && !a.WakeAt.After(now) {
+			a.Status = engine.StepCompleted
+		}
+	}
+}
+
+// free interrupts what runs and makes the run wait until then.
+func (m *model) free(r *modelRun, status engine.RunStatus, at, now time.Time) {
+	r.wake(now)
+	for _, a := range r.attempts {
+		if a.Status == engine.StepRunning && a.Kind == engine.StepFunction {
+			a.Status, a.Error = engine.StepFailed, fixture.Ptr(engine.InterruptedFailure())
+		}
+	}
+	r.WorkerID = ""
+	m.settle(r, status, at)
+}
+
+func (m *model) park(r *modelRun, now time.Time) {
+	var open []engine.Step
+	for _, a := range r.attempts {
+		if a.Latest && a.Open() {
+			open = append(open, *a)
+		}
+	}
+	to := engine.Park(open, r.claimedAt, now)
+	m.free(r, to.Status, to.AvailableAt, now)
+	r.WaitingFor = to.WaitingFor
+}
+
+func (m *model) lose(r *modelRun, now time.Time) {
+	v := engine.AfterLeaseLost(r.LeaseLosses, r.progressed, now)
+	if v.Failed {
+		r.Error = fixture.Ptr(engine.CrashedFailure())
+		m.over(r, engine.RunFailed, now)
+	} else {
+		m.free(r, engine.RunPending, v.AvailableAt, now)
+	}
+	r.LeaseLosses = v.Losses
+}
+
+func (m *model) claim(p engine.ClaimParams) string {
+	var due []*modelRun
+	var next time.Time
+	running, ofType := 0, map[string]int{}
+	for _, r := range m.runs {
+		switch {
+		case r.Queue != p.Queue || r.Namespace != p.Namespace:
+			continue
+		case r.Status == engine.RunRunning:
+			running++
+			ofType[r.Type]++
+			continue
+		}
+		if r.Status.Ended() || !slices.Contains(p.Types, r.Type) || !engine.Meets(p.Offers, r.Requirements) {
+			continue
+		}
+		if !r.AvailableAt.After(p.Now) {
+			due = append(due, r)
+		} else if next.IsZero() || r.AvailableAt.Before(next) {
+			next = r.AvailableAt
+		}
+	}
+	slices.SortStableFunc(due, func(a, b *modelRun) int { return claimOrder(a.Run, b.Run, p.Now) })
+	answer, limited := "", false
+	grants := slices.DeleteFunc(slices.Clone(p.Slots), func(g engine.ClaimSlot) bool {
+		w := m.workers[g.WorkerID]
+		return w == nil || w.Status != engine.WorkerOnline
+	})
+	for _, r := range due {
+		if len(grants) == 0 {
+			break
+		}
+		if limit := p.TypeLimits[r.Type]; p.QueueLimit > 0 && running >= p.QueueLimit || limit > 0 && ofType[r.Type] >= limit {
+			limited = true
+			continue
+		}
+		m.take(r, grants[0], p.Now)
+		answer += fmt.Sprintf("%s to %s of %s; ", r.ID, grants[0].Token.Wire()[:8], grants[0].WorkerID)
+		grants = grants[1:]
+		running++
+		ofType[r.Type]++
+	}
+	if len(grants) > 0 {
+		answer += fmt.Sprintf("next %s limited %t", fixture.Clock(next), limited)
+	}
+	return answer
+}
+
+func claimOrder(a, b engine.Run, now time.Time) int {
+	starved := func(r engine.Run) int {
+		if now.Sub(r.AvailableAt) >= engine.StarvationAfter {
+			return 0
+		}
+		return 1
+	}
+	if d := starved(a) - starved(b); d != 0 {
+		return d
+	}
+	if d := b.Priority - a.Priority; d != 0 {
+		return d
+	}
+	if d := a.AvailableAt.Compare(b.AvailableAt); d != 0 {
+		return d
+	}
+	return strings.Compare(a.ID.String(), b.ID.String())
+}
+
+func (m *model) take(r *modelRun, g engine.ClaimSlot, now time.Time) {
+	r.wake(now)
+	if r.StartedAt.IsZero() {
+		r.StartedAt = now
+	}
+	r.Status, r.AvailableAt, r.WaitingFor = engine.RunRunning, time.Time{}, ""
+	r.token, r.holder, r.WorkerID, r.claimedAt = g.Token, g.WorkerID, g.WorkerID, now
+}

@@ -1,0 +1,510 @@
+package race
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/kagzi/kagzi/backends/storetest/internal/fixture"
+	"github.com/kagzi/kagzi/engine"
+)
+
+var RaceCases = []fixture.Case{
+	{Name: "of many tokens exactly one finishes the run", Run: func(s *fixture.F) {
+		for range fixture.Rounds(1) {
+			l := s.HeldAgain()
+			tokens := []engine.Lease{l}
+			for range fixture.Racers - 1 {
+				tokens = append(tokens, engine.Lease{Namespace: fixture.Space, RunID: l.RunID, Token: s.Token()})
+			}
+			errs := fixture.AtOnce(fixture.Racers, func(i int) error { return s.TryFinish(tokens[i], fmt.Sprint(i)) })
+			s.Must(errs[0], "CompleteRun of the holder")
+			for _, err := range errs[1:] {
+				s.Refused(err, engine.ErrLeaseLost, "CompleteRun of a stranger")
+			}
+			s.Payload("output", s.Status(l.RunID, engine.RunCompleted).Output, fixture.Text("0"))
+		}
+	}},
+	{Name: "of many different ends under one token exactly one counts", Run: func(s *fixture.F) {
+		for range fixture.Rounds(10) {
+			l := s.HeldAgain()
+			errs := fixture.AtOnce(fixture.Racers, func(i int) error { return s.TryFinish(l, fmt.Sprint(i)) })
+			winner := s.OnlyWinner(errs, engine.ErrConflict)
+			s.Payload("output", s.Status(l.RunID, engine.RunCompleted).Output, fixture.Text(fmt.Sprint(winner)))
+		}
+	}},
+	{Name: "many repetitions of one end all count as that one", Run: func(s *fixture.F) {
+		for range fixture.Rounds(1) {
+			l := s.HeldAgain()
+			for _, err := range fixture.AtOnce(fixture.Racers, func(int) error { return s.TryFinish(l, "done") }) {
+				s.Must(err, "CompleteRun")
+			}
+		}
+	}},
+	{Name: "of many different results of one step exactly one counts", Run: func(s *fixture.F) {
+		const steps = 10
+		for range fixture.RoundsOf(steps, 1) {
+			l := s.HeldAgain()
+			for n := range steps {
+				name := fmt.Sprint("step-", n)
+				params := make([]engine.CompleteStepParams, fixture.Racers)
+				for i := range params {
+					params[i] = engine.CompleteStepParams{Lease: l, Step: fixture.Named(name), ID: s.ID(), Output: fixture.Text(fmt.Sprint(i)), Now: s.Now}
+				}
+				errs := fixture.AtOnce(fixture.Racers, func(i int) error { _, err := s.Store.CompleteStep(s.Ctx, params[i]); return err })
+				winner := s.OnlyWinner(errs, engine.ErrConflict)
+				s.Payload("output", s.Step(l.RunID, name).Output, fixture.Text(fmt.Sprint(winner)))
+				fixture.Equal(s, "attempts", len(s.Attempts(l.RunID, name)), 1)
+			}
+			fixture.Equal(s, "steps", s.Run(l.RunID).Steps, steps)
+			s.Cancel(l.RunID)
+		}
+	}},
+	{Name: "a step begun many times at once is one attempt", Run: func(s *fixture.F) {
+		for range fixture.Rounds(1) {
+			l := s.HeldAgain()
+			params := make([]engine.BeginStepParams, fixture.Racers)
+			for i := range params {
+				params[i] = engine.BeginStepParams{Lease: l, ID: s.ID(), Name: "pay", Kind: engine.StepFunction, Now: s.Now}
+			}
+			attempts := make([]engine.ID, fixture.Racers)
+			errs := fixture.AtOnce(fixture.Racers, func(i int) error {
+				begun, err := s.Store.BeginStep(s.Ctx, params[i])
+				attempts[i] = begun.Step.ID
+				return err
+			})
+			for i, err := range errs {
+				s.Must(err, "BeginStep")
+				fixture.Equal(s, "attempt", attempts[i], attempts[0])
+			}
+			fixture.Equal(s, "attempts", len(s.Attempts(l.RunID, "pay")), 1)
+			s.Cancel(l.RunID)
+		}
+	}},
+	{Name: "parallel steps of one run all count", Run: func(s *fixture.F) {
+		l := s.Held()
+		s.CompleteMany(l, 200)
+		run := s.Run(l.RunID)
+		fixture.Equal(s, "steps", run.Steps, 200)
+		fixture.Equal(s, "bytes", run.Bytes, int64(len("input")+200))
+		seen := map[int64]bool{}
+		for _, step := range s.Attempts(l.RunID, "") {
+			seen[step.Sequence] = true
+		}
+		fixture.Equal(s, "places in the sequence", len(seen), 200)
+	}},
+	{Name: "cancel against complete: one wins and both learn which", Run: func(s *fixture.F) {
+		for range fixture.Rounds(30) {
+			l := s.HeldAgain()
+			p := s.EndParams(l.RunID, "")
+			errs := fixture.AtOnce(2, func(i int) error {
+				if i == 0 {
+					return s.TryFinish(l, "done")
+				}
+				_, err := s.Store.CancelRun(s.Ctx, p)
+				return err
+			})
+			switch status := s.Run(l.RunID).Status; status {
+			case engine.RunCompleted:
+				s.Must(errs[0], "CompleteRun, which won")
+				s.Refused(errs[1], engine.ErrPrecondition, "CancelRun, which lost")
+				s.Explained(errs[1], engine.RunCompleted, "CancelRun")
+			case engine.RunCancelled:
+				s.Must(errs[1], "CancelRun, which won")
+				s.Lost(errs[0], engine.RunCancelled, "CompleteRun, which lost")
+			default:
+				s.Fatalf("the run is %s", status)
+			}
+		}
+	}},
+	{Name: "cancel against terminate: exactly one changes the run", Run: func(s *fixture.F) {
+		for range fixture.Rounds(20) {
+			p := s.EndParams(s.Start(), "")
+			ends := make([]engine.RunEnd, 4)
+			errs := fixture.AtOnce(4, func(i int) (err error) {
+				ends[i], err = fixture.EndVerbs[i%2].Call(s.Store, s.Ctx, p)
+				return err
+			})
+			status, changed := s.Run(p.RunID).Status, 0
+			for i, err := range errs {
+				if fixture.EndVerbs[i%2].Status == status {
+					s.Must(err, fixture.EndVerbs[i%2].Name)
+				} else {
+					s.Refused(err, engine.ErrPrecondition, fixture.EndVerbs[i%2].Name)
+				}
+				if ends[i].Changed {
+					changed++
+				}
+			}
+			fixture.Equal(s, "calls that changed the run", changed, 1)
+		}
+	}},
+	{Name: "many claimers hand out each run once", Run: func(s *fixture.F) {
+		const runs, claimers = 200, 10
+		s.Worker("w1")
+		batch := make([]engine.StartRun, runs)
+		for i := range batch {
+			batch[i] = s.NewRun(fixture.OfType([]string{fixture.Kind, "a", "b"}[i%3]))
+		}
+		s.StartAll(batch...)
+		params := make([][]engine.ClaimParams, claimers)
+		for i := range params {
+			for range runs {
+				p := s.ClaimParams("w1", "w1", "w1")
+				p.Types = []string{fixture.Kind, "a", "b"}
+				params[i] = append(params[i], p)
+			}
+		}
+		var mu sync.Mutex
+		times := map[engine.ID]int{}
+		errs := fixture.AtOnce(claimers, func(i int) error {
+			for _, p := range params[i] {
+				claimed, err := s.Store.Claim(s.Ctx, p)
+				if err != nil || len(claimed.Tasks) == 0 {
+					return err
+				}
+				mu.Lock()
+				for _, task := range claimed.Tasks {
+					times[task.Run.ID]++
+				}
+				mu.Unlock()
+			}
+			return nil
+		})
+		for _, err := range errs {
+			s.Must(err, "Claim")
+		}
+		fixture.Equal(s, "runs handed out", len(times), runs)
+		for id, n := range times {
+			fixture.Equal(s, "times that "+id.String()+" was handed out", n, 1)
+		}
+		fixture.Equal(s, "leases", len(s.HeldBy("w1")), runs)
+	}},
+	{Name: "starts with one request at once make one run", Run: func(s *fixture.F) {
+		for n := range fixture.Rounds(3) {
+			s.RacingStarts(func() engine.StartRun { return s.NewRun(fixture.WithRequest(fmt.Sprint("req-", n))) })
+		}
+	}},
+	{Name: "starts with one external id at once make one run", Run: func(s *fixture.F) {
+		for n := range fixture.Rounds(3) {
+			s.RacingStarts(func() engine.StartRun { return s.NewRun(fixture.WithExternal(fmt.Sprint("ext-", n))) })
+		}
+	}},
+	{Name: "batches with the same external ids in other orders make one run each", Run: func(s *fixture.F) {
+		batches := make([][]engine.StartRun, 8)
+		for i := range batches {
+			for k := range 20 {
+				n := k
+				if i%2 == 1 {
+					n = 19 - k
+				}
+				batches[i] = append(batches[i], s.NewRun(fixture.WithExternal(fmt.Sprint("ext-", n)), fixture.WithRequest(fmt.Sprint("req-", i, "-", n))))
+			}
+		}
+		for _, err := range fixture.AtOnce(len(batches), func(i int) error {
+			_, err := s.Store.StartRuns(s.Ctx, engine.StartRunsParams{Runs: batches[i]})
+			return err
+		}) {
+			s.Must(err, "StartRuns")
+		}
+		fixture.Equal(s, "runs", s.CountRuns(), 20)
+	}},
+	{Name: "an external id that becomes free while it is asked for is no error", Run: func(s *fixture.F) {
+		for range fixture.Rounds(20) {
+			p := s.EndParams(s.Start(fixture.WithExternal("ext")), "")
+			start := s.NewRun(fixture.WithExternal("ext"))
+			var answers []engine.Started
+			errs := fixture.AtOnce(2, func(i int) (err error) {
+				if i == 0 {
+					_, err = s.Store.CancelRun(s.Ctx, p)
+					return err
+				}
+				answers, err = s.Store.StartRuns(s.Ctx, engine.StartRunsParams{Runs: []engine.StartRun{start}})
+				return err
+			})
+			s.Must(errs[0], "CancelRun")
+			s.Must(errs[1], "StartRuns")
+			s.Must(answers[0].Err, "start")
+			if !answers[0].Existed {
+				s.Cancel(start.ID)
+			}
+		}
+	}},
+	{Name: "one request has one answer, although the run that holds its external id ends meanwhile", Run: func(s *fixture.F) {
+		for n := range fixture.Rounds(20) {
+			holder := s.Start(fixture.WithExternal("ext"))
+			p := s.EndParams(holder, "")
+			start := func() engine.StartRun {
+				return s.NewRun(fixture.WithExternal("ext"), fixture.WithRequest(fmt.Sprint("req-", n)))
+			}
+			starts := []engine.StartRun{start(), start()}
+			answers := make([]engine.Started, len(starts))
+			for _, err := range fixture.AtOnce(len(starts)+1, func(i int) error {
+				if i == len(starts) {
+					_, err := s.Store.CancelRun(s.Ctx, p)
+					return err
+				}
+				got, err := s.Store.StartRuns(s.Ctx, engine.StartRunsParams{Runs: starts[i : i+1]})
+				if err == nil {
+					answers[i], err = got[0], got[0].Err
+				}
+				return err
+			}) {
+				s.Must(err, "StartRuns or CancelRun")
+			}
+			fixture.Equal(s, "run of the second answer", answers[1].RunID, answers[0].RunID)
+			fixture.Equal(s, "run of the answer again", s.Started(starts[0]).RunID, answers[0].RunID)
+			if answers[0].RunID != holder {
+				s.Cancel(answers[0].RunID)
+			}
+		}
+	}},
+	{Name: "a heartbeat against the second look: either the worker stays or it is told", Run: func(s *fixture.F) {
+		for range fixture.Rounds(20) {
+			l := s.HeldAgain()
+			heard := s.Now
+			s.Pass(time.Minute)
+			now := s.Now
+			errs := fixture.AtOnce(2, func(i int) (err error) {
+				if i == 0 {
+					_, err = s.Store.Heartbeat(s.Ctx, engine.HeartbeatParams{WorkerID: "w1", Held: []engine.Lease{l}, Now: now})
+					return err
+				}
+				_, err = s.Store.ForceOfflineWorker(s.Ctx, engine.OfflineWorkerParams{WorkerID: "w1", Reason: engine.OfflineLost, HeardAt: heard, Now: now})
+				return err
+			})
+			s.Must(errs[1], "ForceOfflineWorker")
+			if s.WorkerState("w1").Status == engine.WorkerOnline {
+				s.Must(errs[0], "Heartbeat of a worker that stayed")
+				s.Status(l.RunID, engine.RunRunning)
+			} else {
+				s.Refused(errs[0], engine.ErrNotFound, "Heartbeat of a worker that was lost")
+				s.Status(l.RunID, engine.RunPending)
+			}
+			s.Cancel(l.RunID)
+		}
+	}},
+	{Name: "of many heartbeats at once each says and does what it would alone", Run: func(s *fixture.F) {
+		for range fixture.Rounds(3) {
+			s.BeatAtOnce(s.BeatKinds())
+		}
+	}},
+	{Name: "heartbeats of one worker at once all count", Run: func(s *fixture.F) {
+		s.Worker("w1")
+		s.Worker("w2")
+		now := s.Now
+		for _, err := range fixture.AtOnce(3*fixture.Racers, func(i int) error {
+			p := engine.HeartbeatParams{WorkerID: "w1", Active: 7, Completed: 1 + i%3, Failed: 1, Now: now.Add(time.Duration(i) * time.Second)}
+			if i%3 == 0 {
+				p.WorkerID = "w2"
+			}
+			_, err := s.Store.Heartbeat(s.Ctx, p)
+			return err
+		}) {
+			s.Must(err, "Heartbeat")
+		}
+		for worker, want := range map[string]int64{"w1": (2 + 3) * fixture.Racers, "w2": fixture.Racers} {
+			w := s.WorkerState(worker)
+			fixture.Equal(s, "active of "+worker, w.Active, 7)
+			fixture.Equal(s, "completed of "+worker, w.Completed, want)
+		}
+		fixture.Equal(s, "failed of w1", s.WorkerState("w1").Failed, 2*fixture.Racers)
+	}},
+	{Name: "heartbeats against the ends of leases: who is told nothing holds it still, or is told next time", Run: func(s *fixture.F) {
+		for range fixture.RoundsOf(fixture.Racers, 10) {
+			leases := make([]engine.Lease, fixture.Racers)
+			ends := make([]engine.EndRunParams, fixture.Racers)
+			for i := range leases {
+				worker := fmt.Sprint("w", i)
+				s.Worker(worker)
+				run := s.Start()
+				leases[i], ends[i] = s.Claim(worker).Lease, s.EndParams(run, "")
+			}
+			beat := func(i int) (engine.Beat, error) {
+				return s.Store.Heartbeat(s.Ctx, engine.HeartbeatParams{WorkerID: fmt.Sprint("w", i), Held: leases[i : i+1], Whole: true, Now: s.Now})
+			}
+			beats := make([]engine.Beat, fixture.Racers)
+			over := make([]bool, fixture.Racers) // before its heartbeat
+			for _, err := range fixture.AtOnce(2*fixture.Racers, func(n int) (err error) {
+				i := n / 2
+				switch {
+				case n%2 == 0 && i%4 == 1: // the end first
+					if _, err = s.Store.CancelRun(s.Ctx, ends[i]); err == nil {
+						over[i] = true
+						beats[i], err = beat(i)
+					}
+				case n%2 == 0:
+					beats[i], err = beat(i)
+				case i%2 == 0:
+					_, err = s.Store.CancelRun(s.Ctx, ends[i])
+				}
+				return err
+			}) {
+				s.Must(err, "Heartbeat or CancelRun")
+			}
+			for i := range leases {
+				status := s.Run(leases[i].RunID).Status
+				told := len(beats[i].Lost) > 0
+				if told && status == engine.RunRunning || over[i] && !told {
+					s.Fatalf("the run is %s, over before the heartbeat: %t, and its worker was told so: %t", status, over[i], told)
+				}
+				later, err := beat(i)
+				s.Must(err, "Heartbeat")
+				fixture.Equal(s, "told by the next heartbeat", len(later.Lost) > 0, status != engine.RunRunning)
+				s.CancelAnyway(leases[i].RunID)
+			}
+		}
+	}},
+	{Name: "a claim against its worker's end leaves no run with a worker that is gone", Run: func(s *fixture.F) {
+		for range fixture.Rounds(20) {
+			s.Worker("w1")
+			id := s.Start()
+			p := s.ClaimParams("w1")
+			errs := fixture.AtOnce(2, func(i int) (err error) {
+				if i == 0 {
+					_, err = s.Store.Claim(s.Ctx, p)
+					return err
+				}
+				_, err = s.Store.ForceOfflineWorker(s.Ctx, engine.OfflineWorkerParams{WorkerID: "w1", Reason: engine.OfflineForced, Now: p.Now})
+				return err
+			})
+			s.Must(errs[0], "Claim")
+			s.Must(errs[1], "ForceOfflineWorker")
+			s.Status(id, engine.RunPending)
+			fixture.Equal(s, "leases", len(s.HeldBy("w1")), 0)
+			s.Cancel(id)
+		}
+	}},
+	{Name: "a result against the loss of the worker: it counts whole or not at all", Run: func(s *fixture.F) {
+		for range fixture.Rounds(20) {
+			l := s.HeldAgain()
+			now := s.Now
+			params := engine.CompleteStepParams{Lease: l, Step: fixture.Named("pay"), ID: s.ID(), Output: fixture.Text("paid"), Now: now}
+			errs := fixture.AtOnce(2, func(i int) (err error) {
+				if i == 0 {
+					_, err = s.Store.CompleteStep(s.Ctx, params)
+					return err
+				}
+				_, err = s.Store.ForceOfflineWorker(s.Ctx, engine.OfflineWorkerParams{WorkerID: "w1", Reason: engine.OfflineLost, HeardAt: now, Now: now})
+				return err
+			})
+			s.Must(errs[1], "ForceOfflineWorker")
+			run := s.Status(l.RunID, engine.RunPending)
+			if errs[0] == nil {
+				s.Payload("output", s.Step(l.RunID, "pay").Output, fixture.Text("paid"))
+				fixture.Equal(s, "steps", run.Steps, 1)
+			} else {
+				s.Lost(errs[0], engine.RunPending, "CompleteStep")
+				fixture.Equal(s, "steps", run.Steps, 0)
+			}
+			s.Cancel(l.RunID)
+		}
+	}},
+	{Name: "a failure against a result of one step: nothing that was acknowledged is lost", Run: func(s *fixture.F) {
+		for range fixture.Rounds(20) {
+			l := s.HeldAgain()
+			s.Begin(l, "pay")
+			done := engine.CompleteStepParams{Lease: l, Step: fixture.Named("pay"), ID: s.ID(), Output: fixture.Text("paid"), Now: s.Now}
+			failed := engine.FailStepParams{Lease: l, Step: fixture.Named("pay"), ID: s.ID(), Failure: fixture.Boom("no"), Hold: true, Now: s.Now}
+			errs := fixture.AtOnce(2, func(i int) (err error) {
+				if i == 0 {
+					_, err = s.Store.CompleteStep(s.Ctx, done)
+				} else {
+					_, err = s.Store.FailStep(s.Ctx, failed)
+				}
+				return err
+			})
+			retried := 0
+			switch {
+			case errs[1] == nil && errs[0] == nil: // the failure came first, and the result was the next attempt's
+				retried = 1
+				fixture.Equal(s, "status of the first attempt", s.Attempts(l.RunID, "pay")[0].Status, engine.StepFailed)
+				fixture.Equal(s, "status", s.Step(l.RunID, "pay").Status, engine.StepCompleted)
+			case errs[1] == nil:
+				retried = 1
+				s.Refused(errs[0], engine.ErrConflict, "CompleteStep, which lost")
+				fixture.Equal(s, "status", s.Step(l.RunID, "pay").Status, engine.StepPending)
+			default:
+				s.Must(errs[0], "CompleteStep, which won")
+				s.Refused(errs[1], engine.ErrConflict, "FailStep, which lost")
+				fixture.Equal(s, "status", s.Step(l.RunID, "pay").Status, engine.StepCompleted)
+			}
+			fixture.Equal(s, "failures", s.Step(l.RunID, "pay").Failures, retried)
+			fixture.Equal(s, "attempts of the run", s.Run(l.RunID).Attempts, 1+retried)
+			s.Cancel(l.RunID)
+		}
+	}},
+	{Name: "a release against an end: the run is done or due, and whoever holds it next is the only one", Run: func(s *fixture.F) {
+		for range fixture.Rounds(20) {
+			l := s.HeldAgain()
+			errs := fixture.AtOnce(2, func(i int) error {
+				if i == 0 {
+					return s.TryFinish(l, "done")
+				}
+				return s.TryRelease(l, false)
+			})
+			if (errs[0] == nil) == (errs[1] == nil) {
+				s.Fatalf("end: %v, release: %v, want one of them to count", errs[0], errs[1])
+			}
+			want := engine.RunCompleted
+			if errs[0] != nil {
+				want = engine.RunPending
+			}
+			s.Status(l.RunID, want)
+			s.CancelAnyway(l.RunID)
+		}
+	}},
+	{Name: "a drain against a claim: nothing is handed out once the drain is known", Run: func(s *fixture.F) {
+		for range fixture.Rounds(20) {
+			s.Register(s.NewWorker("w1"), true)
+			id := s.Start()
+			p, late := s.ClaimParams("w1"), s.ClaimParams("w1")
+			errs := fixture.AtOnce(2, func(i int) (err error) {
+				if i == 0 {
+					_, err = s.Store.Claim(s.Ctx, p)
+					return err
+				}
+				if err = s.Store.DrainWorker(s.Ctx, engine.DrainWorkerParams{WorkerID: "w1", Now: p.Now}); err != nil {
+					return err
+				}
+				claimed, err := s.Store.Claim(s.Ctx, late)
+				if err == nil && len(claimed.Tasks) > 0 {
+					err = errors.New("a draining worker got a run")
+				}
+				return err
+			})
+			s.Must(errs[0], "Claim")
+			s.Must(errs[1], "DrainWorker and a claim after it")
+			s.Cancel(id)
+			s.Offline("w1", engine.OfflineDeregistered)
+		}
+	}},
+	{Name: "prune against everything breaks nothing", Run: func(s *fixture.F) {
+		s.Worker("w1")
+		for range fixture.Rounds(10) {
+			l := s.HeldNext()
+			s.Complete(l, "pay", "paid")
+			s.Finish(l, "done")
+			before := s.Now.Add(time.Second)
+			start := s.NewRun()
+			errs := fixture.AtOnce(4, func(i int) (err error) {
+				switch i {
+				case 0, 1:
+					_, err = s.Store.Prune(s.Ctx, engine.PruneParams{Before: before, Limit: 10})
+				case 2:
+					if err = s.TryFinish(l, "done"); errors.Is(err, engine.ErrNotFound) {
+						err = nil
+					}
+				default:
+					_, err = s.Store.StartRuns(s.Ctx, engine.StartRunsParams{Runs: []engine.StartRun{start}})
+				}
+				return err
+			})
+			for _, err := range errs {
+				s.Must(err, "prune and its rivals")
+			}
+			s.Cancel(start.ID)
+		}
+	}},
+}

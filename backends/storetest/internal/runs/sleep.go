@@ -1,0 +1,291 @@
+package runs
+
+import (
+	"time"
+
+	"github.com/kagzi/kagzi/backends/storetest/internal/fixture"
+	"github.com/kagzi/kagzi/engine"
+)
+
+var SleepCases = []fixture.Case{
+	{Name: "a sleep parks the run until its timer and frees the worker", Run: func(s *fixture.F) {
+		l := s.Held()
+		wake := s.Now.Add(1500 * time.Millisecond)
+		s.Sleep(l, "nap", 1500*time.Millisecond)
+		run := s.Status(l.RunID, engine.RunSleeping)
+		s.SameTime("available at", run.AvailableAt, wake)
+		fixture.Equal(s, "waiting for", run.WaitingFor, "timer:nap")
+		fixture.Equal(s, "worker", run.WorkerID, "")
+		fixture.Equal(s, "attempts", run.Attempts, 1)
+		fixture.Equal(s, "leases", len(s.HeldBy("w1")), 0)
+		step := s.Step(l.RunID, "nap")
+		fixture.Equal(s, "kind", step.Kind, engine.StepSleep)
+		fixture.Equal(s, "status", step.Status, engine.StepRunning)
+		fixture.Equal(s, "duration", step.Duration, 1500*time.Millisecond)
+		s.SameTime("wake at", step.WakeAt, wake)
+		s.SameTime("started at", step.StartedAt, s.Now)
+		s.SameTime("timeout at", step.TimeoutAt, time.Time{})
+	}},
+	{Name: "a sleep ends at its millisecond", Run: func(s *fixture.F) {
+		for _, d := range []time.Duration{time.Millisecond, 500 * time.Millisecond, 1900 * time.Millisecond, engine.MaxDelay} {
+			l := s.HeldAgain()
+			s.Sleep(l, "nap", d)
+			wake := s.Now.Add(d)
+			s.Pass(d - time.Microsecond)
+			s.SameTime("next due", s.ClaimNothing("w1").NextDue, wake)
+			s.Pass(time.Microsecond)
+			task := s.Claim("w1")
+			fixture.Equal(s, "woken run", task.Run.ID, l.RunID)
+			s.Finish(task.Lease, "done")
+		}
+	}},
+	{Name: "a woken run finds its timer over, at the moment that it stood for", Run: func(s *fixture.F) {
+		l := s.Held()
+		s.Complete(l, "pay", "paid")
+		s.Sleep(l, "nap", time.Second)
+		wake := s.Now.Add(time.Second)
+		s.Pass(time.Hour)
+		task := s.Claim("w1")
+		fixture.Equal(s, "status", task.Run.Status, engine.RunRunning)
+		fixture.Equal(s, "waiting for", task.Run.WaitingFor, "")
+		fixture.Equal(s, "attempts", task.Run.Attempts, 1)
+		step := task.History[1]
+		fixture.Equal(s, "status of the timer", step.Status, engine.StepCompleted)
+		s.SameTime("finished at", step.FinishedAt, wake)
+		fixture.Equal(s, "attempts of the timer", len(s.Attempts(l.RunID, "nap")), 1)
+		s.SameStep(s.Step(l.RunID, "nap"), step)
+		begun, err := s.TryBegin(task.Lease, "nap", fixture.AsSleep)
+		s.Must(err, "BeginStep of a timer that is over")
+		fixture.Equal(s, "execute", begun.Execute, false)
+	}},
+	{Name: "a sleep until a moment wakes at that moment", Run: func(s *fixture.F) {
+		l := s.Held()
+		moment := s.Now.Add(42*time.Minute + 7*time.Microsecond)
+		s.Sleep(l, "nap", 0, fixture.Until(moment))
+		s.SameTime("available at", s.Status(l.RunID, engine.RunSleeping).AvailableAt, moment)
+		step := s.Step(l.RunID, "nap")
+		s.SameTime("wake at", step.WakeAt, moment)
+		fixture.Equal(s, "duration", step.Duration, 0)
+	}},
+	{Name: "a sleep until a moment that has passed is due at once", Run: func(s *fixture.F) {
+		l := s.Held()
+		moment := s.Now.Add(-time.Minute)
+		s.Sleep(l, "nap", 0, fixture.Until(moment))
+		task := s.Claim("w1")
+		s.SameTime("finished at", task.History[0].FinishedAt, moment)
+	}},
+	{Name: "a sleep until long ago makes a run due from now on, so that it passes nobody", Run: func(s *fixture.F) {
+		l := s.Held()
+		before := s.Start()
+		urgent := s.Start(func(r *engine.StartRun) { r.Priority = 50 })
+		s.Pass(time.Second)
+		s.Sleep(l, "nap", 0, fixture.Until(s.Now.Add(-24*time.Hour)))
+		s.SameTime("available at", s.Status(l.RunID, engine.RunSleeping).AvailableAt, s.Now)
+		s.SameTime("wake at", s.Step(l.RunID, "nap").WakeAt, s.Now.Add(-24*time.Hour))
+		s.SameIDs("claimed", s.ClaimedIDs("w1", 3), []engine.ID{urgent, before, l.RunID})
+	}},
+	{Name: "a begun timer starts when it is set", Run: func(s *fixture.F) {
+		l := s.Held()
+		begun := s.Begin(l, "nap", fixture.AsSleep)
+		s.SameTime("wake at", begun.WakeAt, time.Time{})
+		s.Pass(time.Minute)
+		s.Sleep(l, "nap", time.Second)
+		step := s.Step(l.RunID, "nap")
+		fixture.Equal(s, "attempt", step.ID, begun.ID)
+		s.SameTime("started at", step.StartedAt, s.Now)
+		s.SameTime("wake at", step.WakeAt, s.Now.Add(time.Second))
+	}},
+	{Name: "a timer that was begun but never set does not end by itself", Run: func(s *fixture.F) {
+		l := s.Held()
+		s.Begin(l, "nap", fixture.AsSleep)
+		s.Lose("w1")
+		task := s.Claim("w1")
+		fixture.Equal(s, "status of the timer", s.Step(l.RunID, "nap").Status, engine.StepRunning)
+		s.Sleep(task.Lease, "nap", 24*time.Hour)
+		s.SameTime("available at", s.Status(l.RunID, engine.RunSleeping).AvailableAt, s.Now.Add(24*time.Hour))
+	}},
+	{Name: "a timer that was begun but never set does not decide when a parked run is due", Run: func(s *fixture.F) {
+		l := s.Held()
+		s.Begin(l, "nap", fixture.AsSleep)
+		v := s.Fail(l, "pay", "no")
+		s.SameTime("available at", s.Status(l.RunID, engine.RunPending).AvailableAt, v.RetryAt)
+	}},
+	{Name: "a repeated sleep is quiet, also when it is over", Run: func(s *fixture.F) {
+		l := s.Held()
+		p := engine.SleepParams{Lease: l, Step: fixture.Named("nap"), ID: s.ID(), Duration: time.Minute, Now: s.Now}
+		s.Must(s.Store.Sleep(s.Ctx, p), "Sleep")
+		asleep, timer := s.Run(l.RunID), s.Step(l.RunID, "nap")
+		s.Pass(time.Second)
+		p.Now = s.Now
+		s.Must(s.Store.Sleep(s.Ctx, p), "Sleep repeated while SLEEPING")
+		s.SameRun(s.Run(l.RunID), asleep)
+		s.SameStep(s.Step(l.RunID, "nap"), timer)
+
+		s.Pass(time.Minute)
+		next := s.Claim("w1").Lease
+		s.Must(s.Store.Sleep(s.Ctx, p), "Sleep repeated after the next claim")
+		s.Status(l.RunID, engine.RunRunning)
+		s.Complete(next, "pay", "paid")
+		s.Finish(next, "done")
+		s.Must(s.Store.Sleep(s.Ctx, p), "Sleep repeated after the end")
+	}},
+	{Name: "another sleep by the same lease is a conflict", Run: func(s *fixture.F) {
+		l := s.Held()
+		s.Sleep(l, "nap", time.Minute)
+		s.Refused(s.TrySleep(l, "nap", time.Hour), engine.ErrConflict, "another length")
+		s.Refused(s.TrySleep(l, "nap", 0, fixture.Until(s.Now.Add(time.Hour))), engine.ErrConflict, "a moment instead of a length")
+		s.SameTime("wake at", s.Step(l.RunID, "nap").WakeAt, s.Now.Add(time.Minute))
+
+		l = s.Held()
+		moment := s.Now.Add(time.Minute)
+		s.Sleep(l, "nap", 0, fixture.Until(moment))
+		s.Refused(s.TrySleep(l, "nap", 0, fixture.Until(moment.Add(time.Hour))), engine.ErrConflict, "another moment")
+		s.SameTime("wake at", s.Step(l.RunID, "nap").WakeAt, moment)
+	}},
+	{Name: "a timer that stands keeps its moment when the next lease sets it again", Run: func(s *fixture.F) {
+		l := s.Held()
+		wake := s.Now.Add(time.Minute)
+		s.Sleep(l, "nap", time.Minute, fixture.Held)
+		s.Release(l, false)
+		s.Pass(time.Second)
+		s.Sleep(s.Claim("w1").Lease, "nap", time.Minute)
+		s.SameTime("wake at", s.Step(l.RunID, "nap").WakeAt, wake)
+		s.SameTime("available at", s.Status(l.RunID, engine.RunSleeping).AvailableAt, wake)
+		fixture.Equal(s, "attempts of the timer", len(s.Attempts(l.RunID, "nap")), 1)
+	}},
+	{Name: "a timer that is over cannot be set again", Run: func(s *fixture.F) {
+		l := s.Held()
+		s.Sleep(l, "nap", time.Minute)
+		s.Pass(time.Minute)
+		next := s.Claim("w1").Lease
+		s.Refused(s.TrySleep(next, "nap", time.Hour), engine.ErrConflict, "Sleep")
+		s.Status(l.RunID, engine.RunRunning)
+	}},
+	{Name: "a sleep under a function's name is a conflict", Run: func(s *fixture.F) {
+		l := s.Held()
+		s.Begin(l, "pay")
+		s.Refused(s.TrySleep(l, "pay", time.Second), engine.ErrConflict, "Sleep")
+		s.Status(l.RunID, engine.RunRunning)
+	}},
+	{Name: "a timer that is due when a lease ends is over, however the lease ends", Run: func(s *fixture.F) {
+		for _, end := range []func(l engine.Lease){
+			func(l engine.Lease) { s.Release(l, false) },
+			func(l engine.Lease) { s.Lose("w1") },
+			func(l engine.Lease) { s.Fail(l, "pay", "no") },
+			func(l engine.Lease) { s.Sleep(l, "later", time.Hour) },
+			func(l engine.Lease) { s.Finish(l, "done") },
+			func(l engine.Lease) { s.FailRun(l, "no") },
+			func(l engine.Lease) { s.Cancel(l.RunID) },
+		} {
+			l := s.HeldAgain()
+			s.Sleep(l, "due", time.Second, fixture.Held)
+			s.Sleep(l, "not due", time.Hour, fixture.Held)
+			wake := s.Now.Add(time.Second)
+			s.Pass(2 * time.Second)
+			end(l)
+			step := s.Step(l.RunID, "due")
+			fixture.Equal(s, "status of the timer", step.Status, engine.StepCompleted)
+			s.SameTime("finished at", step.FinishedAt, wake)
+			if status := s.Step(l.RunID, "not due").Status; status == engine.StepCompleted {
+				s.Fatalf("the timer that is not due is %s", status)
+			}
+			s.CancelAnyway(l.RunID)
+		}
+	}},
+	{Name: "a parked run is due at once when one of its timers is over", Run: func(s *fixture.F) {
+		l := s.Held()
+		s.Sleep(l, "short", time.Second, fixture.Held)
+		s.Sleep(l, "long", time.Hour, fixture.Held)
+		wake := s.Now.Add(time.Second)
+		s.Pass(time.Minute)
+		s.Release(l, true)
+		s.SameTime("available at", s.Status(l.RunID, engine.RunSleeping).AvailableAt, wake)
+		fixture.Equal(s, "claimed", s.Claim("w1").Run.ID, l.RunID)
+		fixture.Equal(s, "status of the long timer", s.Step(l.RunID, "long").Status, engine.StepRunning)
+	}},
+	{Name: "a held sleep keeps the lease, and a parked release waits for the earliest timer", Run: func(s *fixture.F) {
+		l := s.Held()
+		s.Sleep(l, "long", time.Hour, fixture.Held)
+		s.Sleep(l, "short", time.Minute, fixture.Held)
+		s.Sleep(l, "middle", 30*time.Minute, fixture.Held)
+		s.Status(l.RunID, engine.RunRunning)
+		s.Complete(l, "pay", "paid")
+		s.Release(l, true)
+		run := s.Status(l.RunID, engine.RunSleeping)
+		s.SameTime("available at", run.AvailableAt, s.Now.Add(time.Minute))
+		fixture.Equal(s, "waiting for", run.WaitingFor, "timer:short")
+
+		start := s.Now
+		s.Pass(30 * time.Minute)
+		task := s.Claim("w1")
+		for name, want := range map[string]engine.StepStatus{
+			"short": engine.StepCompleted, "middle": engine.StepCompleted, "long": engine.StepRunning,
+		} {
+			fixture.Equal(s, "status of "+name, s.Step(l.RunID, name).Status, want)
+		}
+		s.Release(task.Lease, true)
+		s.SameTime("available at", s.Status(l.RunID, engine.RunSleeping).AvailableAt, start.Add(time.Hour))
+	}},
+	{Name: "a parked run waits for a retry when that is earlier than the timers", Run: func(s *fixture.F) {
+		l := s.Held()
+		s.Sleep(l, "nap", time.Hour, fixture.Held)
+		v := s.Fail(l, "pay", "no")
+		run := s.Status(l.RunID, engine.RunPending)
+		s.SameTime("available at", run.AvailableAt, v.RetryAt)
+		fixture.Equal(s, "waiting for", run.WaitingFor, "")
+		s.Pass(time.Minute)
+		s.Claim("w1")
+		fixture.Equal(s, "status of the timer", s.Step(l.RunID, "nap").Status, engine.StepRunning)
+	}},
+	{Name: "a parked run waits for a timer when that is earlier than the retries", Run: func(s *fixture.F) {
+		l := s.Held()
+		s.Sleep(l, "nap", 10*time.Millisecond, fixture.Held)
+		s.Fail(l, "pay", "no")
+		run := s.Status(l.RunID, engine.RunSleeping)
+		s.SameTime("available at", run.AvailableAt, s.Now.Add(10*time.Millisecond))
+		fixture.Equal(s, "waiting for", run.WaitingFor, "timer:nap")
+	}},
+	{Name: "a parked release without anything to wait for is due at once", Run: func(s *fixture.F) {
+		l := s.Held()
+		s.Complete(l, "pay", "paid")
+		s.Release(l, true)
+		s.SameTime("available at", s.Status(l.RunID, engine.RunPending).AvailableAt, s.Now)
+		fixture.Equal(s, "claimed", s.Claim("w1").Run.ID, l.RunID)
+	}},
+	{Name: "a sleep interrupts the functions that still run", Run: func(s *fixture.F) {
+		l := s.Held()
+		s.Begin(l, "pay")
+		s.Sleep(l, "nap", time.Minute)
+		s.Failure("error of the function", s.Step(l.RunID, "pay").Error, engine.InterruptedFailure())
+		fixture.Equal(s, "status of the timer", s.Step(l.RunID, "nap").Status, engine.StepRunning)
+	}},
+	{Name: "sleeps cost no attempts, however many", Run: func(s *fixture.F) {
+		l := s.Held(fixture.WithPolicy(engine.RetryPolicy{MaximumAttempts: 1}))
+		for i := range 12 {
+			s.Sleep(l, "nap-"+string(rune('a'+i)), time.Second)
+			s.Pass(time.Second)
+			l = s.Claim("w1").Lease
+		}
+		run := s.Run(l.RunID)
+		fixture.Equal(s, "attempts", run.Attempts, 1)
+		fixture.Equal(s, "failures", run.Failures, 0)
+		fixture.Equal(s, "losses", run.LeaseLosses, 0)
+		fixture.Equal(s, "steps", run.Steps, 12)
+	}},
+	{Name: "a timer that another lease set is waited for again, and that is answered alike", Run: func(s *fixture.F) {
+		s.Worker("w1")
+		for _, timer := range []struct {
+			name string
+			d    time.Duration
+			how  func(*engine.SleepParams)
+		}{{"by its length", time.Minute, func(*engine.SleepParams) {}}, {"by its moment", 0, fixture.Until(s.Now.Add(time.Minute))}} {
+			l := s.HeldNext()
+			s.Sleep(l, "nap", timer.d, timer.how, fixture.Held)
+			s.Release(l, false)
+			l = s.Claim("w1").Lease
+			s.Sleep(l, "nap", timer.d, timer.how)
+			s.Must(s.TrySleep(l, "nap", timer.d, timer.how), "Sleep repeated "+timer.name)
+			s.Lost(s.TrySleep(l, "nap", time.Hour), engine.RunSleeping, "Sleep of another length "+timer.name)
+		}
+	}},
+}

@@ -1,0 +1,258 @@
+package work
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/kagzi/kagzi/backends/storetest/internal/fixture"
+	"github.com/kagzi/kagzi/engine"
+)
+
+func ringQueue(name string) engine.Notification { return fixture.NotifiedQueue(fixture.Space, name) }
+
+func ringSlot(name string) engine.Notification {
+	return engine.Notification{Kind: engine.NotifySlot, Namespace: fixture.Space, Name: name}
+}
+
+func ringRun(id engine.ID) engine.Notification {
+	return engine.Notification{Kind: engine.NotifyRun, ID: id}
+}
+
+func ringEnd(id engine.ID) engine.Notification {
+	return engine.Notification{Kind: engine.NotifyEnd, ID: id}
+}
+
+func ringWorker(id string) engine.Notification {
+	return engine.Notification{Kind: engine.NotifyWorker, Name: id}
+}
+
+func ringRegistered(id string) engine.Notification {
+	return engine.Notification{Kind: engine.NotifyWorker, Name: id, Registered: true}
+}
+
+// deed is something done to a run that is held.
+type deed struct {
+	what string
+	do   func(l engine.Lease)
+}
+
+var NotificationCases = []fixture.Case{
+	{Name: "a start rings its queue, also when it is due later", Run: func(s *fixture.F) {
+		e := s.Listen()
+		s.Start()
+		e.Hears("start", ringQueue(fixture.Queue))
+		s.Start(fixture.DueAt(s.Now.Add(time.Hour)), fixture.InQueue("later"))
+		e.Hears("delayed start", ringQueue("later"))
+		s.StartAll(s.NewRun(fixture.InQueue("a")), s.NewRun(fixture.InQueue("b")), s.NewRun(fixture.InQueue("a")))
+		e.Hears("batch", ringQueue("a"), ringQueue("b"))
+	}},
+	{Name: "a claim and every step ring the run", Run: func(s *fixture.F) {
+		e := s.Listen()
+		l := s.Held()
+		e.Hears("claim", ringRun(l.RunID))
+		for _, d := range []deed{
+			{"begin", func(l engine.Lease) { s.Begin(l, "pay") }},
+			{"complete", func(l engine.Lease) { s.Complete(l, "ship", "x") }},
+			{"held failure", func(l engine.Lease) { s.Fail(l, "a", "no", fixture.Holding) }},
+			{"final failure", func(l engine.Lease) { s.Fail(l, "b", "no", fixture.ForGood) }},
+			{"held sleep", func(l engine.Lease) { s.Sleep(l, "nap", time.Hour, fixture.Held) }},
+		} {
+			e.Forget()
+			d.do(l)
+			e.Hears(d.what, ringRun(l.RunID))
+		}
+	}},
+	{Name: "whatever ends a lease and leaves the run waiting rings run, queue and slot", Run: func(s *fixture.F) {
+		e := s.Listen()
+		s.Worker("w1")
+		for _, d := range []deed{
+			{"release", func(l engine.Lease) { s.Release(l, false) }},
+			{"sleep", func(l engine.Lease) { s.Sleep(l, "nap", time.Hour) }},
+			{"retry", func(l engine.Lease) { s.Fail(l, "pay", "no") }},
+			{"run's retry", func(l engine.Lease) { s.FailRun(l, "no") }},
+			{"beat", func(engine.Lease) { s.Heartbeat("w1", func(p *engine.HeartbeatParams) { p.Whole = true }) }},
+			{"forced", func(engine.Lease) { s.Offline("w1", engine.OfflineForced) }},
+			{"lost", func(engine.Lease) { s.Offline("w1", engine.OfflineLost) }},
+		} {
+			s.Register(s.NewWorker("w1"), true)
+			l := s.HeldNext(fixture.WithPolicy(engine.RetryPolicy{}))
+			e.Forget()
+			d.do(l)
+			e.Hears(d.what, ringRun(l.RunID), ringQueue(fixture.Queue), ringSlot(fixture.Queue))
+			s.Cancel(l.RunID)
+		}
+	}},
+	{Name: "whatever ends a run that is held rings run, end and slot", Run: func(s *fixture.F) {
+		e := s.Listen()
+		s.Worker("w1")
+		for _, d := range []deed{
+			{"complete", func(l engine.Lease) { s.Finish(l, "done") }},
+			{"fail", func(l engine.Lease) { s.FailRun(l, "no") }},
+			{"cancel", func(l engine.Lease) { s.Cancel(l.RunID) }},
+			{"terminate", func(l engine.Lease) { _, _ = fixture.EndVerbs[1].End(s, l.RunID, "") }},
+		} {
+			l := s.HeldNext()
+			e.Forget()
+			d.do(l)
+			e.Hears(d.what, ringRun(l.RunID), ringEnd(l.RunID), ringSlot(fixture.Queue))
+		}
+	}},
+	{Name: "whatever takes a lease or work from a worker rings the worker", Run: func(s *fixture.F) {
+		e := s.Listen()
+		for _, d := range []deed{
+			{"cancel", func(l engine.Lease) { s.Cancel(l.RunID) }},
+			{"drain", func(engine.Lease) {
+				s.Must(s.Store.DrainWorker(s.Ctx, engine.DrainWorkerParams{WorkerID: "w1", Now: s.Now}), "DrainWorker")
+			}},
+			{"forced", func(engine.Lease) { s.Offline("w1", engine.OfflineForced) }},
+			{"beat", func(engine.Lease) { s.Heartbeat("w1", func(p *engine.HeartbeatParams) { p.Whole = true }) }},
+			{"timeout", func(engine.Lease) { s.TimeOut(s.Now.Add(time.Hour)) }},
+			{"grace", func(l engine.Lease) { s.CancelWithin(l.RunID, time.Minute) }},
+			{"pause", func(l engine.Lease) { s.Pause(l.RunID) }},
+		} {
+			s.Register(s.NewWorker("w1"), true)
+			l := s.HeldNext()
+			s.Begin(l, "pay")
+			e.Forget()
+			d.do(l)
+			e.Hears(d.what, ringWorker("w1"))
+			s.Cancel(l.RunID)
+			s.Offline("w1", engine.OfflineForced)
+		}
+
+		s.Register(s.NewWorker("w1"), true)
+		s.HeldNext(fixture.WithTimeouts(engine.Timeouts{Heartbeat: time.Minute}))
+		s.Offline("w1", engine.OfflineLost)
+		e.Forget()
+		s.FreeLost(s.Now.Add(time.Hour))
+		e.Hears("heartbeat timeout", ringWorker("w1"))
+
+		s.Register(s.NewWorker("w1"), true)
+		s.HeldNext(func(r *engine.StartRun) { r.DeadlineAt = s.Now.Add(time.Minute) })
+		e.Forget()
+		s.Pass(time.Minute)
+		s.Expire()
+		e.Hears("deadline", ringWorker("w1"))
+
+		s.ChildWorker()
+		parent := s.HeldNext()
+		child := s.ClaimChild(s.Child(parent, "c", fixture.Closing(engine.CloseCancel)))
+		e.Forget()
+		s.Finish(parent, "done")
+		e.Hears("end of the parent", ringEnd(child.RunID), ringWorker("nurse"))
+	}},
+	{Name: "whatever there is to wait for from now on rings the timer", Run: func(s *fixture.F) {
+		e := s.Listen()
+		s.Worker("w1")
+		l := s.HeldNext()
+		plan := s.Plan()
+		timer := engine.Notification{Kind: engine.NotifyTimer}
+		for _, c := range []change{
+			{"attempt", func() { s.Begin(l, "pay") }},
+			{"deadline", func() {
+				s.Start(fixture.InQueue("other"), func(r *engine.StartRun) { r.DeadlineAt = s.Now.Add(time.Minute) })
+			}},
+			{"deadline of a child", func() { s.Child(l, "c", func(r *engine.StartRun) { r.DeadlineAt = s.Now.Add(time.Minute) }) }},
+			{"grace", func() { s.CancelWithin(l.RunID, time.Minute) }},
+			{"deadline of a run that is imported", func() {
+				run := s.NewRun(func(r *engine.StartRun) {
+					r.Status, r.Attempts, r.DeadlineAt = engine.RunPending, 1, s.Now.Add(time.Minute)
+				})
+				p := engine.ImportRunsParams{Namespace: fixture.Space, By: fixture.Somebody, AuditID: s.ID(), Now: s.Now, Runs: []engine.ImportedRun{{Run: run.Run}}}
+				_, err := s.Store.ImportRuns(s.Ctx, p)
+				s.Must(err, "ImportRuns")
+			}},
+			{"schedule", func() { s.Plan() }},
+			{"update of a schedule", func() { s.Replan(plan.ID, func(p *engine.Schedule) { p.Queue = "elsewhere" }) }},
+		} {
+			e.Forget()
+			c.do()
+			e.Hears(c.what, timer)
+		}
+	}},
+	{Name: "a run that is resumed, tried again or started by another rings its queue", Run: func(s *fixture.F) {
+		e := s.Listen()
+		s.Worker("w1")
+		paused, failed := s.Start(fixture.InQueue("other")), s.Failed("a")
+		s.Pause(paused)
+		parent := s.Held()
+		for _, c := range []struct {
+			change
+			queue string
+		}{
+			{change{"resumption", func() { s.Resume(paused) }}, "other"},
+			{change{"retry", func() { s.Retry(failed) }}, fixture.Queue},
+			{change{"child", func() { s.Child(parent, "c", fixture.InQueue("other")) }}, "other"},
+		} {
+			e.Forget()
+			c.do()
+			e.Hears(c.what, ringQueue(c.queue))
+		}
+	}},
+	{Name: "a registration rings its worker, also when it is repeated", Run: func(s *fixture.F) {
+		e := s.Listen()
+		w := s.NewWorker("w1")
+		for range 2 {
+			e.Forget()
+			s.Register(w, true)
+			e.Hears("registration", ringRegistered("w1"))
+		}
+	}},
+	{Name: "ending a run that waits rings the run and its end", Run: func(s *fixture.F) {
+		e := s.Listen()
+		id := s.Start()
+		e.Forget()
+		s.Cancel(id)
+		e.Hears("cancel", ringRun(id), ringEnd(id))
+	}},
+	{Name: "who is rung sees the change", Run: func(s *fixture.F) {
+		e := s.Listen()
+		s.Worker("w1")
+		for i := range 200 {
+			own := fmt.Sprintf("queue-%d", i) // a late ring for the last one must not be taken for this one
+			r := s.NewRun(fixture.InQueue(own))
+			seen := make(chan error, 1)
+			go func() { // reads as soon as it hears, while the writer may still be on its way back
+				for ring := range e.Events {
+					if ring.Notification == ringQueue(own) {
+						_, err := s.Store.GetRun(s.Ctx, fixture.Space, r.ID)
+						seen <- err
+						return
+					}
+				}
+			}()
+			s.Started(r)
+			over, enough := fixture.Soon()
+			select {
+			case err := <-seen:
+				enough()
+				s.Must(err, "GetRun at the ring")
+			case <-over:
+				s.Fatalf("no ring within %s", fixture.Patience)
+			}
+		}
+	}},
+	{Name: "everybody who listens is rung", Run: func(s *fixture.F) {
+		first, second := s.Listen(), s.Listen()
+		id := s.Start()
+		s.Cancel(id)
+		first.Hears("the first", ringRun(id))
+		second.Hears("the second", ringRun(id))
+	}},
+	{Name: "listening ends with its context, and writes go on", Run: func(s *fixture.F) {
+		ctx, stop := context.WithCancel(s.Ctx)
+		ended := make(chan error, 1)
+		go func() { ended <- s.Store.Listen(ctx, func(engine.Notification) {}, nil) }()
+		s.Start()
+		stop()
+		over, enough := fixture.Soon()
+		defer enough()
+		select {
+		case <-ended:
+		case <-over:
+			s.Fatalf("Listen goes on after its context ended")
+		}
+		s.Start()
+	}},
+}
