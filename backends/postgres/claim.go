@@ -258,7 +258,7 @@ func (c *claim) histories(ctx context.Context) error {
 	return nil
 }
 
-//go:embed sql/history.sql
+//go:embed sql/get_history.sql
 var historyText string
 
 var historySQL = hot(historyText)

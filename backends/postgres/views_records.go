@@ -109,7 +109,7 @@ func (s *Store) ListNamespaces(ctx context.Context, p engine.Page) (namespaces [
 	return namespaces, info, err
 }
 
-//go:embed sql/list_audit.sql
+//go:embed sql/list_audit_events.sql
 var listAuditSQL string
 
 var listAuditBackSQL = strings.Replace(listAuditSQL, "order by event_id desc", "order by event_id asc", 1)

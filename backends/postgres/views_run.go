@@ -130,7 +130,7 @@ var getRunText string
 
 var getRunSQL = runColumns.Expand(getRunText)
 
-//go:embed sql/get_circumstances.sql
+//go:embed sql/explain_inputs.sql
 var getCircumstancesSQL string
 
 // Circumstances is one snapshot.

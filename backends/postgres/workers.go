@@ -218,7 +218,7 @@ func (s *Store) DrainWorker(_ context.Context, p engine.DrainWorkerParams) error
 	return err
 }
 
-//go:embed sql/offline_worker.sql
+//go:embed sql/force_offline_worker.sql
 var offlineWorkerSQL string
 
 // OfflineWorker takes the worker off and frees what it held, a portion after the other.

@@ -58,7 +58,7 @@ func (c *claim) tasks() error {
 	return err
 }
 
-//go:embed sql/history.sql
+//go:embed sql/get_history.sql
 var historySQL string
 
 // history is the latest attempts from a sequence on, about so many bytes of them, and where the rest begins.

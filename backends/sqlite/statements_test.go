@@ -140,7 +140,7 @@ func TestNoStatementOfAVerbScans(t *testing.T) {
 		"list_waiting", "list_results", "list_child_steps", "next_of_group", "await_steps", "list_timed_out", "list_expiring", "list_prunable",
 		"next_signal", "get_signal", "list_unconsumed", "count_signals", "consume_signal", "open_retry", "open_children", "open_of",
 		"get_schedule", "get_schedule_by_name", "get_schedule_by_request", "due_schedules", "get_handler_queue",
-		"list_signals", "list_handlers", "list_retries", "list_schedules", "list_namespaces", "list_audit", "prune_signals", "prune_fires", "prune_audit",
+		"list_signals", "list_handlers", "list_retries", "list_schedules", "list_namespaces", "list_audit_events", "prune_signals", "prune_fires", "prune_audit",
 	} {
 		text, ok := texts[name+".sql"]
 		if !ok {

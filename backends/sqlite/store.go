@@ -33,7 +33,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -169,9 +168,6 @@ func (s *Store) open(ctx context.Context, path string, o engine.OpenOptions, lar
 		s.space.Dir = filepath.Dir(s.path)
 		s.writer = newWriter(s)
 		s.proof.pause = proofPause
-		if strings.HasSuffix(s.durability, "synchronous=full") {
-			s.writer.gathers = true
-		}
 		s.writer.tx = tx{session: session{conn: c, ctx: context.Background()}, currentRows: map[engine.ID]moving{}, unclaimed: map[engine.ID]queueKey{}}
 		err = s.writer.tx.queues.load(&s.writer.tx)
 	}

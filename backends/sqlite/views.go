@@ -250,7 +250,7 @@ func (s *Store) someRuns(ctx context.Context, verb string, statement *string, ar
 	})
 }
 
-//go:embed sql/get_circumstances.sql
+//go:embed sql/explain_inputs.sql
 var getCircumstancesSQL string
 
 // ExplainInputs is one snapshot.

@@ -189,7 +189,7 @@ func (s *Store) ListNamespaces(ctx context.Context, p engine.Page) ([]engine.Nam
 	})
 }
 
-//go:embed sql/list_audit.sql
+//go:embed sql/list_audit_events.sql
 var listAuditSQL string
 
 //go:embed sql/count_audit.sql

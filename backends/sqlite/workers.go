@@ -224,7 +224,7 @@ func (s *Store) DrainWorker(ctx context.Context, p engine.DrainWorkerParams) err
 	return err
 }
 
-//go:embed sql/offline_worker.sql
+//go:embed sql/force_offline_worker.sql
 var offlineWorkerSQL string
 
 // OfflineWorker takes the worker off and frees what it held, a portion after the other.

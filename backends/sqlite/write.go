@@ -43,8 +43,6 @@ type writer struct {
 	checkpointer    checkpointer
 	logTooShort     bool // the log is shorter than it is to be for a server
 	calledLately    bool // lately
-	// gathers is true if SQLite syncs each commit: the frames of a commit may then be gathered until the sync.
-	gathers bool
 }
 
 func newWriter(s *Store) *writer {
@@ -443,7 +441,7 @@ func (w *writer) commit(open bool) (c *commit, alone bool, err error) {
 	c.wrote = t.conn.TotalChanges() != before
 	w.store.unsynced.Store(c)
 	w.store.atDisk.Store(c)
-	if c.log, err = t.conn.CommitUnsynced(t.ctx, w.gathers); err != nil {
+	if c.log, err = t.conn.CommitUnsynced(t.ctx); err != nil {
 		w.store.atDisk.Store(nil)
 		w.store.unsynced.Store(nil)
 		close(c.durable)

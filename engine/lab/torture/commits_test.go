@@ -54,7 +54,7 @@ func ours(t *testing.T, name string) string {
 func TestACommitIsKnownAndWhetherItCounted(t *testing.T) {
 	startup := append(binary.BigEndian.AppendUint32(nil, 8), 0, 3, 0, 0)
 	sent := slices.Concat(startup, message('p', "password"))
-	for _, name := range []string{"insert_run", "complete_new_step", "complete_run", "claim", "heartbeats", "lock_runs", "check_started", "history"} {
+	for _, name := range []string{"insert_run", "complete_new_step", "complete_run", "claim", "heartbeats", "lock_runs", "check_started", "get_history"} {
 		sent = slices.Concat(sent, message('P', name, ours(t, name), ""))
 	}
 	sent = slices.Concat(sent, message('P', "begin", "begin", ""), message('P', "commit", "commit", ""), message('P', "select", "select 'commit', 'insert into runs'", ""), message('S'))
@@ -82,7 +82,7 @@ func TestACommitIsKnownAndWhetherItCounted(t *testing.T) {
 		"a transaction that was rolled back": {slices.Concat(executes("begin"), executes("commit"), sync),
 			slices.Concat(message('C', "BEGIN"), message('C', "ROLLBACK"), ready('I')), "explicit", ""},
 		"a simple commit":                    {message('Q', "commit"), slices.Concat(message('C', "COMMIT"), ready('I')), "explicit", "explicit"},
-		"what reads":                         {slices.Concat(executes("select"), executes("check_started"), executes("history"), executes("lock_runs"), sync), ready('I'), "", ""},
+		"what reads":                         {slices.Concat(executes("select"), executes("check_started"), executes("get_history"), executes("lock_runs"), sync), ready('I'), "", ""},
 		"what is not yet at an end":          {executes("insert_run"), nil, "", ""},
 		"a part of an explicit transaction":  {slices.Concat(executes("begin"), executes("insert_run"), sync), ready('T'), "", ""},
 		"a statement of the name of another": {slices.Concat(message('P', "s3", "insert into runs", ""), sync), ready('I'), "", ""},

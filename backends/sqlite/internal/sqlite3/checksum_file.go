@@ -27,16 +27,12 @@ type file struct {
 	database       uintptr // the file it belongs to; 0 for a database
 	frameBuf       uintptr // memory for one frame; 0: none yet
 	frameBufBytes  int64
-	framed         int64   // where the header of a frame was last written
-	number         uint32  // the page number in that header
-	nameSynced     int32   // 1: the log's name is durable, and syncData is enough from now on
-	headerUnsynced int32   // 1: the log's header was written; it must be durable before the first frame is written
-	deferSync      int32   // 1: the sync at the end of a commit is left to the caller of CommitUnsynced
-	syncOwed       int32   // 1: it was left to it
-	gathers        int32   // 1: the frames of a commit are gathered
-	pendingBytes   int32   // how much was gathered
-	pending        uintptr // memory for what was gathered; 0: none yet
-	pendingAt      int64   // where in the log it belongs
+	framed         int64  // where the header of a frame was last written
+	number         uint32 // the page number in that header
+	nameSynced     int32  // 1: the log's name is durable, and syncData is enough from now on
+	headerUnsynced int32  // 1: the log's header was written; it must be durable before the first frame is written
+	deferSync      int32  // 1: the sync at the end of a commit is left to the caller of CommitUnsynced
+	syncOwed       int32  // 1: it was left to it
 }
 
 const (
@@ -97,9 +93,6 @@ func hasChecksums(r io.ReaderAt) bool {
 
 func readFile(tls *libc.TLS, at, to uintptr, n int32, offset int64) int32 {
 	f, under := fileAt(at), underlying{tls, at}
-	if code := f.flush(under); code != lib.SQLITE_OK {
-		return code
-	}
 	switch {
 	case f.database == 0 && isPageSize(n) && offset%int64(n) == 0:
 		return f.readPage(under, to, n, offset)
@@ -271,11 +264,6 @@ func writeFile(tls *libc.TLS, at, from uintptr, n int32, offset int64) int32 {
 			return code
 		}
 	}
-	if f.gathers != 0 {
-		if gathered, code := f.gather(under, from, n, offset); gathered || code != lib.SQLITE_OK {
-			return code
-		}
-	}
 	return under.write(from, n, offset)
 }
 
@@ -296,9 +284,6 @@ func (f *file) sign(page []byte, number uint32, order binary.ByteOrder) {
 // just now, otherwise earlier in the transaction.
 func (f *file) signFrame(under underlying, page []byte, offset int64) int32 {
 	if f.framed != offset {
-		if code := f.flush(under); code != lib.SQLITE_OK {
-			return code
-		}
 		place := under.tls.Alloc(8)
 		defer under.tls.Free(8)
 		if code := under.read(place, 4, offset); code != lib.SQLITE_OK {

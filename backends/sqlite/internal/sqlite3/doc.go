@@ -1,11 +1,10 @@
 // Package sqlite3 is the SQLite driver of the backend: connections, their statements and values
 // (conn.go, query.go, statement.go, value.go, transaction.go), checksums on pages and on the log
-// (checksum.go, log_checksum.go, vfs.go, checksum_file.go), and what makes commits cheap: one write
-// for many frames, a sync that the caller does, a log that is lengthened ahead (log.go,
-// log_buffer.go, sync_data_*.go), and the page cache (page_cache.go). It calls SQLite's C API, as
-// modernc.org/sqlite/lib translates it to Go, without database/sql in between. It knows nothing of
-// what is stored. All function-pointer casts and all knowledge of SQLite's internals are in this
-// package.
+// (checksum.go, log_checksum.go, vfs.go, checksum_file.go), and what makes commits cheap: a sync
+// that the caller does and a log that is lengthened ahead (log.go, sync_data_*.go), and the page
+// cache (page_cache.go). It calls SQLite's C API, as modernc.org/sqlite/lib translates it to Go,
+// without database/sql in between. It knows nothing of what is stored. All function-pointer casts
+// and all knowledge of SQLite's internals are in this package.
 //
 // # What it relies on
 //

@@ -20,19 +20,18 @@ func (s UnsyncedLog) Sync() error {
 	return nil
 }
 
-// CommitUnsynced commits the transaction. The sync that ends it is left to the caller where SQLite
-// would do one and the log's header is on the disk already: then owed is not zero, and nothing may
-// be acknowledged, and no other commit written, before owed.run has returned nil. gather writes the
-// frames of the commit together (log_buffer.go); it is for connections with synchronous=full only.
-func (c *Conn) CommitUnsynced(ctx context.Context, gather bool) (owed UnsyncedLog, err error) {
+// CommitUnsynced commits the transaction. The sync that ends it is left to the caller if SQLite would
+// do one and the log's header is on the disk already: then owed is not zero, and nothing may be
+// acknowledged, and no other commit written, before owed.Sync has returned nil.
+func (c *Conn) CommitUnsynced(ctx context.Context) (owed UnsyncedLog, err error) {
 	at, err := c.logPlace()
 	if err != nil {
 		return 0, err
 	}
 	f := fileAt(at)
-	f.deferSync, f.gathers, f.syncOwed = 1, libc.Bool32(gather), 0
+	f.deferSync, f.syncOwed = 1, 0
 	err = c.Commit(ctx)
-	if f.deferSync, f.gathers, f.pendingBytes = 0, 0, 0; f.syncOwed == 0 {
+	if f.deferSync = 0; f.syncOwed == 0 {
 		return 0, err
 	}
 	return UnsyncedLog(at + behind), err

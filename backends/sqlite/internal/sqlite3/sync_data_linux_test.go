@@ -42,7 +42,7 @@ func TestALogIsSyncedByItsDataOnceItsNameIsDurable(t *testing.T) {
 	if err := c.Script(t.Context(), "insert into any values (1)"); err != nil {
 		t.Fatal(err)
 	}
-	owed, err := c.CommitUnsynced(t.Context(), true)
+	owed, err := c.CommitUnsynced(t.Context())
 	if err != nil || owed == 0 {
 		t.Fatalf("the sync that the next commit owes = %d (%v), want one", owed, err)
 	}

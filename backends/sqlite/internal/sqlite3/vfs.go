@@ -163,7 +163,6 @@ func parameter(tls *libc.TLS, name uintptr, key string) int32 {
 
 func closeFile(tls *libc.TLS, at uintptr) int32 {
 	libc.Xfree(tls, fileAt(at).frameBuf)
-	libc.Xfree(tls, fileAt(at).pending)
 	return function[func(*libc.TLS, uintptr) int32](system(at).FxClose)(tls, at+behind)
 }
 
@@ -180,9 +179,6 @@ func controlFile(tls *libc.TLS, at uintptr, operation int32, argument uintptr) i
 }
 
 func truncateFile(tls *libc.TLS, at uintptr, size int64) int32 {
-	if code := fileAt(at).flush(underlying{tls, at}); code != lib.SQLITE_OK {
-		return code
-	}
 	return function[func(*libc.TLS, uintptr, int64) int32](system(at).FxTruncate)(tls, at+behind, size)
 }
 
@@ -192,9 +188,6 @@ func truncateFile(tls *libc.TLS, at uintptr, size int64) int32 {
 // CommitUnsynced, so that the next commit is prepared meanwhile.
 func syncFile(tls *libc.TLS, at uintptr, flags int32) int32 {
 	f := fileAt(at)
-	if code := f.flush(underlying{tls, at}); code != lib.SQLITE_OK {
-		return code
-	}
 	switch {
 	case f.nameSynced != 0 && f.deferSync != 0 && f.headerUnsynced == 0:
 		f.syncOwed = 1
@@ -211,9 +204,6 @@ func syncFile(tls *libc.TLS, at uintptr, flags int32) int32 {
 }
 
 func sizeFile(tls *libc.TLS, at, size uintptr) int32 {
-	if code := fileAt(at).flush(underlying{tls, at}); code != lib.SQLITE_OK {
-		return code
-	}
 	return function[func(*libc.TLS, uintptr, uintptr) int32](system(at).FxFileSize)(tls, at+behind, size)
 }
 
