@@ -189,6 +189,17 @@ type Seat struct {
 	left   bool
 }
 
+// Poll claims what is due now, up to n runs, and returns when all of it has been delivered: for a worker that does not wait.
+func (d *Dispatcher) Poll(ctx context.Context, r Request, n int) {
+	t := newTable(d, r.key(), r)
+	seat := &Seat{request: r, dispatcher: d, table: t}
+	t.join(seat)
+	t.grant(seat, n)
+	t.serve(ctx)
+	t.leave(seat)
+	t.lastTry(context.WithoutCancel(ctx))
+}
+
 // Grant adds credit: the right to be given so many more tasks.
 func (s *Seat) Grant(n int) {
 	s.table.grant(s, n)

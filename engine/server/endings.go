@@ -2,8 +2,6 @@ package server
 
 import (
 	"context"
-	"math/rand/v2"
-	"time"
 
 	"github.com/kagzi/kagzi/engine"
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
@@ -27,12 +25,12 @@ func (s *Server) completeWorkflow(ctx context.Context, r *kagziv1.CompleteWorkfl
 		}
 		p.ContinueAs = &next
 	}
-	began := time.Now()
+	began := s.options.Clock()
 	completed, err := s.store.CompleteRun(ctx, p)
 	if err != nil {
 		return nil, err
 	}
-	s.wrote(time.Since(began))
+	s.wrote(s.options.Clock().Sub(began))
 	s.count(deedOf(completed.Status))
 	if p.ContinueAs != nil && completed.ContinuedAs == p.ContinueAs.ID {
 		s.count(runStarted)
@@ -51,13 +49,13 @@ func (s *Server) failWorkflow(ctx context.Context, r *kagziv1.FailWorkflowReques
 	if err != nil {
 		return nil, err
 	}
-	p := engine.FailRunParams{Lease: lease, Failure: failure, Now: s.now(), Roll: rand.Float64()}
-	began := time.Now()
+	p := engine.FailRunParams{Lease: lease, Failure: failure, Now: s.now(), Roll: engine.Jitter()}
+	began := s.options.Clock()
 	verdict, err := s.store.FailRun(ctx, p)
 	if err != nil {
 		return nil, err
 	}
-	s.wrote(time.Since(began))
+	s.wrote(s.options.Clock().Sub(began))
 	if verdict.Retry {
 		if verdict.Failures > 0 {
 			s.log.Info("run will be retried", "run", lease.RunID, "failures", verdict.Failures, "at", verdict.RetryAt, "delay", verdict.RetryAt.Sub(p.Now))

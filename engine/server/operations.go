@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"math/rand/v2"
 	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -128,12 +127,12 @@ func (s *Server) completeStep(ctx context.Context, r *kagziv1.CompleteStepReques
 		return lease, engine.Step{}, err
 	}
 	p.ID = engine.NewID(p.Now)
-	began := time.Now()
+	began := s.options.Clock()
 	step, err := s.store.CompleteStep(ctx, p)
 	if err != nil {
 		return lease, engine.Step{}, err
 	}
-	s.wrote(time.Since(began))
+	s.wrote(s.options.Clock().Sub(began))
 	s.count(stepCompleted)
 	return lease, step, nil
 }
@@ -156,7 +155,7 @@ func (s *Server) failStep(ctx context.Context, r *kagziv1.FailStepRequest) (*kag
 	}
 	p := engine.FailStepParams{
 		Lease: lease, Failure: failure, RetryPolicy: retryPolicyOf(r.RetryPolicy), Hold: r.Hold,
-		Now: s.now(), Roll: rand.Float64(),
+		Now: s.now(), Roll: engine.Jitter(),
 	}
 	if p.Step, err = stepRefOf(r.StepId); err != nil {
 		return nil, err
@@ -168,12 +167,12 @@ func (s *Server) failStep(ctx context.Context, r *kagziv1.FailStepRequest) (*kag
 		return nil, err
 	}
 	p.ID = engine.NewID(p.Now)
-	began := time.Now()
+	began := s.options.Clock()
 	verdict, err := s.store.FailStep(ctx, p)
 	if err != nil {
 		return nil, err
 	}
-	s.wrote(time.Since(began))
+	s.wrote(s.options.Clock().Sub(began))
 	s.meters.stepFailed(verdict.Retry)
 	// The worker that keeps an attempt's time notices its end before the coordinator does, nearly always. A repetition counts nothing, where it
 	// can be told; of a failure for good it cannot.

@@ -95,8 +95,8 @@ type rates struct {
 	started, finished, steps int64
 }
 
-func (c *counters) read() rates {
-	return rates{at: time.Now(), started: c.started(), finished: c.finished(), steps: c.steps()}
+func (c *counters) read(now time.Time) rates {
+	return rates{at: now, started: c.started(), finished: c.finished(), steps: c.steps()}
 }
 
 // GetStats counts everything, as of the last second or so. Its rates are those since this server started; WatchStats has the current
@@ -133,7 +133,7 @@ func (s *Server) statsSince(ctx context.Context, namespace *string, since rates)
 	if key := callerOf(ctx); key != nil && !key.reachesAll() {
 		return response, nil // the rates are those of all namespaces together
 	}
-	read := s.counters.read()
+	read := s.counters.read(s.options.Clock())
 	if seconds := read.at.Sub(since.at).Seconds(); seconds > 0 {
 		response.RunsStartedPerSecond = float64(read.started-since.started) / seconds
 		response.RunsFinishedPerSecond = float64(read.finished-since.finished) / seconds
@@ -156,12 +156,12 @@ func (s *Server) WatchStats(request *kagziv1.WatchStatsRequest, stream kagziv1.A
 	}
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
-	for last := s.counters.read(); ; {
+	for last := s.counters.read(s.options.Clock()); ; {
 		response, err := s.statsSince(stream.Context(), request.Namespace, last)
 		if err != nil {
 			return err
 		}
-		last = s.counters.read()
+		last = s.counters.read(s.options.Clock())
 		if err := stream.Send(response); err != nil {
 			return err
 		}

@@ -138,14 +138,11 @@ func (s *Server) PollTask(ctx context.Context, request *kagziv1.PollTaskRequest)
 		return nil, err
 	}
 	p := poll{tasks: make(chan engine.Task, most), refused: make(chan struct{}, 1)}
-	seat := s.dispatcher.Sit(matching.Request{
+	seat := matching.Request{
 		Worker: &worker, Queues: []string{orDefault(request.TaskQueue)}, Types: request.WorkflowTypes,
 		Deliver: p.deliver, Refused: func() { ring(p.refused) },
-	})
-	seat.Grant(most)
-	seat.Look()
-	tasks, err := s.awaitTasks(ctx, &p, wait)
-	seat.Leave()
+	}
+	tasks, err := s.takeTasks(ctx, seat, &p, most, wait)
 	tasks = append(tasks, p.close()...)
 	if errors.Is(err, errRefused) {
 		_, err = s.poller(ctx, request) // says why; nil when the worker is back already
@@ -211,6 +208,24 @@ func mayPollAs(ctx context.Context, w *engine.Worker) bool {
 
 // errRefused says that the store gives this worker nothing, because it is not ONLINE any more.
 var errRefused = errors.New("worker refused")
+
+// takeTasks has the dispatcher give tasks to the poll: those that are due now, or else the first that comes up within wait.
+func (s *Server) takeTasks(ctx context.Context, request matching.Request, p *poll, most int, wait time.Duration) ([]engine.Task, error) {
+	if wait == 0 {
+		s.dispatcher.Poll(ctx, request, most)
+		select {
+		case <-p.refused:
+			return nil, errRefused
+		default:
+			return nil, nil // they are with the poll
+		}
+	}
+	seat := s.dispatcher.Sit(request)
+	defer seat.Leave()
+	seat.Grant(most)
+	seat.Look()
+	return s.awaitTasks(ctx, p, wait)
+}
 
 // awaitTasks waits for the first task, and takes what has come with it.
 func (s *Server) awaitTasks(ctx context.Context, p *poll, wait time.Duration) ([]engine.Task, error) {

@@ -27,6 +27,7 @@ var arrows = []arrow{
 	{"engine/coordinator", []string{"engine", "engine/cron"}, "upkeep needs no wire and no database"},
 	{"engine/server", []string{"engine", "engine/cron", "engine/matching", "proto/..."}, "the door sees the store as an interface only"},
 	{"engine/daemon", []string{"engine", "engine/...", "proto/..."}, "the store comes as a function, so that the switch on dialect stays in one place"},
+	{"engine/sandbox", []string{"engine", "engine/...", "proto/..."}, "a server whose clock its owner moves; the store comes as a function here, too"},
 	{"backends/internal/storelogic", []string{"engine"}, "the verbs that look before they write, over statements that a backend brings"},
 	{"backends/memory", []string{"engine", "backends/internal/storelogic"}, "a backend whose rows are in memory, for tests and demonstrations"},
 	{"backends/sqlite", []string{"engine", "backends/internal/storelogic", "migrations"}, "a backend speaks SQL, and no gRPC, and knows no other backend"},
