@@ -1,15 +1,18 @@
-package world
+package scenario
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// Piece names a run that every world of New has at its beginning, for tests and for those who show something.
+// Piece names a run that every day has at its beginning, for tests and for those who show something.
 type Piece string
 
 // The pieces. Those of the first group are open at the beginning.
@@ -44,11 +47,11 @@ const (
 	Pinned     Piece = "pinned"     // COMPLETED and pinned
 )
 
-// ID is the run id of a piece; empty in a world that has none.
-func (w *World) ID(p Piece) string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.cast[p]
+// ID is the run id of a piece.
+func (d *Day) ID(p Piece) string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.cast[p]
 }
 
 // scene is how a piece comes about.
@@ -56,8 +59,8 @@ type scene struct {
 	piece  Piece
 	before time.Duration // the beginning: when it is started
 	plan   *plan
-	tweak  func(*kagziv1.Workflow)
-	then   func(*World, *run) // once it is started
+	tweak  func(*kagziv1.StartWorkflowRequest)
+	then   func(d *Day, run string) // once it is started
 }
 
 // altered is a plan of the catalog with some of it changed.
@@ -89,43 +92,57 @@ func (p *plan) sure() {
 func sureOf(kind string) *plan { return altered(kind, (*plan).sure) }
 
 // rehearse plans the scenes, and what else has to be as it is at the beginning.
-func (w *World) rehearse() {
+func (d *Day) rehearse() {
 	for _, s := range append(openScenes(), endedScenes()...) {
-		w.at(w.begin.Add(-s.before), func() { w.play(s) })
+		d.at(d.begin.Add(-s.before), func(d *Day) { d.play(s) })
 	}
-	w.at(w.begin.Add(-6*time.Minute), func() { w.deploy("mailer-2", 10*time.Minute) })
-	w.at(w.begin.Add(-4*time.Minute), func() { w.drain(w.worker("orders-0")) })
+	d.at(d.begin.Add(-6*time.Minute), func(d *Day) { d.deploy("mailer-2", 10*time.Minute) })
+	d.at(d.begin.Add(-4*time.Minute), func(d *Day) {
+		_, err := d.admin.DrainWorker(ctx, &kagziv1.DrainWorkerRequest{WorkerId: "orders-0"})
+		d.must("drain orders-0", err)
+		d.beat(d.worker("orders-0"))
+	})
 	for i := range 8 {
-		w.at(w.begin.Add(-time.Duration(9-i)*time.Hour), func() {
-			r := w.begins(w.message(planOf("order"), "staging"), planOf("order"), w.now)
+		d.at(d.begin.Add(-time.Duration(9-i)*time.Hour), func(d *Day) {
+			p := planOf("order")
+			run := d.start(d.request(p, "staging"), p)
 			if i < 6 {
-				w.after(20*time.Minute, func() { _ = w.stop(r, cancelled, "CancelWorkflow", "nobody deployed a worker") })
+				d.after(20*time.Minute, func(d *Day) { d.cancel("staging", run, 0, "nobody deployed a worker") })
 			}
 		})
 	}
 }
 
-func (w *World) play(s scene) {
-	m := w.message(s.plan, defaultNamespace)
+func (d *Day) play(s scene) {
+	r := d.request(s.plan, defaultNamespace)
 	if s.tweak != nil {
-		s.tweak(m)
+		s.tweak(r)
 	}
-	at := w.now
 	if s.piece == Delayed {
-		at = w.begin.Add(2 * time.Hour)
+		r.StartAt = timestamppb.New(d.begin.Add(2 * time.Hour))
 	}
-	r := w.begins(m, s.plan, at)
-	if s.piece != "" && w.cast[s.piece] == "" {
-		w.cast[s.piece] = r.RunId
+	run := d.start(r, s.plan)
+	if s.piece != "" && d.cast[s.piece] == "" {
+		d.cast[s.piece] = run
 	}
 	if s.then != nil {
-		s.then(w, r)
+		s.then(d, run)
 	}
 }
 
+func (d *Day) cancel(namespace, run string, grace time.Duration, reason string) {
+	r := &kagziv1.CancelWorkflowRequest{Namespace: namespace, RunId: run, Reason: reason}
+	if grace > 0 {
+		r.Grace = durationpb.New(grace)
+	}
+	_, err := d.runs.CancelWorkflow(ctx, r)
+	d.must("cancel a run", err)
+	d.hear()
+}
+
 // named gives a run an external id that can be found again.
-func named(id string) func(*kagziv1.Workflow) {
-	return func(m *kagziv1.Workflow) { m.ExternalId = id }
+func named(id string) func(*kagziv1.StartWorkflowRequest) {
+	return func(m *kagziv1.StartWorkflowRequest) { m.ExternalId = id }
 }
 
 // openScenes are those whose run is open at the beginning.
@@ -141,21 +158,30 @@ func openScenes() []scene {
 		{Parent, 80 * time.Second, parentOf(declinedMail()), named("order-with-gift"), nil},
 		{Retrying, 75 * time.Second, limited(), named("crm-globex"), nil},
 		{Paused, 26 * time.Minute, altered("import.catalog", func(p *plan) { p.sure(); p.takes("parse", 5*time.Minute) }), named("catalog-supplier-7"),
-			func(w *World, r *run) {
-				w.after(3*time.Minute, func() { w.pause(r, "the feed is broken, the supplier looks into it") })
+			func(d *Day, run string) {
+				d.after(3*time.Minute, func(d *Day) {
+					_, err := d.runs.PauseWorkflow(ctx, &kagziv1.PauseWorkflowRequest{RunId: run, Reason: "the feed is broken, the supplier looks into it"})
+					d.must("pause a run", err)
+					d.hear()
+				})
 			}},
 		{Cancelling, 3 * time.Minute, altered("import.catalog", func(p *plan) {
 			p.sure()
 			p.takes("parse", 10*time.Minute)
 			p.undo = []act{{name: "drop-staging-tables", takes: 4 * time.Minute, output: done, note: "dropping what was imported"}}
-		}), named("catalog-full"), func(w *World, r *run) {
-			w.after(150*time.Second, func() { _ = w.cancel(r, 5*time.Minute, "the wrong feed") })
+		}), named("catalog-full"), func(d *Day, run string) {
+			d.after(150*time.Second, func(d *Day) { d.cancel(defaultNamespace, run, 5*time.Minute, "the wrong feed") })
 		}},
 		{"", 100 * time.Second, altered("sync.crm", func(p *plan) { p.sure(); p.takes("merge", 6*time.Minute) }), nil, nil},
 		{Gated, 70 * time.Second, sureOf("sync.crm"), nil, nil},
 		{Gated, 30 * time.Second, sureOf("sync.crm"), nil, nil},
 		{Delayed, 15 * time.Minute, sureOf("invoice.send"), named("invoice-reminder"), nil},
-		{Draining, 270 * time.Second, altered("order", func(p *plan) { p.sure(); p.takes("charge-card", time.Second); p.takes("ship", 9*time.Minute) }), nil, holdOn},
+		{Draining, 270 * time.Second, altered("order", func(p *plan) {
+			p.sure()
+			p.takes("charge-card", time.Second)
+			p.takes("ship", 9*time.Minute)
+			p.acts = slices.Delete(p.acts, 3, 4)
+		}), nil, holdOn},
 	}
 	for i := range 5 {
 		scenes = append(scenes, scene{Waiting, time.Duration(330-50*i) * time.Second, planOf("onboarding"), nil, nil})
@@ -170,7 +196,7 @@ func openScenes() []scene {
 }
 
 // holdOn has the worker that is to drain take a run that has just been started.
-func holdOn(w *World, r *run) { w.claim(r, w.worker("orders-0")) }
+func holdOn(d *Day, _ string) { d.poll(d.worker("orders-0"), false) }
 
 // batch is a fan-out of 100 parallel steps.
 func batch() *plan {
@@ -227,6 +253,6 @@ func limited() *plan {
 }
 
 // prioritised has a run go before others.
-func prioritised(n int32) func(*kagziv1.Workflow) {
-	return func(m *kagziv1.Workflow) { m.Priority = proto.Int32(n) }
+func prioritised(n int32) func(*kagziv1.StartWorkflowRequest) {
+	return func(m *kagziv1.StartWorkflowRequest) { m.Priority = proto.Int32(n) }
 }

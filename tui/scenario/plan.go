@@ -1,4 +1,4 @@
-package world
+package scenario
 
 import (
 	"fmt"
@@ -17,6 +17,7 @@ type plan struct {
 	undo    []act                                 // what its code does when it has failed for good, or is told to stop; nil: cleans up
 	input   func(l luck) string                   // JSON
 	output  func(l luck) string                   // JSON
+	result  *kagziv1.Payload                      // in place of output
 	tags    func(l luck) map[string]string        // nil: none
 	named   func(l luck) string                   // external id; nil: none
 	key     func(l luck) string                   // concurrency key; nil: none
@@ -43,18 +44,18 @@ const (
 type act struct {
 	name        string
 	kind        actKind
-	takes, upTo time.Duration // how long its code works, or how long it sleeps; upTo 0: as long as takes
-	odds        float64       // that an attempt fails
-	failing     int           // so many attempts fail in any case, before others may succeed
-	attempts    int           // that it has; 0: the policy of the run decides
-	mishap      *mishap       // what goes wrong; nil: the usual
-	during      string        // the weather in which it fails
-	signal      string        // that it waits for
-	limit       time.Duration // of that wait; 0: none
-	starts      []string      // the types of its children
-	tolerates   bool          // the code goes on though it has failed
-	times       int           // 0: once
-	input       string        // JSON; empty: none
+	takes, upTo time.Duration        // how long its code works, or how long it sleeps; upTo 0: as long as takes
+	odds        float64              // that an attempt fails
+	failing     int                  // so many attempts fail in any case, before others may succeed
+	retry       *kagziv1.RetryPolicy // nil: that of the run decides
+	mishap      *mishap              // what goes wrong; nil: the usual
+	during      string               // the weather in which it fails
+	signal      string               // that it waits for
+	limit       time.Duration        // of that wait; 0: none
+	starts      []string             // the types of its children
+	tolerates   bool                 // the code goes on though it has failed
+	times       int                  // 0: once
+	input       string               // JSON; empty: none
 	output      func(l luck, i int) string
 	note        string // the run's note while it goes on
 }
@@ -64,6 +65,7 @@ type mishap struct {
 	kind, message, stack string
 	fatal                bool // is not tried again
 	again                time.Duration
+	metadata             map[string]string
 }
 
 // names are those of the act's steps.
@@ -87,7 +89,7 @@ func (a *act) names() []string {
 
 func (m *mishap) detail() *kagziv1.ErrorDetail {
 	return &kagziv1.ErrorDetail{
-		Type: m.kind, Message: m.message, Stack: m.stack, NonRetryable: m.fatal, RetryAfterMs: m.again.Milliseconds(),
+		Type: m.kind, Message: m.message, Stack: m.stack, NonRetryable: m.fatal, RetryAfterMs: m.again.Milliseconds(), Metadata: m.metadata,
 	}
 }
 
