@@ -16,7 +16,7 @@ import (
 func TestEventsLookRight(t *testing.T) { goldenView(t, "events", always("events")) }
 
 func TestEventsLookRightWhenTheyAreWrapped(t *testing.T) {
-	goldenView(t, "events_wrapped", always("events level:warn carrier"), "w", "g")
+	goldenView(t, "events_wrapped", always("events level:warn"), "w", "g")
 }
 
 func TestEventsAreFollowedUntilSomebodyLooksBack(t *testing.T) {
