@@ -1,6 +1,8 @@
 package scenario
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -69,10 +71,7 @@ func (d *Day) taken(t *kagziv1.Task) *activation {
 
 func (a *activation) clone() *activation {
 	c := *a
-	c.steps = make(map[string]step, len(a.steps))
-	for name, s := range a.steps {
-		c.steps[name] = s
-	}
+	c.steps = maps.Clone(a.steps)
 	return &c
 }
 
@@ -130,18 +129,11 @@ func (d *Day) proceed(w *worker, a *activation) {
 // fails is the end of a run whose code lets an error out, after it has undone what it can.
 func (d *Day) fails(w *worker, a *activation, why *kagziv1.ErrorDetail) {
 	if a.unwinding != nil || a.plan.undo == nil {
-		d.fail(w, a, cmpError(a.unwinding, why))
+		d.fail(w, a, cmp.Or(a.unwinding, why))
 		return
 	}
 	a.unwinding = why
 	d.proceed(w, a)
-}
-
-func cmpError(a, b *kagziv1.ErrorDetail) *kagziv1.ErrorDetail {
-	if a != nil {
-		return a
-	}
-	return b
 }
 
 // fail ends a run badly. It is not tried again: its steps were.
@@ -361,15 +353,11 @@ func (d *Day) told(w *worker, a *activation, why *kagziv1.ErrorDetail) {
 	if a.unwinding != nil {
 		return
 	}
-	names := make([]string, 0, len(a.steps))
-	for name, s := range a.steps {
-		if s.status == stepRunning {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(a.steps)) {
 		s := a.steps[name]
+		if s.status != stepRunning {
+			continue
+		}
 		_, _ = d.tasks.FailStep(ctx, &kagziv1.FailStepRequest{
 			Namespace: a.namespace, RunId: a.run, LeaseToken: a.token, StepId: s.id, Error: why, Hold: true,
 		})

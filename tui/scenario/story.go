@@ -75,8 +75,10 @@ func (d *Day) customer() {
 		mean = rushPace
 	}
 	next := d.pace(mean)
-	if until := d.begin.Add(-rush).Sub(d.now()); until > 0 {
-		next = min(next, until+time.Second)
+	for _, change := range []time.Time{d.begin.Add(-rush), d.begin} { // of the pace
+		if until := change.Sub(d.now()); until > 0 {
+			next = min(next, until+time.Second)
+		}
 	}
 	d.after(next, (*Day).customer)
 }

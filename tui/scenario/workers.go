@@ -51,7 +51,6 @@ type worker struct {
 	since             time.Time
 	held              []*activation
 	completed, failed int32 // since its last heartbeat
-	total             int64 // of all runs that came to their end here
 }
 
 func (w *worker) clone() *worker {

@@ -13,7 +13,7 @@ import (
 	"github.com/kagzi/kagzi/tui/render"
 )
 
-// statusOf is a run's status in the world.
+// statusOf is a run's status in the shop.
 func statusOf(t *testing.T, w *shop, id string) string {
 	t.Helper()
 	answer, err := w.GetWorkflow(context.Background(), &kagziv1.GetWorkflowRequest{RunId: id})

@@ -20,7 +20,7 @@ import (
 	"github.com/kagzi/kagzi/tui/scenario"
 )
 
-// inShop is the options of a program that shows a world; w is that world once the bubble has begun.
+// inShop is the options of a program that shows a shop; w is that shop once the bubble has begun.
 func inShop(w **shop, open string) func() Options {
 	return func() Options {
 		*w = newShop()

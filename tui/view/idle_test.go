@@ -21,7 +21,7 @@ import (
 	"github.com/kagzi/kagzi/tui/widget"
 )
 
-// resting is a world in which nothing happens although its clock goes on.
+// resting is a shop in which nothing happens although its clock goes on.
 type resting struct {
 	tui.API
 	offset func() time.Duration
@@ -75,7 +75,7 @@ func TestAScreenOnWhichNothingHappensCostsLittle(t *testing.T) {
 				start = time.Now()
 				return resting{w, func() time.Duration { return time.Since(start) }}
 			}
-			onTerminal(t, func() *shop { return newShop() }, api, command, 120, 32, func(r *rig, w *shop, tty *memoryTty) {
+			onTerminal(t, newShop, api, command, 120, 32, func(r *rig, w *shop, tty *memoryTty) {
 				r.app.options.Now = func() time.Time { return begin.Add(time.Since(start)) }
 				r.pass(10 * time.Second)
 				tty.take()

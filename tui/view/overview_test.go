@@ -114,7 +114,7 @@ func TestAWaitGrowsOnTheScreenWhileNothingIsHeard(t *testing.T) {
 	})
 }
 
-// young is a world whose server was started a while ago.
+// young is a shop whose server was started a while ago.
 type young struct {
 	*shop
 	since time.Duration

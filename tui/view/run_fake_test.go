@@ -37,7 +37,7 @@ func (s *told[M]) Recv() (*M, error) {
 	return m, nil
 }
 
-// long is a world with one run of very many steps.
+// long is a shop with one run of very many steps.
 type long struct {
 	*shop
 	run   *kagziv1.Workflow

@@ -20,10 +20,10 @@ import (
 	"github.com/kagzi/kagzi/tui/scenario"
 )
 
-// absent is a run id that no world has.
+// absent is a run id that no shop has.
 const absent = "0193a1b2-0000-7000-8000-000000000000"
 
-// runOf is the command that opens a piece of a world; in a world that has none, one for a run that is not there.
+// runOf is the command that opens a piece of a shop; in a shop that has none, one for a run that is not there.
 func runOf(piece scenario.Piece) func(*shop) string {
 	return func(w *shop) string {
 		if id := w.ID(piece); id != "" {
@@ -33,7 +33,7 @@ func runOf(piece scenario.Piece) func(*shop) string {
 	}
 }
 
-// onPiece tells a story on a piece of a world.
+// onPiece tells a story on a piece of a shop.
 func onPiece(t *testing.T, piece scenario.Piece, width, height int, story func(r *rig, w *shop, p *runPage)) {
 	t.Helper()
 	var w *shop
@@ -46,7 +46,7 @@ func onPiece(t *testing.T, piece scenario.Piece, width, height int, story func(r
 	})
 }
 
-// goOn lets the world and the program go on together.
+// goOn lets the shop and the program go on together.
 func (r *rig) goOn(w *shop, d time.Duration) {
 	for step := 500 * time.Millisecond; d > 0; d -= step {
 		w.Advance(min(step, d))
@@ -270,7 +270,7 @@ func TestAHostileRunDoesNoHarmInAnyTab(t *testing.T) {
 	})
 }
 
-// forgetful is a world that can lose its runs.
+// forgetful is a shop that can lose its runs.
 type forgetful struct {
 	*shop
 	lost bool

@@ -157,7 +157,7 @@ func TestADeletedSchedulesPageIsLeft(t *testing.T) {
 	})
 }
 
-// slowToDelete is a world in which a schedule is deleted when the gate opens.
+// slowToDelete is a shop in which a schedule is deleted when the gate opens.
 type slowToDelete struct {
 	*shop
 	gate chan struct{}

@@ -20,24 +20,24 @@ var sizes = []struct{ width, height int }{{60, 15}, {80, 24}, {120, 32}, {200, 5
 // errGone is how a server that is not there answers.
 var errGone = status.Error(codes.Unavailable, `connection error: desc = "transport: Error while dialing: dial tcp 127.0.0.1:50051: connect: connection refused"`)
 
-// states are what a view can be in. before is done to the world before the program begins, after when it has come to rest.
+// states are what a view can be in. before is done to the shop before the program begins, after when it has come to rest.
 var states = []struct {
 	name   string
-	world  func() *shop
+	shop   func() *shop
 	before func(w *shop)
 	after  func(r *rig, w *shop)
 }{
-	{name: "full", world: func() *shop { return newShop() }},
-	{name: "empty", world: func() *shop { return emptyShop() }},
-	{name: "loading", world: func() *shop { return newShop() }, before: (*shop).Hang},
-	{name: "error", world: func() *shop { return newShop() }, before: func(w *shop) { w.Down(errGone) }},
-	{name: "reconnecting", world: func() *shop { return newShop() }, after: func(r *rig, w *shop) {
+	{name: "full", shop: newShop},
+	{name: "empty", shop: emptyShop},
+	{name: "loading", shop: newShop, before: (*shop).Hang},
+	{name: "error", shop: newShop, before: func(w *shop) { w.Down(errGone) }},
+	{name: "reconnecting", shop: newShop, after: func(r *rig, w *shop) {
 		w.Down(errGone)
 		r.pass(3 * time.Second)
 	}},
 }
 
-// goldenView draws a view at every size and in every state. open is the command that opens it in a world, keys are pressed then.
+// goldenView draws a view at every size and in every state. open is the command that opens it in a shop, keys are pressed then.
 func goldenView(t *testing.T, name string, open func(w *shop) string, keys ...string) {
 	t.Helper()
 	if raced {
@@ -48,7 +48,7 @@ func goldenView(t *testing.T, name string, open func(w *shop) string, keys ...st
 		for _, size := range sizes {
 			var w *shop
 			options := func() Options {
-				w = state.world()
+				w = state.shop()
 				if state.before != nil {
 					state.before(w)
 				}
@@ -69,12 +69,12 @@ func goldenView(t *testing.T, name string, open func(w *shop) string, keys ...st
 // jitter is the one thing on the screens that is left to chance: when a lost connection is tried again.
 var jitter = regexp.MustCompile(`reconnecting in \ds`)
 
-// always is a command that is the same in every world.
+// always is a command that is the same in every shop.
 func always(command string) func(*shop) string {
 	return func(*shop) string { return command }
 }
 
-// firstRun, firstWorker and firstSchedule are ids of things in a world; empty in one that has none.
+// firstRun, firstWorker and firstSchedule are ids of things in a shop; empty in one that has none.
 func firstRun(w *shop) string {
 	answer, _ := w.ListWorkflows(context.Background(), &kagziv1.ListWorkflowsRequest{Page: &kagziv1.PageRequest{PageSize: 1}})
 	for _, r := range answer.GetWorkflows() {

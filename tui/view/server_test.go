@@ -50,7 +50,7 @@ func TestTheServerLooksRight(t *testing.T) {
 		for _, size := range sizes {
 			var w *shop
 			options := func() Options {
-				w = state.world()
+				w = state.shop()
 				if state.before != nil {
 					state.before(w)
 				}

@@ -139,7 +139,7 @@ func useXterm(tb testing.TB) {
 	tb.Setenv("NO_COLOR", "")
 }
 
-// onTerminal tells a story in a bubble, on a screen and on a terminal beside it; useXterm goes before. api is made of the world within the bubble.
+// onTerminal tells a story in a bubble, on a screen and on a terminal beside it; useXterm goes before. api is made of the shop within the bubble.
 func onTerminal(t *testing.T, w func() *shop, api func(*shop) tui.API, open string, width, height int, story func(r *rig, w *shop, tty *memoryTty)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
