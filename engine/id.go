@@ -171,3 +171,19 @@ func (t Token) Wire() string { return hex.EncodeToString(t[:]) }
 
 func (t Token) String() string   { return "(lease token)" }
 func (t Token) GoString() string { return "(lease token)" }
+
+// Micros is t as it is stored: UTC, whole microseconds.
+func Micros(t time.Time) time.Time {
+	if t.IsZero() {
+		return time.Time{}
+	}
+	return t.UTC().Truncate(time.Microsecond)
+}
+
+// MicrosUp is Micros rounded up: a bound within a microsecond stays above what was stored in that microsecond.
+func MicrosUp(t time.Time) time.Time {
+	if floor := Micros(t); floor.Before(t) {
+		return floor.Add(time.Microsecond)
+	}
+	return Micros(t)
+}
