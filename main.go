@@ -7,14 +7,19 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
+	"time"
 
 	"github.com/kagzi/kagzi/backends"
+	"github.com/kagzi/kagzi/backends/memory"
+	"github.com/kagzi/kagzi/engine"
 	"github.com/kagzi/kagzi/engine/daemon"
+	"github.com/kagzi/kagzi/engine/sandbox"
 	"github.com/kagzi/kagzi/installer"
 	"github.com/kagzi/kagzi/tui/bench"
 	"github.com/kagzi/kagzi/tui/child"
 	"github.com/kagzi/kagzi/tui/cli"
 	"github.com/kagzi/kagzi/tui/demo"
+	"github.com/kagzi/kagzi/tui/scenario"
 )
 
 // version is set by releases: -ldflags "-X main.version=v1.2.3".
@@ -53,6 +58,11 @@ func run(args []string) int {
 		Serve: func(ctx context.Context) (*cli.Nearby, error) { return serve(ctx, v, b) },
 		Open: func(ctx context.Context, url string, create bool) (*cli.Nearby, error) {
 			return open(ctx, url, create, v, b)
+		},
+		Demo: func(seed uint64, at time.Time) scenario.Server {
+			return sandbox.New(sandbox.Options{Seed: seed, Begin: at, Version: v, Open: func(h sandbox.Hooks) engine.Store {
+				return memory.New(memory.Options{Now: h.Now, Due: h.Due, Notify: h.Notify, Outcomes: h.Outcomes, Wrote: h.Wrote}).Open(nil)
+			}})
 		},
 		Examine: func(ctx context.Context) (checks []cli.Check) {
 			for _, f := range daemon.Examine(ctx, b) {

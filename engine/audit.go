@@ -1,6 +1,8 @@
 package engine
 
-import "time"
+import (
+	"time"
+)
 
 // Actor is who asks for a change.
 type Actor struct {

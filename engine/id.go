@@ -18,7 +18,26 @@ type ID [16]byte
 
 var minted struct {
 	sync.Mutex
-	last uint64 // milliseconds and 12 bits of their fraction, of the id minted last
+	last uint64         // milliseconds and 12 bits of their fraction, of the id minted last
+	rand *mathrand.Rand // nil: the process's own
+}
+
+// SeedIDs makes the ids and the jitter of this process follow from seed, as if it had minted none before. It is for demonstrations and
+// tests that must come out the same each time, in a process with a single server. Lease tokens and keys stay random.
+func SeedIDs(seed uint64) {
+	minted.Lock()
+	defer minted.Unlock()
+	minted.last, minted.rand = 0, mathrand.New(mathrand.NewPCG(seed, 0))
+}
+
+// Jitter is a random number from 0 up to 1, for delays that must not coincide.
+func Jitter() float64 {
+	minted.Lock()
+	defer minted.Unlock()
+	if minted.rand != nil {
+		return minted.rand.Float64()
+	}
+	return mathrand.Float64()
 }
 
 // NewID mints an ID for the moment now. Ids from one process are strictly increasing, even when the clock steps back.
@@ -29,9 +48,14 @@ func NewID(now time.Time) ID {
 		stamp = minted.last + 1
 	}
 	minted.last = stamp
+	draw := mathrand.Uint64
+	if minted.rand != nil {
+		draw = minted.rand.Uint64
+	}
+	luck := draw()
 	minted.Unlock()
 
-	return idAt(stamp, mathrand.Uint64())
+	return idAt(stamp, luck)
 }
 
 // FirstID is the smallest ID that can have been minted at t, for bounds in time.
@@ -147,3 +171,19 @@ func (t Token) Wire() string { return hex.EncodeToString(t[:]) }
 
 func (t Token) String() string   { return "(lease token)" }
 func (t Token) GoString() string { return "(lease token)" }
+
+// Micros is t as it is stored: UTC, whole microseconds.
+func Micros(t time.Time) time.Time {
+	if t.IsZero() {
+		return time.Time{}
+	}
+	return t.UTC().Truncate(time.Microsecond)
+}
+
+// MicrosUp is Micros rounded up: a bound within a microsecond stays above what was stored in that microsecond.
+func MicrosUp(t time.Time) time.Time {
+	if floor := Micros(t); floor.Before(t) {
+		return floor.Add(time.Microsecond)
+	}
+	return Micros(t)
+}

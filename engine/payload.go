@@ -1,6 +1,9 @@
 package engine
 
-import "maps"
+import (
+	"maps"
+	"time"
+)
 
 // MetaChildRunID stands in what a CHILD step records of a run, the metadata of its output or of its failure: the id of the run that it is of.
 const MetaChildRunID = "child_run_id"
@@ -49,3 +52,58 @@ func (p Payload) Equal(q Payload) bool {
 	}
 	return true
 }
+
+// Limits, checked before anything reaches the database. A value at its limit is accepted. Where nothing else is said a limit counts
+// entries.
+const (
+	MaxName       = 255 // bytes of names and ids, of [A-Za-z0-9._:/-]
+	MaxWorkerID   = 64  // bytes, of [A-Za-z0-9_-]
+	MaxNamespace  = 63  // bytes, of [a-z0-9-]
+	MaxRequestID  = 64  // bytes
+	MaxLabels     = 32  // labels, tags, requirements, capabilities, a payload's metadata
+	MaxLabelKey   = 63  // bytes
+	MaxLabelValue = 255 // bytes
+
+	MaxPayload  = 2 << 20   // bytes of one payload, its metadata included
+	MaxMetadata = 16 << 10  // bytes of one payload's metadata
+	MaxRunBytes = 64 << 20  // bytes of all that a run records, its input included
+	MaxSteps    = 10_000    // of one run
+	MaxSignals  = 10_000    // of one run, that nothing has consumed
+	MaxNote     = 255       // bytes of a run's note
+	MaxReason   = 1024      // bytes of the reason for a change
+	MaxCapsule  = 256 << 20 // bytes of an imported file
+	MaxError    = 16 << 10  // bytes of a failure's message and stack each; longer is cut with CutMark
+
+	MaxPage     = 1000 // of a list
+	DefaultPage = 50
+
+	MaxBatch      = 1000    // starts in one call, tasks of one poll, ends of runs in one message
+	MaxBatchBytes = 4 << 20 // bytes of the starts in one call
+	MaxMessage    = 8 << 20 // bytes of one message on the wire
+	HistoryBytes  = 1 << 20 // bytes of history that travel with a task, about
+
+	MinDelay = time.Millisecond
+	MaxDelay = 10 * 365 * 24 * time.Hour
+
+	MaxPriority         = 100 // and its negative
+	MaxRetryAttempts    = 10_000
+	MaxNonRetryable     = 64          // of one retry policy
+	MaxTypes            = 256         // of one worker
+	MaxQueues           = 64          // of one worker
+	MaxConcurrent       = 100_000     // runs that one worker holds at a time
+	DefaultConcurrent   = 100         // of a worker that names none
+	MaxPollWait         = time.Minute // of one call that waits
+	StarvationAfter     = time.Minute // a run that has been due for so long goes before all priorities
+	MaxConcurrencyLimit = 1_000_000   // runs at a time of a queue, a type or a concurrency key
+
+	MaxKeys          = 1000 // that are not revoked
+	MaxKeyNamespaces = 256  // of one key
+	MaxKeyGlobs      = 64   // of one key, queues and types each
+
+	MaxCatchup     = 100_000          // missed ticks that a schedule replays
+	DefaultCatchup = 100              // of a schedule that names none
+	OnTime         = 10 * time.Second // a tick that is later than this was missed
+)
+
+// CutMark ends an error text that was cut to MaxError.
+const CutMark = "… (cut)"

@@ -1,6 +1,8 @@
 package engine
 
-import "time"
+import (
+	"time"
+)
 
 // Signal is one message to a run. It is kept until a step of the run consumes it, in the order of arrival among those of its name.
 type Signal struct {
@@ -11,4 +13,13 @@ type Signal struct {
 	Payload    Payload
 	ReceivedAt time.Time
 	StepName   string // the step that consumed it
+}
+
+// Validate refuses a signal that breaks a limit, naming the request's field.
+func (p *SignalRunParams) Validate() error {
+	return firstError([]error{
+		CheckName("name", p.Name),
+		CheckOptionalName("signal_id", p.SignalID),
+		CheckPayload("payload", p.Payload),
+	})
 }

@@ -2,6 +2,8 @@ package engine
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 )
 
@@ -112,4 +114,148 @@ type TypeInfo struct {
 	Total  int64
 	Active int64
 	Queues []string // in byte order
+}
+
+// Page asks for part of a list. Lists have one fixed order each; a page is what follows After, or what precedes
+// Before, always returned in the list's own order. At most one of the two is set.
+type Page struct {
+	Limit  int // at least 1
+	After  *Cursor
+	Before *Cursor
+	Count  bool // also count the whole list, which costs a scan
+}
+
+// Span is the ids between which all items of a page have theirs, both left out, in a list that is newest first, by ID. However far from the newest a
+// page is, a store begins there.
+func (p *Page) Span() (above, below ID) {
+	if p.After != nil {
+		below = p.After.ID
+	} else {
+		for i := range below {
+			below[i] = 0xff
+		}
+	}
+	return p.Before.OrZero().ID, below
+}
+
+// Cursor is a place in a list: the sort key of one item. Each list says which fields it uses.
+type Cursor struct {
+	ID     ID        // runs, schedules, audit events, keys
+	At     time.Time // workers: their registration
+	Name   string    // workers: their id; workflow types and namespaces: their name
+	Number int64     // steps and signals: their sequence
+	Minor  int       // steps: their attempt
+}
+
+// OrZero is the place, or the zero one when there is none.
+func (c *Cursor) OrZero() Cursor {
+	if c == nil {
+		return Cursor{}
+	}
+	return *c
+}
+
+// PageInfo tells what lies around a page.
+type PageInfo struct {
+	HasNext bool
+	HasPrev bool
+	Total   int64 // with Page.Count
+}
+
+// Cut makes the page out of what was read for it: items from its place on, one more than its Limit if there are as many, and for a page backwards
+// in the reverse of the list's order. It notes in info what lies around the page, and may change items.
+func Cut[V any](items []V, p *Page, info *PageInfo) []V {
+	more := len(items) > p.Limit
+	if more {
+		items = items[:p.Limit]
+	}
+	if p.Before != nil {
+		slices.Reverse(items)
+		info.HasPrev, info.HasNext = more, true
+	} else {
+		info.HasNext, info.HasPrev = more, p.After != nil
+	}
+	return items
+}
+
+// Depths makes what Views.QueueDepths returns out of what a backend has counted in one namespace. The zero value has counted nothing.
+type Depths struct {
+	queues map[string]*QueueDepth
+	due    []LaneDepth // those with due runs
+}
+
+// LaneDepth is what waits in one lane. Its priority is left out, for the same workers serve it whatever that is.
+type LaneDepth struct {
+	Queue        string
+	Type         string
+	Requirements map[string]string
+	Pending      int64
+	Sleeping     int64
+	Due          int64
+	OldestDue    time.Time // with Due
+}
+
+func (d *Depths) queue(name string) *QueueDepth {
+	if d.queues == nil {
+		d.queues = map[string]*QueueDepth{}
+	}
+	if d.queues[name] == nil {
+		d.queues[name] = &QueueDepth{Queue: name}
+	}
+	return d.queues[name]
+}
+
+// AddLane counts a lane to its queue.
+func (d *Depths) AddLane(l LaneDepth) {
+	q := d.queue(l.Queue)
+	q.Pending += l.Pending
+	q.Sleeping += l.Sleeping
+	if l.Due == 0 {
+		return
+	}
+	d.due = append(d.due, l)
+	if q.OldestDue.IsZero() || l.OldestDue.Before(q.OldestDue) {
+		q.OldestDue = l.OldestDue
+	}
+}
+
+// SetRunning notes how many runs of a queue workers hold.
+func (d *Depths) SetRunning(queue string, running int64) { d.queue(queue).Running = running }
+
+// List is the queues by name, those of the workers included. workers is all of the namespace that are not OFFLINE; with only, the lanes and the
+// runs were counted of that queue alone, and no other is listed for its workers.
+func (d *Depths) List(workers []Worker, only string) (list []QueueDepth) {
+	for i := range workers {
+		for _, name := range workers[i].Queues {
+			if only != "" && name != only {
+				continue
+			}
+			q := d.queue(name)
+			if workers[i].Status == WorkerOnline {
+				q.OnlineWorkers++
+			}
+		}
+	}
+	for i := range d.due {
+		d.match(&d.due[i], workers)
+	}
+	for _, name := range slices.Sorted(maps.Keys(d.queues)) {
+		list = append(list, *d.queues[name])
+	}
+	return list
+}
+
+// match counts the due runs of a lane as Unserved when no ONLINE worker serves it.
+func (d *Depths) match(l *LaneDepth, workers []Worker) {
+	served := slices.ContainsFunc(workers, func(w Worker) bool {
+		return w.Status == WorkerOnline && slices.Contains(w.Queues, l.Queue) && slices.Contains(w.Types, l.Type) && Meets(w.Offers(), l.Requirements)
+	})
+	if served {
+		return
+	}
+	q := d.queue(l.Queue)
+	if q.Unserved == nil {
+		q.Unserved = map[string]int64{}
+	}
+	q.Unserved[l.Type] += l.Due
 }

@@ -2,7 +2,9 @@ package engine
 
 import (
 	"cmp"
+	"maps"
 	"math"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -256,6 +258,69 @@ func (s *StartRun) checkNumbers() error {
 		return Invalid("deadline_at", "has already passed")
 	case s.DeadlineAt.Sub(s.CreatedAt) > MaxDelay:
 		return Invalid("deadline_at", "lies more than 10 years ahead")
+	}
+	return nil
+}
+
+// Validate refuses a schedule that breaks a limit, naming the request's field. Its expression and time zone are for package cron to
+// judge. It needs CreatedAt.
+func (s *Schedule) Validate() error {
+	checks := []error{
+		CheckNamespace("namespace", s.Namespace),
+		checkScheduleName(s.Name),
+		CheckRequestID(s.RequestID),
+	}
+	if err := firstError(checks); err != nil {
+		return err
+	}
+	switch {
+	case s.MaxCatchup < 0 || s.MaxCatchup > MaxCatchup:
+		return Invalid("max_catchup", "must be between 0 (none) and %d, got %d", MaxCatchup, s.MaxCatchup)
+	case s.Overlap > OverlapBufferOne:
+		return Invalid("overlap_policy", "has the unknown value %d", s.Overlap)
+	}
+	// What it would start now stands for all that it starts.
+	start := s.Start(s.ID, s.CreatedAt, s.CreatedAt)
+	return start.Validate()
+}
+
+// checkScheduleName also refuses a name that reads as an id, since schedules are asked for by either.
+func checkScheduleName(name string) error {
+	if _, err := ParseID(name); err == nil {
+		return Invalid("name", "must not look like an id")
+	}
+	return CheckOptionalName("name", name)
+}
+
+const (
+	maxDescription = 1024 // bytes of a namespace's description
+	minRetention   = time.Minute
+)
+
+// Validate refuses a namespace that breaks a limit, naming the request's field.
+func (n *Namespace) Validate() error {
+	checks := []error{
+		CheckNamespace("namespace", n.Name),
+		CheckText("display_name", n.DisplayName, MaxName),
+		CheckText("description", n.Description, maxDescription),
+		CheckOptionalName("failure_task_queue", n.FailureQueue),
+	}
+	if n.Retention != 0 {
+		checks = append(checks, checkRetention("retention", n.Retention))
+	}
+	for _, status := range slices.Sorted(maps.Keys(n.Keep)) {
+		if !status.Ended() {
+			checks = append(checks, Invalid("keep", "holds the status %s, which is no outcome", status))
+			continue
+		}
+		checks = append(checks, checkRetention("keep", n.Keep[status]))
+	}
+	return firstError(checks)
+}
+
+func checkRetention(field string, d time.Duration) error {
+	if d < minRetention || d > MaxDelay {
+		return Invalid(field, "must be between 1 minute and 10 years, got %s", d)
 	}
 	return nil
 }

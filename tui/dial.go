@@ -86,12 +86,17 @@ func Dial(o DialOptions) (*Conn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("address %q: %w", o.Address, err)
 	}
-	return &Conn{conn: conn, API: clients{
+	return &Conn{conn: conn, API: Over(conn)}, nil
+}
+
+// Over is the API over a connection that its caller looks after.
+func Over(conn grpc.ClientConnInterface) API {
+	return clients{
 		kagziv1.NewWorkflowServiceClient(conn),
 		kagziv1.NewWorkflowScheduleServiceClient(conn),
 		kagziv1.NewAdminServiceClient(conn),
 		kagziv1.NewNamespaceServiceClient(conn),
-	}}, nil
+	}
 }
 
 // checkAddress refuses what is no host:port; gRPC itself would only find no server there. Names with a scheme such as

@@ -79,6 +79,15 @@ type Options struct {
 	// Watch, if set, is told of every call that was carried out, refused ones too, before its commit is known to anybody, and of what it
 	// has changed. It is called with the database locked, and changes nothing.
 	Watch func(c *Call, changes []Change)
+	// Now, if set, is the clock in place of the machine's.
+	Now func() time.Time
+	// Due, if set, is told of each run that is left without a worker: its namespace and queue, and from when on a worker may claim it.
+	Due func(namespace, queue string, at time.Time)
+	// Notify, if set, is told of every notification before the call that caused it returns.
+	Notify   func(engine.Notification)
+	Outcomes engine.Outcomes // hears the outcomes with Notify; nil: nobody does
+	// Wrote, if set, is called after every commit with a call that writes, before that call returns.
+	Wrote func()
 }
 
 // Change is what a call has made of a run. Old is nil where it made the run, New where it deleted it.
@@ -125,6 +134,9 @@ func (d *Database) Commit(calls ...*Call) {
 		if d.options.Watch != nil {
 			d.options.Watch(c, t.changes())
 		}
+		if d.options.Due != nil {
+			t.tellDue()
+		}
 		clear(t.fresh)
 		clear(t.old)
 	}
@@ -135,8 +147,16 @@ func (d *Database) Commit(calls ...*Call) {
 	if d.options.Endings {
 		t.addEndings()
 	}
-	stores := d.stores
+	stores, notify, outcomes, wrote := d.stores, d.options.Notify, d.options.Outcomes, d.options.Wrote
 	d.mu.Unlock()
+	if notify != nil {
+		for i := range t.events {
+			t.events[i].Tell(notify, outcomes)
+		}
+	}
+	if wrote != nil && slices.ContainsFunc(calls, func(c *Call) bool { return c.Write }) {
+		wrote()
+	}
 	if len(t.events) > 0 {
 		for _, s := range stores {
 			s.tell(t.eventsFor(s))
@@ -145,12 +165,15 @@ func (d *Database) Commit(calls ...*Call) {
 }
 
 // Clone is a Database that has the same rows and nothing else of this one: no Stores, and no commits that can be taken back.
-func (d *Database) Clone() *Database {
+func (d *Database) Clone() *Database { return d.CloneWith(d.options) }
+
+// CloneWith is Clone with other options.
+func (d *Database) CloneWith(o Options) *Database {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return &Database{
 		runs: maps.Clone(d.runs), requests: maps.Clone(d.requests), workers: maps.Clone(d.workers), schedules: maps.Clone(d.schedules),
-		fires: maps.Clone(d.fires), namespaces: maps.Clone(d.namespaces), keys: maps.Clone(d.keys), audit: maps.Clone(d.audit), options: d.options,
+		fires: maps.Clone(d.fires), namespaces: maps.Clone(d.namespaces), keys: maps.Clone(d.keys), audit: maps.Clone(d.audit), options: o,
 	}
 }
 
@@ -288,8 +311,13 @@ func read[V any](ctx context.Context, s *Store, name string, do func(*tx) (V, er
 	return call(ctx, s, name, false, nil, do)
 }
 
-// Now is the wall clock, or that of the bubble which the test runs in.
-func (s *Store) Now() time.Time { return engine.Micros(time.Now()) }
+// Now is the clock of the options, else the wall clock, or that of the bubble which the test runs in.
+func (s *Store) Now() time.Time {
+	if now := s.db.options.Now; now != nil {
+		return engine.Micros(now())
+	}
+	return engine.Micros(time.Now())
+}
 
 // Health is nil until Close.
 func (s *Store) Health(ctx context.Context) error {
@@ -299,8 +327,14 @@ func (s *Store) Health(ctx context.Context) error {
 
 // Describe tells what little there is to tell.
 func (s *Store) Describe(context.Context) (engine.Description, error) {
+	s.db.mu.Lock()
+	defer s.db.mu.Unlock()
+	bytes := int64(1)
+	for _, r := range s.db.runs {
+		bytes += r.Bytes
+	}
 	return engine.Description{
-		Backend: "memory", Version: "1", Database: "memory", Bytes: 1, Schema: 1, Notifications: "in-process",
+		Backend: "memory", Version: "1", Database: "memory", Bytes: bytes, Schema: 1, Notifications: "in-process",
 		Facts: []engine.Fact{{Name: "kept", Value: "until the program ends"}},
 	}, nil
 }

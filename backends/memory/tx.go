@@ -38,6 +38,15 @@ func (t *tx) changes() (changes []Change) {
 	return changes
 }
 
+// tellDue tells of the runs that the call has left without a worker.
+func (t *tx) tellDue() {
+	for id := range t.old {
+		if r := t.db.runs[id]; r != nil && r.Lease == nil && !r.Status.Ended() && !r.AvailableAt.IsZero() {
+			t.db.options.Due(r.Namespace, r.Queue, r.AvailableAt)
+		}
+	}
+}
+
 // putRun sets a run's row, which may be changed until the call is over; nil deletes it.
 func (t *tx) putRun(id engine.ID, row *Run) {
 	if _, known := t.old[id]; !known {

@@ -12,19 +12,19 @@ type clock struct {
 	wake       time.Time // when it meant to be awake again, by the monotonic clock
 }
 
-// sleep notes that the coordinator lies down for wait, or until it is notified when nothing is waited for.
-func (k *clock) sleep(wait time.Duration, planned bool) {
+// sleep notes that the coordinator lies down until a moment of the monotonic clock, or until it is notified when nothing is waited for.
+func (k *clock) sleep(until time.Time, planned bool) {
 	if !planned {
 		*k = clock{} // nothing that a jump could make wrong; and over days two clocks part by themselves
 		return
 	}
-	k.wake = time.Now().Add(wait)
+	k.wake = until
 }
 
 // checkClock begins everything anew when the clock was set, the machine slept, or this process stood still for a while: then
 // silence of a worker proves nothing, and moments may have been passed over.
 func (c *Coordinator) checkClock() {
-	now, mono := c.store.Now(), time.Now()
+	now, mono := c.store.Now(), c.now()
 	last := c.clock
 	c.clock.wall, c.clock.mono = now, mono
 	if last.wall.IsZero() {

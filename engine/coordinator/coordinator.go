@@ -44,8 +44,9 @@ type Options struct {
 	// Net is how often everything is looked at although nobody notified, for stores whose notifications can be lost on the way from
 	// another server; 0: never.
 	Net      time.Duration
-	Log      *slog.Logger // nil: none
-	Observer Observer     // nil: nobody
+	Clock    func() time.Time // by which pauses and delays are measured; nil: time.Now, which nobody can set
+	Log      *slog.Logger     // nil: none
+	Observer Observer         // nil: nobody
 }
 
 // Observer hears what the coordinator did that nobody asked for in a call. It is called from the goroutine of Run and must not wait.
@@ -83,6 +84,9 @@ func (o Options) withDefaults() Options {
 	o.CatchupRate = cmp.Or(o.CatchupRate, 100)
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Clock == nil {
+		o.Clock = time.Now
 	}
 	if o.Observer == nil {
 		o.Observer = nobody{}
@@ -168,7 +172,7 @@ func (c *Coordinator) Run(ctx context.Context) error {
 		if found {
 			moment = time.After(wait)
 		}
-		c.clock.sleep(wait, found)
+		c.clock.sleep(c.now().Add(wait), found)
 		select {
 		case <-ctx.Done():
 			return nil
@@ -178,6 +182,21 @@ func (c *Coordinator) Run(ctx context.Context) error {
 	}
 }
 
+// Begin starts upkeep that the caller does turn by turn with Turn, in place of Run.
+func (c *Coordinator) Begin() { c.begin() }
+
+// Turn does what is due and returns how long nothing is due after that, at most Options.Interval; false when only a notification can change that.
+// It is not for a Coordinator that runs.
+func (c *Coordinator) Turn(ctx context.Context) (wait time.Duration, found bool) {
+	c.turn(ctx)
+	wait, found = c.wait()
+	c.clock.sleep(c.now().Add(wait), found)
+	return wait, found
+}
+
+// now is by the clock for pauses and delays.
+func (c *Coordinator) now() time.Time { return c.options.Clock() }
+
 // begin plans the first turn, since nobody knows what has become due while no coordinator was at work.
 func (c *Coordinator) begin() {
 	now := c.store.Now()
@@ -186,7 +205,7 @@ func (c *Coordinator) begin() {
 	if c.options.Net > 0 {
 		c.net.due = now.Add(c.options.Net)
 	}
-	c.prune.due, c.prune.ran = now.Add(firstPrune), time.Now()
+	c.prune.due, c.prune.ran = now.Add(firstPrune), c.now()
 }
 
 // dueNow has everything looked at that a notification may tell of.
@@ -210,15 +229,15 @@ func (c *Coordinator) lookAtEverything(_ context.Context, now time.Time) (time.T
 func (c *Coordinator) turn(ctx context.Context) {
 	c.checkClock()
 	c.heed()
-	at, begun, looked := c.store.Now(), time.Now(), false
+	at, begun, looked := c.store.Now(), c.now(), false
 	for _, d := range c.duties {
-		if ctx.Err() == nil && d.isDue(c.store.Now(), time.Now()) {
+		if ctx.Err() == nil && d.isDue(c.store.Now(), c.now()) {
 			c.do(ctx, d)
 			looked = true
 		}
 	}
 	if looked {
-		c.looked(at, time.Since(begun))
+		c.looked(at, c.now().Sub(begun))
 	}
 }
 
@@ -229,7 +248,7 @@ func (c *Coordinator) heed() {
 	c.notified = notifications{}
 	c.mu.Unlock()
 
-	now, mono := c.store.Now(), time.Now()
+	now, mono := c.store.Now(), c.now()
 	if notified.all {
 		for _, d := range c.notifiedFor() {
 			d.hasten(now, mono, c.options.Interval)
@@ -257,7 +276,7 @@ func (c *Coordinator) heed() {
 
 // wait is how long nothing is due; false when there is nothing to wait for.
 func (c *Coordinator) wait() (wait time.Duration, found bool) {
-	now, mono := c.store.Now(), time.Now()
+	now, mono := c.store.Now(), c.now()
 	for _, d := range c.duties {
 		if d.due.IsZero() {
 			continue

@@ -322,14 +322,14 @@ func TestAProcessThatStoodStillTrustsNoEarlierLook(t *testing.T) {
 		log := &bytes.Buffer{}
 		c := New(newFakeStore(), Options{Log: slog.New(slog.NewTextHandler(log, nil))})
 		c.checkClock()
-		c.clock.sleep(time.Second, true)
+		c.clock.sleep(time.Now().Add(time.Second), true)
 		c.sightings["w1"] = sighting{}
 		time.Sleep(5 * time.Second)
 		c.checkClock()
 		if len(c.sightings) != 1 {
 			t.Fatal("sightings were forgotten after waking 4s late, want that from 5s on")
 		}
-		c.clock.sleep(time.Second, true)
+		c.clock.sleep(time.Now().Add(time.Second), true)
 		time.Sleep(7 * time.Second)
 		c.checkClock()
 		if len(c.sightings) != 0 || !strings.Contains(log.String(), "stood still") {

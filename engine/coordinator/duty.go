@@ -52,7 +52,7 @@ func (d *duty) hasten(now, mono time.Time, gap time.Duration) {
 
 // do does a duty and plans when it is next due. After an error it stays due and is tried again after the interval.
 func (c *Coordinator) do(ctx context.Context, d *duty) {
-	begun := time.Now()
+	begun := c.now()
 	d.ran = begun
 	bounded, cancel := context.WithTimeout(ctx, callTimeout)
 	next, err := d.run(bounded, c.store.Now())
@@ -68,13 +68,13 @@ func (c *Coordinator) do(ctx context.Context, d *duty) {
 			d.failing = false
 		}
 	} else {
-		d.pause = time.Now().Add(c.options.Interval)
+		d.pause = c.now().Add(c.options.Interval)
 		if !d.failing {
 			c.log.Warn("upkeep does not work; trying again", "duty", d.name, "error", err)
 		}
 		d.failing = true
 	}
-	if deaf || time.Since(begun) > tolerance {
+	if deaf || c.now().Sub(begun) > tolerance {
 		c.forgetSightings()
 	}
 }

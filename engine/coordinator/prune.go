@@ -43,7 +43,7 @@ type outcome struct {
 // something was deleted it looks again, and nowhere else until that is gone or has had as long as it took to look at all. An outcome where that fails
 // while the store is well is tried again, and keeps no other.
 func (c *Coordinator) pruneOld(ctx context.Context, now time.Time) (time.Time, error) {
-	begun := time.Now()
+	begun := c.now()
 	whole, err := c.pruneSome(ctx, now, begun)
 	c.prune.halfway = !whole
 	if err != nil {
@@ -51,7 +51,7 @@ func (c *Coordinator) pruneOld(ctx context.Context, now time.Time) (time.Time, e
 		return time.Time{}, err
 	}
 	if !whole {
-		return c.store.Now().Add(time.Since(begun)), nil
+		return c.store.Now().Add(c.now().Sub(begun)), nil
 	}
 	d := c.deletion
 	c.deletion = deletion{}
@@ -63,12 +63,12 @@ func (c *Coordinator) pruneOld(ctx context.Context, now time.Time) (time.Time, e
 		return time.Time{}, d.failed
 	case len(d.again) > 0 || left:
 		if d.until.IsZero() {
-			d.until = time.Now().Add(max(backlogFor, time.Since(d.begun)))
+			d.until = c.now().Add(max(backlogFor, c.now().Sub(d.begun)))
 		}
-		if time.Until(d.until) > 0 {
+		if d.until.After(c.now()) {
 			c.deletion = deletion{begun: d.begun, until: d.until, outcomes: d.again, any: d.any}
 		}
-		return c.store.Now().Add(time.Since(begun)), nil
+		return c.store.Now().Add(c.now().Sub(begun)), nil
 	case !d.any: // until a notification tells of a change
 		return time.Time{}, nil
 	}
@@ -92,7 +92,7 @@ func (c *Coordinator) pruneSome(ctx context.Context, now, begun time.Time) (whol
 				return false, err
 			}
 			d.outcomes = d.outcomes[1:]
-			if time.Since(begun) >= portion {
+			if c.now().Sub(begun) >= portion {
 				return false, nil
 			}
 		}
@@ -107,7 +107,7 @@ func (c *Coordinator) listOutcomes(ctx context.Context) error {
 		return err
 	}
 	if d.begun.IsZero() {
-		d.begun = time.Now()
+		d.begun = c.now()
 	}
 	d.after, d.any = nil, d.any || c.options.Retention > 0 || c.options.AuditRetention > 0
 	if info.HasNext {

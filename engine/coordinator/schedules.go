@@ -69,19 +69,19 @@ func (c *Coordinator) fireSchedules(ctx context.Context, now time.Time) (time.Ti
 		}
 		c.round = round{due, next}
 		c.keepBacklogs(due)
-		maps.DeleteFunc(c.unable, func(_ engine.ID, until time.Time) bool { return time.Until(until) <= 0 })
+		maps.DeleteFunc(c.unable, func(_ engine.ID, until time.Time) bool { return !until.After(c.now()) })
 		if len(due) == dueSchedules {
 			c.round.noLaterThan(now.Add(catchupGap))
 		}
 	}
-	for begun := time.Now(); len(c.round.due) > 0; {
+	for begun := c.now(); len(c.round.due) > 0; {
 		s := &c.round.due[0]
 		c.round.due = c.round.due[1:]
 		if err := c.fire(ctx, s, now); err != nil {
 			c.round = round{}
 			return time.Time{}, err
 		}
-		if len(c.round.due) > 0 && time.Since(begun) >= portion {
+		if len(c.round.due) > 0 && c.now().Sub(begun) >= portion {
 			return now, nil
 		}
 	}
@@ -107,7 +107,7 @@ func (c *Coordinator) keepBacklogs(due []engine.Schedule) {
 // fire fires a schedule that was found due. An error means that the others cannot either.
 func (c *Coordinator) fire(ctx context.Context, s *engine.Schedule, now time.Time) error {
 	if until, unable := c.unable[s.ID]; unable {
-		c.round.noLaterThan(now.Add(time.Until(until)))
+		c.round.noLaterThan(now.Add(until.Sub(c.now())))
 		return nil
 	}
 	params, missed := c.decide(s, now)
@@ -126,7 +126,7 @@ func (c *Coordinator) fire(ctx context.Context, s *engine.Schedule, now time.Tim
 	c.logFired(s, params, fired, missed, err)
 	switch {
 	case err != nil:
-		c.unable[s.ID] = time.Now().Add(c.options.Interval)
+		c.unable[s.ID] = c.now().Add(c.options.Interval)
 		c.round.noLaterThan(now.Add(c.options.Interval))
 	case params.Broken != "" || params.Next.IsZero():
 	case params.Next.After(now):
@@ -149,7 +149,7 @@ func (c *Coordinator) decide(s *engine.Schedule, now time.Time) (p *engine.FireS
 	onTime := now.Add(-engine.OnTime)
 	replay, skipped := c.missed(s, ticks, onTime)
 	if len(replay) > 0 {
-		missed = c.catchup.take(time.Now(), min(len(replay), firesAtOnce))
+		missed = c.catchup.take(c.now(), min(len(replay), firesAtOnce))
 		if missed == 0 && skipped == 0 {
 			return nil, 0
 		}

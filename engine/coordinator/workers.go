@@ -30,7 +30,7 @@ func (c *Coordinator) lookForLost(ctx context.Context, now time.Time) (next time
 	if err != nil {
 		return time.Time{}, err
 	}
-	mono, lease, gap := time.Now(), c.options.WorkerLease, c.options.HeartbeatInterval+margin
+	mono, lease, gap := c.now(), c.options.WorkerLease, c.options.HeartbeatInterval+margin
 	seen := make(map[string]sighting, len(workers))
 	plan := func(wait time.Duration) {
 		if at := now.Add(wait); next.IsZero() || at.Before(next) {
@@ -58,7 +58,7 @@ func (c *Coordinator) lookForLost(ctx context.Context, now time.Time) (next time
 		case mono.Sub(s.suspect) < gap:
 			suspects = true
 			plan(gap - mono.Sub(s.suspect))
-		case time.Since(mono) >= portion:
+		case c.now().Sub(mono) >= portion:
 			suspects = true
 			plan(0) // after the other duties
 		default:

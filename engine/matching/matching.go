@@ -189,6 +189,17 @@ type Poller struct {
 	left   bool
 }
 
+// Poll claims what is due now, up to n runs, and returns when all of it has been delivered: for a worker that does not wait.
+func (d *Matcher) Poll(ctx context.Context, r Request, n int) {
+	t := newGroup(d, r.key(), r)
+	poller := &Poller{request: r, matcher: d, group: t}
+	t.join(poller)
+	t.addCredit(poller, n)
+	t.serve(ctx)
+	t.leave(poller)
+	t.lastTry(context.WithoutCancel(ctx))
+}
+
 // AddCredit adds credit: the right to be given so many more tasks.
 func (s *Poller) AddCredit(n int) {
 	s.group.addCredit(s, n)

@@ -17,7 +17,7 @@ import (
 // unary surrounds every unary call: who may not make it is refused, and so is a malformed message; a panic is an answer, an error gets
 // its code.
 func (s *Server) unary(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (answer any, err error) {
-	began, usage, method := time.Now(), s.methods.Begin(info.FullMethod), s.guard.MethodOf(info.FullMethod)
+	began, usage, method := s.options.Clock(), s.methods.Begin(info.FullMethod), s.guard.MethodOf(info.FullMethod)
 	ctx, span := s.span(ctx, info.FullMethod, request)
 	defer func() {
 		if v := recover(); v != nil {
@@ -29,7 +29,7 @@ func (s *Server) unary(ctx context.Context, request any, info *grpc.UnaryServerI
 			s.logCall(ctx, info.FullMethod, began, err)
 		}
 		endSpan(span, err)
-		usage.End(time.Since(began), err)
+		usage.End(s.options.Clock().Sub(began), err)
 	}()
 	if ctx, err = s.guard.Admit(ctx, method); err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ func (s *Server) unary(ctx context.Context, request any, info *grpc.UnaryServerI
 
 // stream surrounds every stream likewise. What a stream is about comes in its first message.
 func (s *Server) stream(server any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) (err error) {
-	began, usage, method := time.Now(), s.methods.Begin(info.FullMethod), s.guard.MethodOf(info.FullMethod)
+	began, usage, method := s.options.Clock(), s.methods.Begin(info.FullMethod), s.guard.MethodOf(info.FullMethod)
 	guarded := &guardedStream{ServerStream: stream, ctx: stream.Context(), server: s, method: method}
 	defer func() {
 		if v := recover(); v != nil {
@@ -75,7 +75,7 @@ func (s *Server) stream(server any, stream grpc.ServerStream, info *grpc.StreamS
 			err = s.errors.Status(err)
 			s.logCall(stream.Context(), info.FullMethod, began, err)
 		}
-		usage.End(time.Since(began), err)
+		usage.End(s.options.Clock().Sub(began), err)
 	}()
 	if guarded.ctx, err = s.guard.Admit(guarded.ctx, method); err != nil {
 		return err
@@ -102,7 +102,7 @@ func (s *Server) logCall(ctx context.Context, method string, began time.Time, er
 	if p, ok := peer.FromContext(ctx); ok {
 		from = p.Addr.String()
 	}
-	s.log.Log(ctx, level, "call refused", "method", method, "code", code.String(), "error", err, "peer", from, "took", time.Since(began))
+	s.log.Log(ctx, level, "call refused", "method", method, "code", code.String(), "error", err, "peer", from, "took", s.options.Clock().Sub(began))
 }
 
 // guardedStream refuses malformed messages of a stream, and what is not the caller's. Nothing passes it once the stream is over.

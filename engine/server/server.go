@@ -52,23 +52,25 @@ import (
 
 // Options of a Server. The zero value works.
 type Options struct {
-	Log               *slog.Logger    // default: none
-	Version           string          // of the program, for GetServerInfo
-	HeartbeatInterval time.Duration   // told to workers; default 10 s
-	WorkerLease       time.Duration   // how long a worker that is not heard from keeps its runs; default 30 s
-	PollTimeout       time.Duration   // of a long poll that names none; default 60 s
-	DrainTimeout      time.Duration   // how long Run goes on with calls under way after its context ended; default 25 s
-	AllowUnleased     bool            // accept writes without a lease token, from clients that know none
-	Keepalive         time.Duration   // how long a connection may be silent before it is asked for life; default 30 s
-	Tracer            trace.Tracer    // gets a span for each unary call; default none
-	Events            *metrics.Events // where WatchEvents reads; default its own
-	Facts             func() []Fact   // what GetServerInfo tells besides, in an order to be shown; it must not wait; default nothing
-	TLS               *tls.Config     // default: plaintext
-	Trusted           bool            // no call needs a key: the server is reached from within this process only
-	Beside            bool            // the store is looked at beside its server, if it has one: what only a server can tell is not told
-	NeedKey           bool            // calls need a key also while there is none: other machines can reach the server
-	NamespaceRate     int             // runs and signals that clients may add to one namespace in a second; default no limit
-	Warnings          []string        // what GetServerInfo tells an operator at every look; default nothing
+	Log               *slog.Logger     // default: none
+	Version           string           // of the program, for GetServerInfo
+	HeartbeatInterval time.Duration    // told to workers; default 10 s
+	WorkerLease       time.Duration    // how long a worker that is not heard from keeps its runs; default 30 s
+	PollTimeout       time.Duration    // of a long poll that names none; default 60 s
+	DrainTimeout      time.Duration    // how long Run goes on with calls under way after its context ended; default 25 s
+	AllowUnleased     bool             // accept writes without a lease token, from clients that know none
+	Keepalive         time.Duration    // how long a connection may be silent before it is asked for life; default 30 s
+	Tracer            trace.Tracer     // gets a span for each unary call; default none
+	Events            *metrics.Events  // where WatchEvents reads; default its own
+	Facts             func() []Fact    // what GetServerInfo tells besides, in an order to be shown; it must not wait; default nothing
+	TLS               *tls.Config      // default: plaintext
+	Trusted           bool             // no call needs a key: the server is reached from within this process only
+	Clock             func() time.Time // measures how long things take and when they are counted; default time.Now
+	Past              *Past            // of the server that this one goes on for; default none
+	Beside            bool             // the store is looked at beside its server, if it has one: what only a server can tell is not told
+	NeedKey           bool             // calls need a key also while there is none: other machines can reach the server
+	NamespaceRate     int              // runs and signals that clients may add to one namespace in a second; default no limit
+	Warnings          []string         // what GetServerInfo tells an operator at every look; default nothing
 	// Backup makes a copy of the database and opens it; Close deletes it. It is bounded by its caller's context. Default: none is made.
 	Backup func(context.Context) (engine.Backup, io.ReadCloser, error)
 }
@@ -88,6 +90,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.DrainTimeout <= 0 {
 		o.DrainTimeout = 25 * time.Second
+	}
+	if o.Clock == nil {
+		o.Clock = time.Now
 	}
 	if o.Keepalive <= 0 {
 		o.Keepalive = 30 * time.Second
@@ -143,12 +148,12 @@ func New(store Store, dispatcher *matching.Matcher, options Options) *Server {
 	s.starts = wire.StartReader{Now: s.now, Trace: s.traceOf}
 	s.watch = watch.New(store, options.Log, s.errors, s.stopping)
 	s.quotas.PerSecond = options.NamespaceRate
-	s.recorder, s.readings = metrics.NewRecorder(options.Events, options.Log), metrics.NewReadings(store)
+	s.recorder, s.readings = metrics.NewRecorder(options.Events, options.Log, options.Clock), metrics.NewReadings(store)
 	s.Observer = s.recorder.Observer()
 	s.guard = auth.New(store, options.Log, s.errors, options.Trusted, options.NeedKey)
 	s.workers = session.New(session.Config{
 		Store: store, Dispatcher: dispatcher, Log: options.Log, Errors: s.errors, Starts: &s.starts, Recorder: s.recorder, Guard: s.guard,
-		InFlight: &s.inFlight, Stopping: s.stopping, HeartbeatInterval: options.HeartbeatInterval, WorkerLease: options.WorkerLease,
+		InFlight: &s.inFlight, Stopping: s.stopping, Clock: options.Clock, HeartbeatInterval: options.HeartbeatInterval, WorkerLease: options.WorkerLease,
 		PollTimeout: options.PollTimeout, AllowUnleased: options.AllowUnleased,
 	})
 	s.grpc = s.newGRPC()
@@ -161,6 +166,7 @@ func New(store Store, dispatcher *matching.Matcher, options Options) *Server {
 	reflection.Register(s.grpc)
 	s.methods = metrics.NewMethods(s.grpc)
 	s.guard.Protect(slices.Collect(maps.Keys(s.methods)))
+	options.Past.resume(s)
 	return s
 }
 

@@ -22,8 +22,8 @@ import (
 	"github.com/kagzi/kagzi/tui/cli/internal/flagvalue"
 	"github.com/kagzi/kagzi/tui/model"
 	"github.com/kagzi/kagzi/tui/render"
+	"github.com/kagzi/kagzi/tui/scenario"
 	"github.com/kagzi/kagzi/tui/view"
-	scripted "github.com/kagzi/kagzi/tui/world"
 )
 
 // Local is what can be done without a server that was started before; main fills it, because it needs packages that this one may not import.
@@ -36,6 +36,8 @@ type Local struct {
 	// Open opens the database at a URL as its server would, within this process, for a caller with all rights. An empty URL means that of the
 	// server's settings. One that is not there is made with create only.
 	Open func(ctx context.Context, url string, create bool) (*Nearby, error)
+	// Demo starts a server in memory, within this process, whose clock stands at a moment until it is moved. All follows from the seed.
+	Demo func(seed uint64, at time.Time) scenario.Server
 	// Examine looks at what a server of this machine's settings needs where none runs: its files, its disk, its ports.
 	Examine func(ctx context.Context) []Check
 }
@@ -226,22 +228,28 @@ func runFileUI(cmd *cobra.Command, e *env, o *uiOptions) error {
 }
 
 // demoSeed makes every demo the same.
-const demoSeed = 20
+const demoSeed = 12
 
-// runDemoUI shows a world that lives while it is looked at.
+// runDemoUI shows a real server on which a day is played: what has passed of it before the first screen, and the rest live.
 func runDemoUI(cmd *cobra.Command, e *env, o *uiOptions) error {
 	options, err := e.uiOptions(o)
 	if err != nil {
 		return err
 	}
-	w := scripted.New(demoSeed, e.now())
+	begin := e.now()
+	server := e.local.Demo(demoSeed, begin.Add(-scenario.Running))
+	day, err := scenario.Play(server, demoSeed, begin)
+	if err != nil {
+		return err
+	}
+	day.Advance(e.now().Sub(begin)) // which playing took
 	ctx, stop := context.WithCancel(cmd.Context())
 	lived := make(chan struct{})
 	go func() {
 		defer close(lived)
-		w.Run(ctx, 1)
+		day.Run(ctx, 1)
 	}()
-	options.API, options.Note, options.Address, options.Source = w, "demo", "demo", "--demo"
+	options.API, options.Note, options.Address, options.Source = tui.Over(server.Direct()), "demo", "demo", "--demo"
 	err = show(ctx, options)
 	stop()
 	<-lived

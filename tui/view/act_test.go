@@ -11,11 +11,10 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	"github.com/kagzi/kagzi/tui"
 	"github.com/kagzi/kagzi/tui/render"
-	"github.com/kagzi/kagzi/tui/world"
 )
 
-// statusOf is a run's status in the world.
-func statusOf(t *testing.T, w *world.World, id string) string {
+// statusOf is a run's status in the shop.
+func statusOf(t *testing.T, w *shop, id string) string {
 	t.Helper()
 	answer, err := w.GetWorkflow(context.Background(), &kagziv1.GetWorkflowRequest{RunId: id})
 	if err != nil {
@@ -40,8 +39,8 @@ func onRun(t *testing.T, r *rig, filter string) string {
 }
 
 func TestNothingIsDoneWithoutAYesAndEnterAloneIsNone(t *testing.T) {
-	var w *world.World
-	onRig(t, inWorld(&w, "runs"), 100, 24, func(r *rig) {
+	var w *shop
+	onRig(t, inShop(&w, "runs"), 100, 24, func(r *rig) {
 		id := onRun(t, r, "status:sleeping")
 		r.press("x")
 		r.shows("Cancel the run", "kagzi workflow cancel "+id, "Leave as is")
@@ -62,8 +61,8 @@ func TestNothingIsDoneWithoutAYesAndEnterAloneIsNone(t *testing.T) {
 }
 
 func TestACancellationTakesNoNegativeGrace(t *testing.T) {
-	var w *world.World
-	onRig(t, inWorld(&w, "runs"), 100, 24, func(r *rig) {
+	var w *shop
+	onRig(t, inShop(&w, "runs"), 100, 24, func(r *rig) {
 		onRun(t, r, "status:sleeping")
 		if err := r.app.command("cancel -30s"); err == nil || !strings.Contains(err.Error(), `grace "-30s"`) || r.app.layer() != nil {
 			t.Errorf("%v, want the grace refused and nothing asked", err)
@@ -72,8 +71,8 @@ func TestACancellationTakesNoNegativeGrace(t *testing.T) {
 }
 
 func TestARetryTakesOneStep(t *testing.T) {
-	var w *world.World
-	onRig(t, inWorld(&w, "runs"), 100, 24, func(r *rig) {
+	var w *shop
+	onRig(t, inShop(&w, "runs"), 100, 24, func(r *rig) {
 		onRun(t, r, "status:failed")
 		for _, words := range []string{"--from-step charge-card", "--restart charge-card"} {
 			if err := r.app.command("retry " + words); err == nil || !strings.Contains(err.Error(), words) || r.app.layer() != nil {
@@ -87,8 +86,8 @@ func TestARetryTakesOneStep(t *testing.T) {
 }
 
 func TestWhatHasEndedIsOfferedARetryOnlyWhereThatIsPossible(t *testing.T) {
-	var w *world.World
-	onRig(t, inWorld(&w, "runs"), 100, 24, func(r *rig) {
+	var w *shop
+	onRig(t, inShop(&w, "runs"), 100, 24, func(r *rig) {
 		onRun(t, r, "status:failed")
 		r.press("x")
 		r.shows("the run has ended; t starts it again")
@@ -100,8 +99,8 @@ func TestWhatHasEndedIsOfferedARetryOnlyWhereThatIsPossible(t *testing.T) {
 }
 
 func TestManyRunsAreCancelledOnlyAfterTheirNumberWasTyped(t *testing.T) {
-	var w *world.World
-	onRig(t, inWorld(&w, "runs"), 100, 30, func(r *rig) {
+	var w *shop
+	onRig(t, inShop(&w, "runs"), 100, 30, func(r *rig) {
 		onRun(t, r, "status:pending,running,sleeping type:thumbnail")
 		p := r.app.trails.top().(*runsPage)
 		r.press("space", "pgdn", "ctrl-space")
@@ -126,7 +125,7 @@ func TestManyRunsAreCancelledOnlyAfterTheirNumberWasTyped(t *testing.T) {
 }
 
 func TestACommandThatSaysPauseResumePinOrUnpinDoesNothingElse(t *testing.T) {
-	var w *world.World
+	var w *shop
 	pinned := func(t *testing.T, id string) bool {
 		answer, err := w.GetWorkflow(context.Background(), &kagziv1.GetWorkflowRequest{RunId: id})
 		if err != nil {
@@ -134,7 +133,7 @@ func TestACommandThatSaysPauseResumePinOrUnpinDoesNothingElse(t *testing.T) {
 		}
 		return answer.GetWorkflow().GetPinned()
 	}
-	onRig(t, inWorld(&w, "runs"), 100, 24, func(r *rig) {
+	onRig(t, inShop(&w, "runs"), 100, 24, func(r *rig) {
 		id := onRun(t, r, "status:sleeping")
 		refused := func(command, why string) {
 			t.Helper()
@@ -177,8 +176,8 @@ func TestACommandThatSaysPauseResumePinOrUnpinDoesNothingElse(t *testing.T) {
 }
 
 func TestARunIsPausedResumedRetriedSignalledAndPinned(t *testing.T) {
-	var w *world.World
-	onRig(t, inWorld(&w, "runs"), 110, 30, func(r *rig) {
+	var w *shop
+	onRig(t, inShop(&w, "runs"), 110, 30, func(r *rig) {
 		id := onRun(t, r, "status:sleeping type:refund.approval")
 		r.press("s")
 		r.shows("Signal", "approval")
@@ -209,8 +208,8 @@ func TestARunIsPausedResumedRetriedSignalledAndPinned(t *testing.T) {
 }
 
 func TestARunIsStartedFromTheFormAndMistakesAreNamedAtTheirField(t *testing.T) {
-	var w *world.World
-	onRig(t, inWorld(&w, "runs"), 100, 30, func(r *rig) {
+	var w *shop
+	onRig(t, inShop(&w, "runs"), 100, 30, func(r *rig) {
 		r.press("n")
 		r.shows("Start a run")
 		r.press("ctrl-s")
@@ -242,8 +241,8 @@ func TestARunIsStartedFromTheFormAndMistakesAreNamedAtTheirField(t *testing.T) {
 }
 
 func TestWhatFailsIsSaidAndCanBeTriedAgain(t *testing.T) {
-	var w *world.World
-	onRig(t, inWorld(&w, "runs"), 110, 30, func(r *rig) {
+	var w *shop
+	onRig(t, inShop(&w, "runs"), 110, 30, func(r *rig) {
 		id := onRun(t, r, "status:sleeping")
 		r.press("x")
 		w.Down(errGone)
@@ -275,10 +274,10 @@ func (a *slowToPause) PauseWorkflow(ctx context.Context, request *kagziv1.PauseW
 }
 
 func TestWhatFailsAfterSomethingElseWasDoneCanBeTriedAgain(t *testing.T) {
-	var w *world.World
+	var w *shop
 	var slow *slowToPause
 	onRig(t, func() Options {
-		w = world.New(1, begin)
+		w = newShop()
 		slow = &slowToPause{w, make(chan error)}
 		return Options{API: slow, Open: "runs", Now: w.Now}
 	}, 110, 30, func(r *rig) {
@@ -305,7 +304,7 @@ func TestWhatFailsAfterSomethingElseWasDoneCanBeTriedAgain(t *testing.T) {
 
 func TestInAProtectedNamespaceItsNameIsTyped(t *testing.T) {
 	options := func() Options {
-		w := world.New(1, begin)
+		w := newShop()
 		return Options{API: w, Open: "runs", Now: w.Now, Config: Config{Protected: []string{"def*"}}}
 	}
 	onRig(t, options, 100, 24, func(r *rig) {
@@ -316,8 +315,8 @@ func TestInAProtectedNamespaceItsNameIsTyped(t *testing.T) {
 }
 
 func TestTheHintsAreThoseOfWhatLiesOnTop(t *testing.T) {
-	var w *world.World
-	onRig(t, inWorld(&w, "runs"), 100, 30, func(r *rig) {
+	var w *shop
+	onRig(t, inShop(&w, "runs"), 100, 30, func(r *rig) {
 		r.shows("<enter> open")
 		r.press("y")
 		r.shows("</> search", "<esc> close")

@@ -36,7 +36,7 @@ type Options struct {
 	Source    string     // where the address came from: "--address", "KAGZI_ADDRESS", "the default"
 	Home      model.Home // where a command line goes that names no place
 	Version   string     // of this program
-	// Note is what the person must know of the server: "demo world", "orders.db, for looking only"; empty for one that was reached as usual.
+	// Note is what the person must know of the server: "demo", "orders.db, for looking only"; empty for one that was reached as usual.
 	Note     string
 	File     bool   // it is a database file that Address names: there is no server, and nothing of one is shown
 	ReadOnly bool   // nothing that changes anything is there

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kagzi/kagzi/tui/world"
+	"github.com/kagzi/kagzi/tui/scenario"
 )
 
 // lineOf is the first line of the screen with a label, from the label on.
@@ -23,17 +23,17 @@ func lineOf(t *testing.T, r *rig, label string) string {
 func TestTimesInTextAreSaidAnewAsTimePassesAndInTheStyleThatIsChosen(t *testing.T) {
 	for _, view := range []struct {
 		name, label string
-		open        func(*world.World) string
+		open        func(*shop) string
 		keys        []string
 	}{
-		{"meta", "Created ", runOf(world.Failed), []string{"7"}},
-		{"error", "The run failed ", runOf(world.Failed), []string{"4"}},
-		{"diff", "created ", diffOf(world.Failed, world.Overridden), nil},
+		{"meta", "Created ", runOf(scenario.Failed), []string{"7"}},
+		{"error", "The run failed ", runOf(scenario.Failed), []string{"4"}},
+		{"diff", "created ", diffOf(scenario.Failed, scenario.Overridden), nil},
 	} {
 		t.Run(view.name, func(t *testing.T) {
-			var w *world.World
+			var w *shop
 			options := func() Options {
-				w = world.New(1, begin)
+				w = newShop()
 				return Options{API: w, Open: view.open(w), Now: w.Now}
 			}
 			onRig(t, options, 120, 40, func(r *rig) {
@@ -60,7 +60,7 @@ func TestTimesInTextAreSaidAnewAsTimePassesAndInTheStyleThatIsChosen(t *testing.
 }
 
 func TestAStepInTheTreeRunsOnAsTimePasses(t *testing.T) {
-	onPiece(t, world.Growing, 120, 32, func(r *rig, w *world.World, p *runPage) {
+	onPiece(t, scenario.Growing, 120, 32, func(r *rig, w *shop, p *runPage) {
 		r.press("2")
 		name := "●  " + p.run.Lanes()[len(p.run.Lanes())-1].Name + " "
 		before := lineOf(t, r, name)

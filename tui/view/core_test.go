@@ -17,20 +17,20 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/kagzi/kagzi/tui/world"
+	"github.com/kagzi/kagzi/tui/scenario"
 )
 
-// inWorld is the options of a program that shows a world; w is that world once the bubble has begun.
-func inWorld(w **world.World, open string) func() Options {
+// inShop is the options of a program that shows a shop; w is that shop once the bubble has begun.
+func inShop(w **shop, open string) func() Options {
 	return func() Options {
-		*w = world.New(1, begin)
+		*w = newShop()
 		return Options{API: *w, Open: open, Now: (*w).Now}
 	}
 }
 
 func TestNoKeyMeansTwoThings(t *testing.T) {
-	var w *world.World
-	onRig(t, inWorld(&w, "overview"), 120, 32, func(r *rig) {
+	var w *shop
+	onRig(t, inShop(&w, "overview"), 120, 32, func(r *rig) {
 		for _, command := range everyView(w) {
 			if err := r.app.command(command); err != nil {
 				t.Errorf(":%s: %v", command, err)
@@ -62,14 +62,14 @@ func TestNoKeyMeansTwoThings(t *testing.T) {
 }
 
 // everyView is a command for each view.
-func everyView(w *world.World) []string {
+func everyView(w *shop) []string {
 	commands := []string{"overview", "runs", "workers", "schedules", "queues", "namespaces", "server", "events"}
 	return append(commands, "run "+firstRun(w), "worker "+firstWorker(w), "schedule "+firstSchedule(w))
 }
 
 func TestEscapeGoesBackToTheSamePlace(t *testing.T) {
-	var w *world.World
-	onRig(t, inWorld(&w, "runs status:completed"), 100, 20, func(r *rig) {
+	var w *shop
+	onRig(t, inShop(&w, "runs status:completed"), 100, 20, func(r *rig) {
 		r.press("pgdn", "j", "j", "j")
 		before := r.draw()
 		p := r.app.trails.top()
@@ -91,8 +91,8 @@ func TestEscapeGoesBackToTheSamePlace(t *testing.T) {
 }
 
 func TestAPageThatOneComesBackToGoesOn(t *testing.T) {
-	var w *world.World
-	onRig(t, inWorld(&w, "queues"), 100, 20, func(r *rig) {
+	var w *shop
+	onRig(t, inShop(&w, "queues"), 100, 20, func(r *rig) {
 		for _, there := range [][]string{{"enter", "esc"}, {"6", "-"}, {"6", "["}} {
 			before := r.draw()
 			r.press(there[0])
@@ -108,12 +108,12 @@ func TestAPageThatOneComesBackToGoesOn(t *testing.T) {
 }
 
 func TestNewRunsComeInAboveWithoutMovingTheCursor(t *testing.T) {
-	var w *world.World
-	onRig(t, inWorld(&w, "runs"), 100, 20, func(r *rig) {
+	var w *shop
+	onRig(t, inShop(&w, "runs"), 100, 20, func(r *rig) {
 		r.press("j", "j", "j", "j")
 		p := r.app.trails.top().(*runsPage)
 		id, _ := p.tab.Selected()
-		for range 20 {
+		for range 60 {
 			w.Advance(500 * time.Millisecond)
 			r.pass(500 * time.Millisecond)
 			if now, _ := p.tab.Selected(); now != id {
@@ -121,14 +121,14 @@ func TestNewRunsComeInAboveWithoutMovingTheCursor(t *testing.T) {
 			}
 		}
 		if p.runs.Len() == 0 || p.tab.Index() <= 4 {
-			t.Errorf("nothing came in above within 10 s: the cursor is on row %d", p.tab.Index())
+			t.Errorf("nothing came in above within 30 s: the cursor is on row %d", p.tab.Index())
 		}
 	})
 }
 
 func TestFrozenNothingChangesUntilItIsLetGoOn(t *testing.T) {
-	var w *world.World
-	onRig(t, inWorld(&w, "runs"), 100, 20, func(r *rig) {
+	var w *shop
+	onRig(t, inShop(&w, "runs"), 100, 20, func(r *rig) {
 		r.press("p")
 		r.shows("frozen")
 		p := r.app.trails.top().(*runsPage)
@@ -149,8 +149,8 @@ func TestFrozenNothingChangesUntilItIsLetGoOn(t *testing.T) {
 }
 
 func TestCommandsAreCompletedRememberedAndCorrected(t *testing.T) {
-	var w *world.World
-	onRig(t, inWorld(&w, "overview"), 100, 24, func(r *rig) {
+	var w *shop
+	onRig(t, inShop(&w, "overview"), 100, 24, func(r *rig) {
 		r.press(":")
 		r.enter("queu")
 		r.press("tab", "enter")
@@ -180,7 +180,7 @@ func TestWhatCanBeDoneIsInTheHelpAndWhatChangesIsGoneWhenLookingOnly(t *testing.
 	for _, readOnly := range []bool{false, true} {
 		t.Run(fmt.Sprint("read-only ", readOnly), func(t *testing.T) {
 			options := func() Options {
-				w := world.New(1, begin)
+				w := newShop()
 				return Options{API: w, Open: "runs", Now: w.Now, ReadOnly: readOnly}
 			}
 			onRig(t, options, 120, 60, func(r *rig) {
@@ -213,8 +213,8 @@ func TestWhatCanBeDoneIsInTheHelpAndWhatChangesIsGoneWhenLookingOnly(t *testing.
 }
 
 func TestALostConnectionCountsDownToTheNextTry(t *testing.T) {
-	var w *world.World
-	onRig(t, inWorld(&w, "runs"), 80, 24, func(r *rig) {
+	var w *shop
+	onRig(t, inShop(&w, "runs"), 80, 24, func(r *rig) {
 		if pace := r.app.pace(); pace != slowPace {
 			t.Errorf("the pace is %s while connected, want %s", pace, slowPace)
 		}
@@ -244,7 +244,7 @@ func TestWhatCanBeDoneAboutAConnectionDependsOnWhatIsWrong(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			options := func() Options {
-				w := world.New(1, begin)
+				w := newShop()
 				w.Down(c.err)
 				return Options{API: w, Open: "overview", Now: w.Now, Address: "db:1"}
 			}
@@ -257,7 +257,7 @@ func TestWhatCanBeDoneAboutAConnectionDependsOnWhatIsWrong(t *testing.T) {
 	for address, want := range map[string]string{"": "Start one with:  kagzi server  ", "127.0.0.1:7": "Start one with:  kagzi server --listen 127.0.0.1:7"} {
 		t.Run("nobody is there at "+address, func(t *testing.T) {
 			options := func() Options {
-				w := world.New(1, begin)
+				w := newShop()
 				w.Down(errGone)
 				return Options{API: w, Open: "overview", Now: w.Now, Address: address}
 			}
@@ -267,8 +267,8 @@ func TestWhatCanBeDoneAboutAConnectionDependsOnWhatIsWrong(t *testing.T) {
 }
 
 func TestHelpStaysInItsColumn(t *testing.T) {
-	var w *world.World
-	onRig(t, inWorld(&w, "runs"), 120, 40, func(r *rig) {
+	var w *shop
+	onRig(t, inShop(&w, "runs"), 120, 40, func(r *rig) {
 		r.press("?")
 		r.shows("cancel the run; with a grace such as 30s its code may")
 		for _, line := range strings.Split(r.draw(), "\n") {
@@ -280,8 +280,8 @@ func TestHelpStaysInItsColumn(t *testing.T) {
 }
 
 func TestHelpIsInColumnsInASmallWindow(t *testing.T) {
-	var w *world.World
-	onRig(t, inWorld(&w, "overview"), 80, 24, func(r *rig) {
+	var w *shop
+	onRig(t, inShop(&w, "overview"), 80, 24, func(r *rig) {
 		r.press("?")
 		r.shows("ctrl-y          copy what is under the cursor as JSON", "\u2502                  :copy-json")
 		for _, line := range strings.Split(r.draw(), "\n") {
@@ -293,8 +293,8 @@ func TestHelpIsInColumnsInASmallWindow(t *testing.T) {
 }
 
 func TestACommandWithMoreThanItTakesDoesNothing(t *testing.T) {
-	var w *world.World
-	onRig(t, inWorld(&w, "runs status:sleeping"), 120, 24, func(r *rig) {
+	var w *shop
+	onRig(t, inShop(&w, "runs status:sleeping"), 120, 24, func(r *rig) {
 		for command, why := range map[string]string{
 			"overview now": `overview takes no argument, got "now"`, "pulse now": `overview takes no argument, got "now"`,
 			"mark all": `mark takes no argument, got "all"`, "pin order-1 order-2": `pin takes no argument, got "order-1 order-2"`,
@@ -310,8 +310,8 @@ func TestACommandWithMoreThanItTakesDoesNothing(t *testing.T) {
 }
 
 func TestAFilterInACommandKeepsItsQuotes(t *testing.T) {
-	var w *world.World
-	onRig(t, inWorld(&w, "queues"), 120, 24, func(r *rig) {
+	var w *shop
+	onRig(t, inShop(&w, "queues"), 120, 24, func(r *rig) {
 		for _, command := range []string{`runs tag.x="a b"`, `filter tag.x="a b"`, `  events   "a b"`} {
 			if err := r.app.command(command); err != nil {
 				t.Fatalf("%s: %v", command, err)
@@ -329,8 +329,8 @@ func TestAViewIsSavedInTheHomeOfThePerson(t *testing.T) {
 	for _, name := range []string{"HOME", "USERPROFILE", "home"} {
 		t.Setenv(name, home)
 	}
-	var w *world.World
-	onRig(t, inWorld(&w, "queues"), 100, 24, func(r *rig) {
+	var w *shop
+	onRig(t, inShop(&w, "queues"), 100, 24, func(r *rig) {
 		r.press("ctrl-s", "ctrl-u")
 		r.enter("~/view.csv")
 		r.press("enter")
@@ -342,8 +342,8 @@ func TestAViewIsSavedInTheHomeOfThePerson(t *testing.T) {
 
 func TestARowIsCopiedAndAViewIsSaved(t *testing.T) {
 	dir := t.TempDir()
-	var w *world.World
-	onRig(t, inWorld(&w, "queues"), 100, 24, func(r *rig) {
+	var w *shop
+	onRig(t, inShop(&w, "queues"), 100, 24, func(r *rig) {
 		r.press("Y")
 		if got := string(r.screen.GetClipboardData()); got != "emails" {
 			t.Errorf("copied %q, want emails", got)
@@ -427,9 +427,9 @@ func TestWhatWasTypedIsRememberedOnceAndTheOldestForgotten(t *testing.T) {
 
 func TestWhatIsSavedIsThereAtOnceAndStaysWhenAnotherWindowIsClosed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.toml")
-	var w *world.World
+	var w *shop
 	onRig(t, func() Options {
-		o := inWorld(&w, "runs")()
+		o := inShop(&w, "runs")()
 		o.State = path
 		return o
 	}, 100, 24, func(r *rig) {
@@ -465,7 +465,7 @@ func TestWhatIsSavedIsThereAtOnceAndStaysWhenAnotherWindowIsClosed(t *testing.T)
 }
 
 func TestInAWindowThatIsTooSmallNoKeyDoesAnythingButQuit(t *testing.T) {
-	onPiece(t, world.Growing, 120, 32, func(r *rig, _ *world.World, p *runPage) {
+	onPiece(t, scenario.Growing, 120, 32, func(r *rig, _ *shop, p *runPage) {
 		r.press("x") // a dialog, with text to be typed into it
 		before := r.draw()
 		r.screen.SetSize(24, 4)
@@ -505,7 +505,7 @@ func TestWhatTheOptionsAskForAndCannotBeHadIsToldAndNothingShown(t *testing.T) {
 				if err := screen.Init(); err != nil {
 					t.Fatal(err)
 				}
-				w := world.New(1, begin)
+				w := newShop()
 				o := Options{API: w, Open: "runs", Screen: screen, Now: w.Now, Lookup: func(string) (string, bool) { return "", false }}
 				try.ask(&o)
 				ctx, cancel := context.WithCancel(t.Context())

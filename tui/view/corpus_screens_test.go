@@ -12,9 +12,9 @@ import (
 	"github.com/rivo/uniseg"
 
 	"github.com/kagzi/kagzi/tui"
+	"github.com/kagzi/kagzi/tui/scenario"
 	"github.com/kagzi/kagzi/tui/theme"
 	"github.com/kagzi/kagzi/tui/widget/widgettest"
-	"github.com/kagzi/kagzi/tui/world"
 )
 
 var allHostile = flag.Bool("hostile.all", false, "every screen meets every hostile text (some, in turns)")
@@ -38,8 +38,8 @@ func TestHostileTextIsHarmlessOnEveryScreen(t *testing.T) {
 			if *allHostile {
 				every = 1
 			}
-			onTerminal(t, func() *world.World { return world.New(1, begin) }, func(w *world.World) tui.API { return spoil(w, text) }, "overview", width, height,
-				func(r *rig, w *world.World, tty *memoryTty) { screens(r, w, tty, number, every, text) })
+			onTerminal(t, func() *shop { return newShop() }, func(w *shop) tui.API { return spoil(w, text) }, "overview", width, height,
+				func(r *rig, w *shop, tty *memoryTty) { screens(r, w, tty, number, every, text) })
 		})
 	}
 	for i, name := range slices.Sorted(maps.Keys(corpus)) {
@@ -55,8 +55,8 @@ func TestHostileTextIsHarmlessOnEveryScreen(t *testing.T) {
 
 // screens goes through one of so many views with its tabs, others for the next number, through the dialogs of one of them, and through what can lie
 // over them, and looks at what is drawn.
-func screens(r *rig, w *world.World, tty *memoryTty, number, every int, text string) {
-	views := append(everyView(w), "run "+w.ID(world.Failed))
+func screens(r *rig, w *shop, tty *memoryTty, number, every int, text string) {
+	views := append(everyView(w), "run "+w.ID(scenario.Failed))
 	for i, view := range views {
 		if (i+number)%every != 0 {
 			continue

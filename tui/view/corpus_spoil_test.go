@@ -2,98 +2,60 @@ package view
 
 import (
 	"context"
-	"reflect"
-	"strings"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	"github.com/kagzi/kagzi/tui"
-	"github.com/kagzi/kagzi/tui/world"
 )
 
-// spoiled is a world whose every answer has been through spoil.
-type spoiled struct {
-	kagziv1.WorkflowServiceClient
-	kagziv1.WorkflowScheduleServiceClient
-	kagziv1.AdminServiceClient
-	kagziv1.NamespaceServiceClient
-}
+// spoil makes an API of a shop in whose answers all that users may have written says text.
+func spoil(w *shop, text string) tui.API { return tui.Over(&spoiledLine{w.line, spoiler{text: text}}) }
 
-// spoil makes an API of a world in whose answers all that users may have written says text.
-func spoil(w *world.World, text string) tui.API {
-	c := &wire{world: reflect.ValueOf(w), spoiler: spoiler{text: text}}
-	return spoiled{kagziv1.NewWorkflowServiceClient(c), kagziv1.NewWorkflowScheduleServiceClient(c), kagziv1.NewAdminServiceClient(c), kagziv1.NewNamespaceServiceClient(c)}
-}
-
-// wire is a connection to a world: it finds the method of a call by its name.
-type wire struct {
-	world   reflect.Value
+// spoiledLine is the way to a server that spoils what comes back.
+type spoiledLine struct {
+	*line
 	spoiler spoiler
 }
 
-func (c *wire) call(ctx context.Context, method string, request any) (reflect.Value, error) {
-	name := method[strings.LastIndexByte(method, '/')+1:]
+func (c *spoiledLine) Invoke(ctx context.Context, method string, request, reply any, options ...grpc.CallOption) error {
+	if err := c.line.Invoke(ctx, method, request, reply, options...); err != nil {
+		return err
+	}
+	c.spoiler.message(reply.(proto.Message).ProtoReflect())
+	return nil
+}
+
+func (c *spoiledLine) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, options ...grpc.CallOption) (grpc.ClientStream, error) {
+	stream, err := c.line.NewStream(ctx, desc, method, options...)
+	return &spoiledStream{stream, c.spoiler}, err
+}
+
+// spoiledStream is a stream over such a line.
+type spoiledStream struct {
+	grpc.ClientStream
+	spoiler spoiler
+}
+
+func (s *spoiledStream) SendMsg(request any) error {
 	if r, ok := request.(*kagziv1.WatchEventsRequest); ok {
 		r.Tail = 12 // the rest would only say the same
 	}
-	out := c.world.MethodByName(name).Call([]reflect.Value{reflect.ValueOf(ctx), reflect.ValueOf(request)})
-	err, _ := out[1].Interface().(error)
-	return out[0], err
+	return s.ClientStream.SendMsg(request)
 }
 
-func (c *wire) Invoke(ctx context.Context, method string, request, reply any, _ ...grpc.CallOption) error {
-	answer, err := c.call(ctx, method, request)
-	if err != nil {
+func (s *spoiledStream) RecvMsg(into any) error {
+	if err := s.ClientStream.RecvMsg(into); err != nil {
 		return err
 	}
-	c.spoiler.into(reply.(proto.Message), answer.Interface().(proto.Message))
+	s.spoiler.message(into.(proto.Message).ProtoReflect())
 	return nil
 }
-
-func (c *wire) NewStream(ctx context.Context, _ *grpc.StreamDesc, method string, _ ...grpc.CallOption) (grpc.ClientStream, error) {
-	return &wireStream{wire: c, ctx: ctx, method: method}, nil
-}
-
-// wireStream is a stream of a wire. It begins with its one request.
-type wireStream struct {
-	wire   *wire
-	ctx    context.Context
-	method string
-	stream reflect.Value
-}
-
-func (s *wireStream) SendMsg(request any) (err error) {
-	s.stream, err = s.wire.call(s.ctx, s.method, request)
-	return err
-}
-
-func (s *wireStream) RecvMsg(into any) error {
-	out := s.stream.MethodByName("Recv").Call(nil)
-	if err, _ := out[1].Interface().(error); err != nil {
-		return err
-	}
-	s.wire.spoiler.into(into.(proto.Message), out[0].Interface().(proto.Message))
-	return nil
-}
-
-func (s *wireStream) Header() (metadata.MD, error) { return metadata.MD{}, nil }
-func (s *wireStream) Trailer() metadata.MD         { return metadata.MD{} }
-func (s *wireStream) CloseSend() error             { return nil }
-func (s *wireStream) Context() context.Context     { return s.ctx }
 
 // spoiler writes its text into messages.
 type spoiler struct{ text string }
-
-// into copies a message and spoils the copy.
-func (s spoiler) into(to, from proto.Message) {
-	proto.Reset(to)
-	proto.Merge(to, from)
-	s.message(to.ProtoReflect())
-}
 
 // kept are fields that servers make, or check so strictly that nothing can hide in them.
 var kept = map[protoreflect.Name]bool{

@@ -7,11 +7,11 @@ import (
 	"testing"
 
 	"github.com/kagzi/kagzi/tui/render"
-	"github.com/kagzi/kagzi/tui/world"
+	"github.com/kagzi/kagzi/tui/scenario"
 )
 
-func diffOf(left, right world.Piece) func(*world.World) string {
-	return func(w *world.World) string {
+func diffOf(left, right scenario.Piece) func(*shop) string {
+	return func(w *shop) string {
 		if w.ID(left) == "" {
 			return "diff " + absent + " " + absent
 		}
@@ -20,12 +20,12 @@ func diffOf(left, right world.Piece) func(*world.World) string {
 }
 
 func TestADiffLooksRight(t *testing.T) {
-	goldenView(t, "diff", diffOf(world.Overridden, world.Retried))
+	goldenView(t, "diff", diffOf(scenario.Overridden, scenario.Retried))
 }
 
 func TestTwoMarkedRunsAreCompared(t *testing.T) {
-	var w *world.World
-	onRig(t, inWorld(&w, "runs type:order status:failed"), 120, 32, func(r *rig) {
+	var w *shop
+	onRig(t, inShop(&w, "runs type:order status:failed"), 120, 32, func(r *rig) {
 		r.press("D")
 		r.shows("mark two runs with space")
 		r.press("space", "space", "D")
@@ -48,10 +48,10 @@ func TestTwoMarkedRunsAreCompared(t *testing.T) {
 }
 
 func TestADifferenceIsBroughtToTheScreen(t *testing.T) {
-	var w *world.World
+	var w *shop
 	options := func() Options {
-		w = world.New(1, begin)
-		return Options{API: w, Open: diffOf(world.Failed, world.Retried)(w), Now: w.Now}
+		w = newShop()
+		return Options{API: w, Open: diffOf(scenario.Failed, scenario.Retried)(w), Now: w.Now}
 	}
 	onRig(t, options, 80, 15, func(r *rig) {
 		p := r.app.trails.top().(*diffPage)
@@ -67,10 +67,10 @@ func TestADifferenceIsBroughtToTheScreen(t *testing.T) {
 }
 
 func TestARunDoesNotDifferFromItself(t *testing.T) {
-	var w *world.World
+	var w *shop
 	options := func() Options {
-		w = world.New(1, begin)
-		return Options{API: w, Open: diffOf(world.Hostile, world.Hostile)(w), Now: w.Now}
+		w = newShop()
+		return Options{API: w, Open: diffOf(scenario.Hostile, scenario.Hostile)(w), Now: w.Now}
 	}
 	onRig(t, options, 120, 60, func(r *rig) {
 		r.shows("no differences")

@@ -11,18 +11,17 @@ import (
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	"github.com/kagzi/kagzi/tui"
-	"github.com/kagzi/kagzi/tui/world"
 )
 
 func TestEventsLookRight(t *testing.T) { goldenView(t, "events", always("events")) }
 
 func TestEventsLookRightWhenTheyAreWrapped(t *testing.T) {
-	goldenView(t, "events_wrapped", always("events level:error"), "w", "g")
+	goldenView(t, "events_wrapped", always("events level:warn"), "w", "g")
 }
 
 func TestEventsAreFollowedUntilSomebodyLooksBack(t *testing.T) {
-	var w *world.World
-	onRig(t, inWorld(&w, "events"), 100, 20, func(r *rig) {
+	var w *shop
+	onRig(t, inShop(&w, "events"), 100, 20, func(r *rig) {
 		p := r.app.trails.top().(*eventsPage)
 		last := func() int64 { return p.log.Events()[len(p.log.Events())-1].GetSequence() }
 		grow := func() {
@@ -51,18 +50,17 @@ func TestEventsAreFollowedUntilSomebodyLooksBack(t *testing.T) {
 }
 
 func TestEventsAreFilteredByTextAndLevel(t *testing.T) {
-	var w *world.World
-	onRig(t, inWorld(&w, "events"), 100, 20, func(r *rig) {
+	var w *shop
+	onRig(t, inShop(&w, "events"), 100, 20, func(r *rig) {
 		p := r.app.trails.top().(*eventsPage)
 		for _, c := range []struct {
 			filter string
 			keeps  func(*kagziv1.ServerEvent) bool
 		}{
-			{"level:error", func(e *kagziv1.ServerEvent) bool { return e.GetLevel() == "ERROR" }},
 			{"level:warn", func(e *kagziv1.ServerEvent) bool { return e.GetLevel() != "INFO" }},
 			{"Worker", func(e *kagziv1.ServerEvent) bool { return strings.Contains(e.String(), "worker") }},
-			{"level:error !card", func(e *kagziv1.ServerEvent) bool {
-				return e.GetLevel() == "ERROR" && !strings.Contains(e.String(), "card")
+			{"level:warn !card", func(e *kagziv1.ServerEvent) bool {
+				return e.GetLevel() != "INFO" && !strings.Contains(e.String(), "card")
 			}},
 		} {
 			if err := p.SetFilter(c.filter); err != nil {
@@ -94,10 +92,10 @@ func TestEventsAreFilteredByTextAndLevel(t *testing.T) {
 }
 
 func TestAnEventShowsAllOfItselfAndOpensWhatItIsAbout(t *testing.T) {
-	var w *world.World
-	onRig(t, inWorld(&w, "events level:error"), 100, 24, func(r *rig) {
+	var w *shop
+	onRig(t, inShop(&w, "events level:warn carrier"), 100, 24, func(r *rig) {
 		r.press("G", "enter")
-		r.shows("Event: run failed", "✗ error", "namespace", "error           carrier: postcode")
+		r.shows("Event: run failed", "▲ warn", "namespace", "error           carrier: postcode")
 		r.press("o")
 		r.shows("run order")
 		r.press("esc")
@@ -133,7 +131,7 @@ func (s lossyStream) Recv() (*kagziv1.ServerEvent, error) {
 
 func TestEventsThatNeverCameAreShownAsAGap(t *testing.T) {
 	onRig(t, func() Options {
-		w := world.New(1, begin)
+		w := newShop()
 		return Options{API: lossy{w}, Open: "events", Now: w.Now}
 	}, 100, 24, func(r *rig) {
 		p := r.app.trails.top().(*eventsPage)

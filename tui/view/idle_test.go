@@ -17,11 +17,11 @@ import (
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	"github.com/kagzi/kagzi/tui"
+	"github.com/kagzi/kagzi/tui/scenario"
 	"github.com/kagzi/kagzi/tui/widget"
-	"github.com/kagzi/kagzi/tui/world"
 )
 
-// resting is a world in which nothing happens although its clock goes on.
+// resting is a shop in which nothing happens although its clock goes on.
 type resting struct {
 	tui.API
 	offset func() time.Duration
@@ -64,18 +64,18 @@ func TestAScreenOnWhichNothingHappensCostsLittle(t *testing.T) {
 	useXterm(t)
 	var commands []string
 	synctest.Test(t, func(t *testing.T) {
-		w := world.New(1, begin)
-		commands = append(everyView(w), "run "+w.ID(world.Failed))
+		w := newShop()
+		commands = append(everyView(w), "run "+w.ID(scenario.Failed))
 	})
 	for _, command := range commands {
 		name, _, _ := strings.Cut(command, " ")
 		t.Run(name, func(t *testing.T) {
 			var start time.Time
-			api := func(w *world.World) tui.API {
+			api := func(w *shop) tui.API {
 				start = time.Now()
 				return resting{w, func() time.Duration { return time.Since(start) }}
 			}
-			onTerminal(t, func() *world.World { return world.New(1, begin) }, api, command, 120, 32, func(r *rig, w *world.World, tty *memoryTty) {
+			onTerminal(t, newShop, api, command, 120, 32, func(r *rig, w *shop, tty *memoryTty) {
 				r.app.options.Now = func() time.Time { return begin.Add(time.Since(start)) }
 				r.pass(10 * time.Second)
 				tty.take()
@@ -95,7 +95,7 @@ func TestTheProgramAsItRunsCostsLittle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tty := newMemoryTty(120, 32)
 		screen := newXterm(t, tty)
-		start, w := time.Now(), world.New(1, begin)
+		start, w := time.Now(), newShop()
 		elapsed := func() time.Duration { return time.Since(start) }
 		ctx, cancel := context.WithCancel(t.Context())
 		over := make(chan error)
@@ -146,7 +146,7 @@ func (s *simulated) press(keys string) {
 
 func TestNothingIsLeftRunningAfterQuit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // which fails when a goroutine is left
-		screen, w := newSimulated(t), world.New(1, begin)
+		screen, w := newSimulated(t), newShop()
 		go func() {
 			for _, key := range "246790?qq" {
 				time.Sleep(time.Second) // in the bubble
@@ -207,7 +207,7 @@ func TestAPanicGivesTheTerminalBackAndIsReported(t *testing.T) {
 				return &p, nil
 			}})
 			log := filepath.Join(t.TempDir(), "panic.log")
-			screen, w := newSimulated(t), world.New(1, begin)
+			screen, w := newSimulated(t), newShop()
 			screen.press(c.keys)
 			err := Run(t.Context(), Options{API: w, Now: w.Now, Screen: screen, Open: "faulty", Log: log, Lookup: func(string) (string, bool) { return "", false }})
 			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), log) {
@@ -253,7 +253,7 @@ func BenchmarkBusy(b *testing.B) {
 			useXterm(b)
 			tty := newMemoryTty(120, 40)
 			screen := newXterm(b, tty)
-			w, changes := world.New(1, begin), 0
+			w, changes := newShop(), 0
 			ctx, cancel := context.WithCancel(b.Context())
 			over := make(chan error, 2)
 			go func() { w.Run(ctx, 400); over <- nil }()
@@ -279,7 +279,7 @@ func BenchmarkBusy(b *testing.B) {
 	}
 }
 
-// BenchmarkDrawManyRuns is what a frame of the list of 100,000 runs takes.
+// BenchmarkDrawManyRuns is what a frame of the list of 20,000 runs takes.
 func BenchmarkDrawManyRuns(b *testing.B) {
 	for _, size := range []struct{ width, height int }{{80, 24}, {200, 60}} {
 		b.Run(fmt.Sprintf("%dx%d", size.width, size.height), func(b *testing.B) {
@@ -289,7 +289,7 @@ func BenchmarkDrawManyRuns(b *testing.B) {
 			}
 			defer screen.Fini()
 			screen.SetSize(size.width, size.height)
-			w := world.Many(1, begin, 100_000)
+			w := theDay.withMore(20_000).open()
 			ctx, cancel := context.WithCancel(b.Context())
 			a := newApp(ctx, Options{API: w, Open: "runs", Screen: screen, Now: w.Now, Lookup: func(string) (string, bool) { return "", false }})
 			a.begin()

@@ -4,13 +4,11 @@ import (
 	"slices"
 	"testing"
 	"time"
-
-	"github.com/kagzi/kagzi/tui/world"
 )
 
 func TestEnterWorksInAnotherNamespace(t *testing.T) {
-	var w *world.World
-	onRig(t, inWorld(&w, "namespaces"), 100, 30, func(r *rig) {
+	var w *shop
+	onRig(t, inShop(&w, "namespaces"), 100, 30, func(r *rig) {
 		r.shows("default (here)", "staging")
 		r.press("down", "enter")
 		r.pass(time.Second)
@@ -22,8 +20,8 @@ func TestEnterWorksInAnotherNamespace(t *testing.T) {
 }
 
 func TestTheCommandForANamespaceSaysWhatIsWrong(t *testing.T) {
-	var w *world.World
-	onRig(t, inWorld(&w, "namespaces"), 120, 30, func(r *rig) {
+	var w *shop
+	onRig(t, inShop(&w, "namespaces"), 120, 30, func(r *rig) {
 		if err := r.app.command("ns No_Such"); err == nil {
 			t.Fatal("a name that no namespace can have was taken")
 		}
@@ -41,8 +39,8 @@ func TestTheCommandForANamespaceSaysWhatIsWrong(t *testing.T) {
 }
 
 func TestARunOfTheNamespaceThatWasLeftIsNotCalledGone(t *testing.T) {
-	var w *world.World
-	onRig(t, inWorld(&w, "runs"), 120, 30, func(r *rig) {
+	var w *shop
+	onRig(t, inShop(&w, "runs"), 120, 30, func(r *rig) {
 		r.press("enter")
 		r.settle()
 		r.shows("1 Timeline")
@@ -61,8 +59,8 @@ func TestARunOfTheNamespaceThatWasLeftIsNotCalledGone(t *testing.T) {
 }
 
 func TestNamespacesAreCompleted(t *testing.T) {
-	var w *world.World
-	onRig(t, inWorld(&w, "namespaces"), 100, 30, func(r *rig) {
+	var w *shop
+	onRig(t, inShop(&w, "namespaces"), 100, 30, func(r *rig) {
 		r.app.completions("ns s")
 		r.settle()
 		if got := r.app.completions("ns s"); !slices.Equal(got, []string{"ns staging"}) {
@@ -72,8 +70,8 @@ func TestNamespacesAreCompleted(t *testing.T) {
 }
 
 func TestANamespaceIsMadeChangedAndDisabled(t *testing.T) {
-	var w *world.World
-	onRig(t, inWorld(&w, "namespaces"), 140, 40, func(r *rig) {
+	var w *shop
+	onRig(t, inShop(&w, "namespaces"), 140, 40, func(r *rig) {
 		r.press("n")
 		r.enter("Payments")
 		r.press("ctrl-s")
@@ -117,7 +115,7 @@ func TestWhatIsSaidOfNothingIsOfTheNamespaceThatOneWorksIn(t *testing.T) {
 	} {
 		t.Run(view, func(t *testing.T) {
 			onRig(t, func() Options {
-				w := world.Empty(begin)
+				w := emptyShop()
 				return Options{API: w, Open: view, Now: w.Now, Address: "db:1"}
 			}, 130, 24, func(r *rig) {
 				if err := r.app.command("namespace billing"); err != nil {

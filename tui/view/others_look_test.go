@@ -5,8 +5,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/kagzi/kagzi/tui/world"
 )
 
 func TestWorkersLookRight(t *testing.T)    { goldenView(t, "workers", always("workers")) }
@@ -14,19 +12,19 @@ func TestSchedulesLookRight(t *testing.T)  { goldenView(t, "schedules", always("
 func TestNamespacesLookRight(t *testing.T) { goldenView(t, "namespaces", always("namespaces")) }
 
 func TestAWorkerLooksRight(t *testing.T) {
-	goldenView(t, "worker", func(*world.World) string { return "worker reports-1" })
+	goldenView(t, "worker", func(*shop) string { return "worker reports-1" })
 }
 
 func TestAScheduleLooksRight(t *testing.T) {
-	goldenView(t, "schedule", func(*world.World) string { return "schedule catalog-import" })
+	goldenView(t, "schedule", func(*shop) string { return "schedule catalog-import" })
 }
 
 func TestTheFormOfAScheduleLooksRight(t *testing.T) {
 	var all strings.Builder
 	for _, expr := range []string{"30 9 * * 1-5", "61 * * * *"} {
 		for _, size := range sizes {
-			var w *world.World
-			onRig(t, inWorld(&w, "schedules"), size.width, size.height, func(r *rig) {
+			var w *shop
+			onRig(t, inShop(&w, "schedules"), size.width, size.height, func(r *rig) {
 				r.press("n")
 				r.enter("report.nightly")
 				r.press("down", "down")

@@ -12,7 +12,6 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
-	"github.com/kagzi/kagzi/tui/world"
 )
 
 func TestOverviewLooksRight(t *testing.T) { goldenView(t, "overview", always("overview")) }
@@ -22,8 +21,8 @@ func TestOverviewLooksRightOverADay(t *testing.T) {
 }
 
 func TestTheOverviewOpensWhatTheCursorIsOn(t *testing.T) {
-	var w *world.World
-	onRig(t, inWorld(&w, "overview"), 120, 32, func(r *rig) {
+	var w *shop
+	onRig(t, inShop(&w, "overview"), 120, 32, func(r *rig) {
 		for _, c := range []struct {
 			keys []string
 			want string
@@ -52,8 +51,8 @@ func TestTheOverviewOpensWhatTheCursorIsOn(t *testing.T) {
 }
 
 func TestTheCursorOfTheOverviewStaysWithItsThing(t *testing.T) {
-	var w *world.World
-	onRig(t, inWorld(&w, "overview"), 120, 32, func(r *rig) {
+	var w *shop
+	onRig(t, inShop(&w, "overview"), 120, 32, func(r *rig) {
 		p := r.app.trails.top().(*overviewPage)
 		for p.at != failuresBlock {
 			r.press("tab")
@@ -76,8 +75,8 @@ func TestTheCursorOfTheOverviewStaysWithItsThing(t *testing.T) {
 }
 
 func TestAFailureIsOnTheOverviewAtOnce(t *testing.T) {
-	var w *world.World
-	onRig(t, inWorld(&w, "overview"), 120, 32, func(r *rig) {
+	var w *shop
+	onRig(t, inShop(&w, "overview"), 120, 32, func(r *rig) {
 		failed := func() int64 { return r.app.overview.FailedLastHour() }
 		for range 3600 {
 			before := r.app.overview.Failures()[0].GetRunId()
@@ -98,18 +97,15 @@ func TestAFailureIsOnTheOverviewAtOnce(t *testing.T) {
 }
 
 func TestAListOfTheOverviewThatIsCutDoesNotPassForAllThereIs(t *testing.T) {
-	var w *world.World
-	onRig(t, inWorld(&w, "overview"), 60, 15, func(r *rig) {
-		r.shows("Newest runs that failed  7 in all")
-		w.Advance(3 * time.Hour)
-		r.pass(time.Minute)
-		r.shows("Newest runs that failed  more than 8")
+	var w *shop
+	onRig(t, inShop(&w, "overview"), 60, 15, func(r *rig) {
+		r.shows("Warnings  4 in all", "Newest runs that failed  more than 8")
 	})
 }
 
 func TestAWaitGrowsOnTheScreenWhileNothingIsHeard(t *testing.T) {
-	var w *world.World
-	onRig(t, inWorld(&w, "overview"), 120, 32, func(r *rig) {
+	var w *shop
+	onRig(t, inShop(&w, "overview"), 120, 32, func(r *rig) {
 		r.shows("oldest 5m", "waiting for a worker for 5m")
 		w.Hang()
 		w.Advance(10 * time.Minute)
@@ -118,14 +114,14 @@ func TestAWaitGrowsOnTheScreenWhileNothingIsHeard(t *testing.T) {
 	})
 }
 
-// young is a world whose server was started a while ago.
+// young is a shop whose server was started a while ago.
 type young struct {
-	*world.World
+	*shop
 	since time.Duration
 }
 
 func (y young) GetServerInfo(ctx context.Context, r *kagziv1.GetServerInfoRequest, o ...grpc.CallOption) (*kagziv1.GetServerInfoResponse, error) {
-	info, err := y.World.GetServerInfo(ctx, r, o...)
+	info, err := y.shop.GetServerInfo(ctx, r, o...)
 	info.StartedAt = timestamppb.New(y.Now().Add(-y.since))
 	return info, err
 }
@@ -137,7 +133,7 @@ func TestFailuresAreCountedSinceTheStartOfAYoungServer(t *testing.T) {
 		61 * time.Minute: {"failed on server in 1 h", "│ server, 1 h    │"},
 	} {
 		options := func() Options {
-			w := world.New(1, begin)
+			w := newShop()
 			return Options{API: young{w, since}, Open: "overview", Now: w.Now}
 		}
 		onRig(t, options, 80, 24, func(r *rig) { r.shows(want[1]) })
@@ -156,8 +152,8 @@ func TestARateIsNeverMoreThanTheMost(t *testing.T) {
 }
 
 func TestTheChartsGoBackAsFarAsIsWanted(t *testing.T) {
-	var w *world.World
-	onRig(t, inWorld(&w, "overview"), 120, 32, func(r *rig) {
+	var w *shop
+	onRig(t, inShop(&w, "overview"), 120, 32, func(r *rig) {
 		for _, c := range []struct{ key, want string }{
 			{"{", "last 5 m"}, {"}", "last 1 h"}, {"}", "last 24 h"}, {"}", "last 24 h"}, {"{", "last 1 h"}, {"{", "last 5 m"},
 		} {

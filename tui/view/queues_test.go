@@ -8,7 +8,6 @@ import (
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	"github.com/kagzi/kagzi/tui"
-	"github.com/kagzi/kagzi/tui/world"
 )
 
 func TestQueuesLookRight(t *testing.T) { goldenView(t, "queues", always("queues")) }
@@ -22,7 +21,7 @@ func (noWorkers) GetQueueDepth(context.Context, *kagziv1.GetQueueDepthRequest, .
 
 func TestTheBannerOfQueuesCountsAllThatNobodyTakes(t *testing.T) {
 	onRig(t, func() Options {
-		w := world.New(1, begin)
+		w := newShop()
 		return Options{API: noWorkers{w}, Open: "queues", Now: w.Now}
 	}, 80, 24, func(r *rig) {
 		r.shows(`3 runs wait on queue "media" and no worker polls it`)
@@ -30,9 +29,9 @@ func TestTheBannerOfQueuesCountsAllThatNobodyTakes(t *testing.T) {
 }
 
 func TestEnterOnAQueueShowsItsRuns(t *testing.T) {
-	var w *world.World
-	onRig(t, inWorld(&w, "queues"), 120, 30, func(r *rig) {
-		r.shows("emails", "onboarding (8)", "█████ 6/6")
+	var w *shop
+	onRig(t, inShop(&w, "queues"), 120, 30, func(r *rig) {
+		r.shows("emails", "onboarding (", "█████ 6/6")
 		r.press("down", "enter")
 		r.settle()
 		r.shows("runs queue:media", "thumbnail")

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kagzi/kagzi/tui/world"
+	"github.com/kagzi/kagzi/tui/scenario"
 )
 
 // readme is where the screens below are shown.
@@ -18,16 +18,17 @@ func TestTheScreensInTheReadmeAreTrue(t *testing.T) {
 		t.Fatal(err)
 	}
 	page := string(text)
+	readmeDay := playMaster(12)
 	for _, shot := range []struct {
 		name string
-		open func(w *world.World) string
+		open func(w *shop) string
 	}{
 		{"runs", always("runs")},
-		{"timeline", func(w *world.World) string { return "run " + w.ID(world.Failed) }},
+		{"timeline", func(w *shop) string { return "run " + w.ID(scenario.Failed) }},
 	} {
-		var w *world.World
+		var w *shop
 		options := func() Options {
-			w = world.New(20, begin)
+			w = readmeDay.open()
 			return Options{API: w, Open: shot.open(w), Now: w.Now}
 		}
 		onRig(t, options, 100, 22, func(r *rig) {

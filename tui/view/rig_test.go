@@ -20,7 +20,7 @@ type rig struct {
 	screen tcell.SimulationScreen
 }
 
-// onRig tells a story in a bubble. The options are made within it, and so must be the world that they hold.
+// onRig tells a story in a bubble. The options are made within it, and so must be the shop that they hold.
 func onRig(t *testing.T, options func() Options, width, height int, story func(r *rig)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

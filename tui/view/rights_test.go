@@ -9,16 +9,39 @@ import (
 	"google.golang.org/grpc/status"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/tui"
 	"github.com/kagzi/kagzi/tui/theme"
-	"github.com/kagzi/kagzi/tui/world"
 )
 
-// asked is a world whose caller has a key of a role.
+// keyed is a server whose caller has a key of a role. It is the screens that heed it.
+type keyed struct {
+	tui.API
+	role kagziv1.KeyRole
+}
+
+func (k keyed) WhoAmI(context.Context, *kagziv1.WhoAmIRequest, ...grpc.CallOption) (*kagziv1.WhoAmIResponse, error) {
+	return &kagziv1.WhoAmIResponse{Key: &kagziv1.Key{Name: "ada", Role: k.role}, KeysRequired: true}, nil
+}
+
+// cautious is a server that warns of something.
+type cautious struct {
+	tui.API
+	of string
+}
+
+func (a cautious) GetServerInfo(ctx context.Context, request *kagziv1.GetServerInfoRequest, options ...grpc.CallOption) (*kagziv1.GetServerInfoResponse, error) {
+	info, err := a.API.GetServerInfo(ctx, request, options...)
+	if err == nil {
+		info.Warnings = []string{a.of}
+	}
+	return info, err
+}
+
+// asked is a server whose caller has a key of a role.
 func asked(role kagziv1.KeyRole) func() Options {
 	return func() Options {
-		w := world.New(1, begin)
-		w.CallAs(&kagziv1.Key{Name: "ada", Role: role})
-		return Options{API: w, Open: "runs status:open", Now: w.Now}
+		w := newShop()
+		return Options{API: keyed{w, role}, Open: "runs status:open", Now: w.Now}
 	}
 }
 
@@ -64,9 +87,8 @@ func TestAViewerIsToldWhyNothingCanBeChanged(t *testing.T) {
 func TestAnExposedServerIsMarkedEverywhere(t *testing.T) {
 	const warning = "other machines can reach this server, which needs no key"
 	onRig(t, func() Options {
-		w := world.New(1, begin)
-		w.Warn(warning)
-		return Options{API: w, Open: "overview", Now: w.Now}
+		w := newShop()
+		return Options{API: cautious{w, warning}, Open: "overview", Now: w.Now}
 	}, 120, 30, func(r *rig) {
 		r.shows("exposed", "✗ alarm", warning)
 		if err := r.app.command("runs"); err != nil {
@@ -83,7 +105,7 @@ func TestAnExposedServerIsMarkedEverywhere(t *testing.T) {
 }
 
 // discreet is a server that does not tell the caller its activity, nor its workers.
-type discreet struct{ *world.World }
+type discreet struct{ *shop }
 
 func (discreet) GetActivity(context.Context, *kagziv1.GetActivityRequest, ...grpc.CallOption) (*kagziv1.GetActivityResponse, error) {
 	return nil, status.Error(codes.PermissionDenied, "an admin's")
@@ -95,7 +117,7 @@ func (discreet) ListWorkers(context.Context, *kagziv1.ListWorkersRequest, ...grp
 
 func TestWhoIsNotToldWhatTheServerDoesIsShownNoFiguresOfIt(t *testing.T) {
 	onRig(t, func() Options {
-		w := world.New(1, begin)
+		w := newShop()
 		return Options{API: discreet{w}, Now: w.Now}
 	}, 120, 40, func(r *rig) {
 		byStatus := r.app.overview.Stats().GetWorkflowsByStatus()

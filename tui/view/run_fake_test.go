@@ -12,7 +12,6 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
-	"github.com/kagzi/kagzi/tui/world"
 )
 
 // WatchWorkflow tells of no run once they are lost.
@@ -20,7 +19,7 @@ func (f *forgetful) WatchWorkflow(ctx context.Context, request *kagziv1.WatchWor
 	if f.lost {
 		return nil, errDeleted
 	}
-	return f.World.WatchWorkflow(ctx, request, options...)
+	return f.shop.WatchWorkflow(ctx, request, options...)
 }
 
 // told is a stream of messages that are all there.
@@ -38,15 +37,15 @@ func (s *told[M]) Recv() (*M, error) {
 	return m, nil
 }
 
-// long is a world with one run of very many steps.
+// long is a shop with one run of very many steps.
 type long struct {
-	*world.World
+	*shop
 	run   *kagziv1.Workflow
 	steps []*kagziv1.Step
 }
 
 func newLong(n int) *long {
-	l := &long{World: world.Empty(begin)}
+	l := &long{shop: emptyShop()}
 	at := func(i int) *timestamppb.Timestamp {
 		return timestamppb.New(begin.Add(time.Duration(i-n) * time.Second))
 	}

@@ -8,13 +8,13 @@ import (
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	"github.com/kagzi/kagzi/tui/model"
-	"github.com/kagzi/kagzi/tui/world"
+	"github.com/kagzi/kagzi/tui/scenario"
 )
 
 func TestARunIsFoundByWhatPeopleCallIt(t *testing.T) {
-	var w *world.World
-	onRig(t, inWorld(&w, "overview"), 100, 24, func(r *rig) {
-		id := w.ID(world.Failed)
+	var w *shop
+	onRig(t, inShop(&w, "overview"), 100, 24, func(r *rig) {
+		id := w.ID(scenario.Failed)
 		for _, ref := range []string{id, strings.ToUpper(id), "order-70344", id[:30], shortID(id)} {
 			if err := r.app.command("run " + ref); err != nil {
 				t.Fatalf("run %s: %v", ref, err)
@@ -26,7 +26,7 @@ func TestARunIsFoundByWhatPeopleCallIt(t *testing.T) {
 			}
 		}
 		for ref, want := range map[string]string{
-			"01a1f82": "no such run", "no-such-order": "no such run", absent: "no such run", w.ID(world.FanOut)[:8]: "give more of it", absent[:13]: "no such run",
+			"01a1f82": "no such run", "no-such-order": "no such run", absent: "no such run", w.ID(scenario.FanOut)[:8]: "give more of it", absent[:13]: "no such run",
 		} {
 			if err := r.app.command("run " + ref); err != nil {
 				t.Fatalf("run %s: %v", ref, err)
@@ -40,9 +40,9 @@ func TestARunIsFoundByWhatPeopleCallIt(t *testing.T) {
 }
 
 func TestARunThatIsAskedForByNameIsFoundWhenTheServerComesBack(t *testing.T) {
-	var w *world.World
+	var w *shop
 	options := func() Options {
-		w = world.New(1, begin)
+		w = newShop()
 		w.Down(errGone)
 		return Options{API: w, Open: "run order-70344", Now: w.Now}
 	}
@@ -55,7 +55,7 @@ func TestARunThatIsAskedForByNameIsFoundWhenTheServerComesBack(t *testing.T) {
 }
 
 func TestARetryBeginsAtTheStepUnderTheCursorElseAtTheOneThatFailed(t *testing.T) {
-	onPiece(t, world.Failed, 120, 32, func(r *rig, _ *world.World, p *runPage) {
+	onPiece(t, scenario.Failed, 120, 32, func(r *rig, _ *shop, p *runPage) {
 		for _, want := range []struct{ keys, step string }{
 			{"1", "ship"}, {"k", "cool-off"}, {"2", "ship"}, {"g", "validate"}, {"4", "ship"}, {"3", "ship"}, {"1", "cool-off"}, {"f", "ship"},
 		} {
@@ -68,7 +68,7 @@ func TestARetryBeginsAtTheStepUnderTheCursorElseAtTheOneThatFailed(t *testing.T)
 }
 
 func TestAPayloadIsSearchedFoldedAndCopied(t *testing.T) {
-	onPiece(t, world.Failed, 120, 32, func(r *rig, w *world.World, p *runPage) {
+	onPiece(t, scenario.Failed, 120, 32, func(r *rig, w *shop, p *runPage) {
 		r.press("3", "/")
 		r.enter("sku")
 		r.press("enter", "Y")
@@ -95,7 +95,7 @@ func TestAPayloadIsSearchedFoldedAndCopied(t *testing.T) {
 }
 
 func TestAPayloadStaysFoldedWhileItsRunGoesOn(t *testing.T) {
-	onPiece(t, world.Growing, 120, 32, func(r *rig, w *world.World, p *runPage) {
+	onPiece(t, scenario.Growing, 120, 32, func(r *rig, w *shop, p *runPage) {
 		r.press("3", "enter")
 		r.shows("keys")
 		before := p.workflow()
@@ -118,7 +118,7 @@ func TestAPayloadThatACodecMadeSaysSo(t *testing.T) {
 }
 
 func TestTheNewestEventIsFollowedUntilOneGoesUp(t *testing.T) {
-	onPiece(t, world.Growing, 120, 32, func(r *rig, w *world.World, p *runPage) {
+	onPiece(t, scenario.Growing, 120, 32, func(r *rig, w *shop, p *runPage) {
 		r.press("5")
 		tab := p.tabs[p.tab].(*historyTab)
 		atEnd := func() bool { return tab.tab.Index() == len(p.run.Events())-1 }
@@ -141,7 +141,7 @@ func TestTheNewestEventIsFollowedUntilOneGoesUp(t *testing.T) {
 }
 
 func TestEventsOpenWhatCameWithThem(t *testing.T) {
-	onPiece(t, world.Chatty, 120, 40, func(r *rig, _ *world.World, p *runPage) {
+	onPiece(t, scenario.Chatty, 120, 40, func(r *rig, _ *shop, p *runPage) {
 		r.press("5")
 		for _, test := range []struct{ kind, want string }{
 			{"run created", "$"}, {"signal received", "seen_by"}, {"step completed", "Attempt 1"}, {"run started", "run started"}, {"run completed", "$"},
@@ -162,7 +162,7 @@ func TestEventsOpenWhatCameWithThem(t *testing.T) {
 }
 
 func TestARunIsSavedWithItsStepsAndItsHistory(t *testing.T) {
-	onPiece(t, world.Failed, 120, 32, func(_ *rig, _ *world.World, p *runPage) {
+	onPiece(t, scenario.Failed, 120, 32, func(_ *rig, _ *shop, p *runPage) {
 		raw, err := p.JSON()
 		if err != nil {
 			t.Fatal(err)
@@ -180,7 +180,7 @@ func TestARunIsSavedWithItsStepsAndItsHistory(t *testing.T) {
 }
 
 func TestAWaitingStepOfAnotherRunIsReadOnlyWhileItIsOpen(t *testing.T) {
-	onPiece(t, world.Parent, 120, 32, func(r *rig, w *world.World, p *runPage) {
+	onPiece(t, scenario.Parent, 120, 32, func(r *rig, w *shop, p *runPage) {
 		r.press("2")
 		tab := p.tabs[1].(*treeTab)
 		if len(tab.live) != 0 {

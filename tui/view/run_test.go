@@ -17,15 +17,15 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	"github.com/kagzi/kagzi/tui/model"
 	"github.com/kagzi/kagzi/tui/render"
-	"github.com/kagzi/kagzi/tui/world"
+	"github.com/kagzi/kagzi/tui/scenario"
 )
 
-// absent is a run id that no world has.
+// absent is a run id that no shop has.
 const absent = "0193a1b2-0000-7000-8000-000000000000"
 
-// runOf is the command that opens a piece of a world; in a world that has none, one for a run that is not there.
-func runOf(piece world.Piece) func(*world.World) string {
-	return func(w *world.World) string {
+// runOf is the command that opens a piece of a shop; in a shop that has none, one for a run that is not there.
+func runOf(piece scenario.Piece) func(*shop) string {
+	return func(w *shop) string {
 		if id := w.ID(piece); id != "" {
 			return "run " + id
 		}
@@ -33,12 +33,12 @@ func runOf(piece world.Piece) func(*world.World) string {
 	}
 }
 
-// onPiece tells a story on a piece of a world.
-func onPiece(t *testing.T, piece world.Piece, width, height int, story func(r *rig, w *world.World, p *runPage)) {
+// onPiece tells a story on a piece of a shop.
+func onPiece(t *testing.T, piece scenario.Piece, width, height int, story func(r *rig, w *shop, p *runPage)) {
 	t.Helper()
-	var w *world.World
+	var w *shop
 	options := func() Options {
-		w = world.New(1, begin)
+		w = newShop()
 		return Options{API: w, Open: runOf(piece)(w), Now: w.Now}
 	}
 	onRig(t, options, width, height, func(r *rig) {
@@ -46,45 +46,45 @@ func onPiece(t *testing.T, piece world.Piece, width, height int, story func(r *r
 	})
 }
 
-// goOn lets the world and the program go on together.
-func (r *rig) goOn(w *world.World, d time.Duration) {
+// goOn lets the shop and the program go on together.
+func (r *rig) goOn(w *shop, d time.Duration) {
 	for step := 500 * time.Millisecond; d > 0; d -= step {
 		w.Advance(min(step, d))
 		r.pass(min(step, d))
 	}
 }
 
-func TestARunLooksRight(t *testing.T) { goldenView(t, "run", runOf(world.Failed)) }
+func TestARunLooksRight(t *testing.T) { goldenView(t, "run", runOf(scenario.Failed)) }
 
 // looks are the tabs on the runs that show them best.
 var looks = []struct {
 	name  string
-	piece world.Piece
+	piece scenario.Piece
 	keys  []string
 }{
-	{"a run that waits for a worker", world.Waiting, nil},
-	{"a run that is being tried again", world.Retrying, nil},
-	{"a run that goes on", world.Growing, nil},
-	{"a run that a person paused", world.Paused, nil},
-	{"a run that is being cancelled", world.Cancelling, nil},
-	{"the attempts of a step", world.Retrying, []string{"enter"}},
-	{"tree", world.Family, []string{"2", "j", "l"}},
-	{"input and output", world.Family, []string{"3", "o"}},
-	{"an input that is no JSON", world.Text, []string{"3"}},
-	{"an output that is an image", world.Binary, []string{"3", "o"}},
-	{"error", world.Failed, []string{"4"}},
-	{"errors that were retried", world.Retrying, []string{"4"}},
-	{"no error", world.Chatty, []string{"4"}},
-	{"events", world.Chatty, []string{"5"}},
-	{"children", world.Family, []string{"6"}},
-	{"meta", world.Overridden, []string{"7"}},
+	{"a run that waits for a worker", scenario.Waiting, nil},
+	{"a run that is being tried again", scenario.Retrying, nil},
+	{"a run that goes on", scenario.Growing, nil},
+	{"a run that a person paused", scenario.Paused, nil},
+	{"a run that is being cancelled", scenario.Cancelling, nil},
+	{"the attempts of a step", scenario.Retrying, []string{"enter"}},
+	{"tree", scenario.Family, []string{"2", "j", "l"}},
+	{"input and output", scenario.Family, []string{"3", "o"}},
+	{"an input that is no JSON", scenario.Text, []string{"3"}},
+	{"an output that is an image", scenario.Binary, []string{"3", "o"}},
+	{"error", scenario.Failed, []string{"4"}},
+	{"errors that were retried", scenario.Retrying, []string{"4"}},
+	{"no error", scenario.Chatty, []string{"4"}},
+	{"events", scenario.Chatty, []string{"5"}},
+	{"children", scenario.Family, []string{"6"}},
+	{"meta", scenario.Overridden, []string{"7"}},
 }
 
 func TestTheTabsOfARunLookRight(t *testing.T) {
 	var all strings.Builder
 	for _, look := range looks {
 		for _, size := range sizes[:3] {
-			onPiece(t, look.piece, size.width, size.height, func(r *rig, _ *world.World, _ *runPage) {
+			onPiece(t, look.piece, size.width, size.height, func(r *rig, _ *shop, _ *runPage) {
 				r.press(look.keys...)
 				fmt.Fprintf(&all, "== %s, %dx%d\n%s", look.name, size.width, size.height, r.draw())
 			})
@@ -94,7 +94,7 @@ func TestTheTabsOfARunLookRight(t *testing.T) {
 }
 
 func TestTheTimelineGrowsWhileAStepRuns(t *testing.T) {
-	onPiece(t, world.Growing, 120, 32, func(r *rig, w *world.World, p *runPage) {
+	onPiece(t, scenario.Growing, 120, 32, func(r *rig, w *shop, p *runPage) {
 		if p.Pace() != time.Second {
 			t.Errorf("the pace is %s while a step runs, want 1s", p.Pace())
 		}
@@ -131,7 +131,7 @@ func soFar(t *testing.T, r *rig) time.Duration {
 }
 
 func TestWhatARunContinuesIsCalledAsInTheListsOfItsFacts(t *testing.T) {
-	onPiece(t, world.Failed, 80, 24, func(r *rig, _ *world.World, p *runPage) {
+	onPiece(t, scenario.Failed, 80, 24, func(r *rig, _ *shop, p *runPage) {
 		run := proto.CloneOf(p.workflow())
 		run.ContinuedFromRunId, run.ContinuedAsRunId = proto.String(absent), proto.String(absent)
 		var head []string
@@ -147,7 +147,7 @@ func TestWhatARunContinuesIsCalledAsInTheListsOfItsFacts(t *testing.T) {
 }
 
 func TestARunThatHasEndedStandsStill(t *testing.T) {
-	onPiece(t, world.Terminated, 120, 32, func(r *rig, w *world.World, p *runPage) {
+	onPiece(t, scenario.Terminated, 120, 32, func(r *rig, w *shop, p *runPage) {
 		if p.Pace() != slowPace {
 			t.Errorf("the pace is %s after the end, want %s", p.Pace(), slowPace)
 		}
@@ -173,14 +173,14 @@ func TestAStepThatWasOpenWhenItsRunEndedIsNotShownAsRunning(t *testing.T) {
 }
 
 func TestAStepThatIsTriedAgainShowsItsAttempts(t *testing.T) {
-	onPiece(t, world.Retrying, 120, 40, func(r *rig, w *world.World, p *runPage) {
+	onPiece(t, scenario.Retrying, 120, 40, func(r *rig, w *shop, p *runPage) {
 		attempts := len(p.run.Attempts("pull-contacts"))
 		r.shows("✗┄", "earlier attempts", "↻ pull-contacts")
 		r.press("o")
 		r.lacks("earlier attempts")
 		r.press("enter")
 		r.shows(fmt.Sprintf("Attempt %d  ↻ retrying", attempts), "Attempt 1  ✗ failed", "main.(*CRM).get", "the same error")
-		r.goOn(w, 8*time.Second)
+		r.goOn(w, time.Minute)
 		r.shows(fmt.Sprintf("Attempt %d  ", attempts+1)) // while the list is open
 		r.press("esc")
 		r.lacks("Attempt 1")
@@ -188,7 +188,7 @@ func TestAStepThatIsTriedAgainShowsItsAttempts(t *testing.T) {
 }
 
 func TestARunThatDoesNotMoveSaysWhyAndNoLongerWhenItDoes(t *testing.T) {
-	onPiece(t, world.Signalled, 120, 32, func(r *rig, w *world.World, p *runPage) {
+	onPiece(t, scenario.Signalled, 120, 32, func(r *rig, w *shop, p *runPage) {
 		r.shows("◔ sleeping  waits for signal approval")
 		_, err := w.SignalWorkflow(t.Context(), &kagziv1.SignalWorkflowRequest{
 			Namespace: "default", RunId: p.run.ID(), Name: "approval", Payload: &kagziv1.Payload{Data: []byte(`{"approved":true,"by":"mira"}`)},
@@ -203,7 +203,7 @@ func TestARunThatDoesNotMoveSaysWhyAndNoLongerWhenItDoes(t *testing.T) {
 }
 
 func TestWhatIsWaitedForIsSaidAnewAsTimePasses(t *testing.T) {
-	onPiece(t, world.Waiting, 120, 32, func(r *rig, w *world.World, _ *runPage) {
+	onPiece(t, scenario.Waiting, 120, 32, func(r *rig, w *shop, _ *runPage) {
 		r.shows("due for 5m30s, but no online worker serves type onboarding")
 		r.goOn(w, 20*time.Second)
 		r.lacks("due for 5m30s")
@@ -212,7 +212,7 @@ func TestWhatIsWaitedForIsSaidAnewAsTimePasses(t *testing.T) {
 }
 
 func TestTabsKeepTheirPlace(t *testing.T) {
-	onPiece(t, world.Pinned, 100, 20, func(r *rig, _ *world.World, p *runPage) {
+	onPiece(t, scenario.Pinned, 100, 20, func(r *rig, _ *shop, p *runPage) {
 		r.press("j", "j", "j", "+", "+")
 		timeline := r.draw()
 		r.press("tab", "j", "j")
@@ -237,7 +237,7 @@ func TestTabsKeepTheirPlace(t *testing.T) {
 }
 
 func TestEscapeFromAChildGoesBackToItsPlaceInTheTree(t *testing.T) {
-	onPiece(t, world.Family, 120, 32, func(r *rig, _ *world.World, p *runPage) {
+	onPiece(t, scenario.Family, 120, 32, func(r *rig, _ *shop, p *runPage) {
 		r.press("2", "j", "l")
 		r.shows("resize", "download") // the steps of the child, read when it was opened
 		before := r.draw()
@@ -257,7 +257,7 @@ func TestEscapeFromAChildGoesBackToItsPlaceInTheTree(t *testing.T) {
 }
 
 func TestAHostileRunDoesNoHarmInAnyTab(t *testing.T) {
-	onPiece(t, world.Hostile, 120, 40, func(r *rig, _ *world.World, _ *runPage) {
+	onPiece(t, scenario.Hostile, 120, 40, func(r *rig, _ *shop, _ *runPage) {
 		for _, keys := range [][]string{{"1"}, {"enter"}, {"o"}, {"esc", "i"}, {"esc", "esc", "2"}, {"3"}, {"]", "w"}, {"4"}, {"5"}, {"G", "enter"}, {"esc", "6"}, {"7"}, {"G"}, {"y"}, {"ctrl-y"}, {"?"}} {
 			r.press(keys...)
 			for _, c := range r.draw() {
@@ -270,17 +270,17 @@ func TestAHostileRunDoesNoHarmInAnyTab(t *testing.T) {
 	})
 }
 
-// forgetful is a world that can lose its runs.
+// forgetful is a shop that can lose its runs.
 type forgetful struct {
-	*world.World
+	*shop
 	lost bool
 }
 
 func TestWhatWasReadOfARunStaysWhenItIsDeleted(t *testing.T) {
 	f := &forgetful{}
 	options := func() Options {
-		f.World = world.New(1, begin)
-		return Options{API: f, Open: runOf(world.Growing)(f.World), Now: f.Now}
+		f.shop = newShop()
+		return Options{API: f, Open: runOf(scenario.Growing)(f.shop), Now: f.Now}
 	}
 	onRig(t, options, 120, 32, func(r *rig) {
 		f.lost = true

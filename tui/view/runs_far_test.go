@@ -3,21 +3,20 @@ package view
 import (
 	"testing"
 	"time"
-
-	"github.com/kagzi/kagzi/tui/world"
 )
 
-func TestAHundredThousandRunsAreGoneThroughWithoutLoadingThemAll(t *testing.T) {
-	var w *world.World
+func TestTwentyThousandRunsAreGoneThroughWithoutLoadingThemAll(t *testing.T) {
+	var w *shop
+	many := theDay.withMore(20_000)
 	options := func() Options {
-		w = world.Many(1, begin, 100_000)
+		w = many.open()
 		return Options{API: w, Open: "runs", Now: w.Now}
 	}
 	onRig(t, options, 100, 30, func(r *rig) {
 		p := r.app.trails.top().(*runsPage)
 		r.press("G")
 		r.pass(2 * time.Second)
-		if i := p.tab.Index(); i != p.runs.Len()-1 || i < 99_000 {
+		if i := p.tab.Index(); i != p.runs.Len()-1 || i < 20_000 {
 			t.Errorf("G leads to row %d of %d:\n%s", i, p.runs.Len(), r.draw())
 		}
 		for range 30 {
@@ -46,8 +45,9 @@ func TestAHundredThousandRunsAreGoneThroughWithoutLoadingThemAll(t *testing.T) {
 }
 
 func TestOfManyRunsThoseThatWereReadAreMatchedAndThatIsSaid(t *testing.T) {
+	many := theDay.withMore(5_000)
 	options := func() Options {
-		w := world.Many(1, begin, 10_000)
+		w := many.open()
 		return Options{API: w, Open: "runs no-such-text", Now: w.Now}
 	}
 	onRig(t, options, 120, 30, func(r *rig) { r.shows("no-such-text is matched on the 2", "search all, m reads more") })

@@ -8,7 +8,6 @@ import (
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	"github.com/kagzi/kagzi/tui/render"
-	"github.com/kagzi/kagzi/tui/world"
 )
 
 func TestRunsLookRight(t *testing.T) { goldenView(t, "runs", always("runs")) }
@@ -25,8 +24,8 @@ func (p *runsPage) statuses() []kagziv1.WorkflowStatus {
 }
 
 func TestOnlyWhatWentWrongIsShownAndThenAllAgain(t *testing.T) {
-	var w *world.World
-	onRig(t, inWorld(&w, "runs type:order"), 120, 32, func(r *rig) {
+	var w *shop
+	onRig(t, inShop(&w, "runs type:order"), 120, 32, func(r *rig) {
 		p := r.app.trails.top().(*runsPage)
 		r.press("ctrl-z")
 		for _, s := range p.statuses() {
@@ -43,8 +42,8 @@ func TestOnlyWhatWentWrongIsShownAndThenAllAgain(t *testing.T) {
 }
 
 func TestAFilterChoosesWhileItHoldsAndEscapeClearsIt(t *testing.T) {
-	var w *world.World
-	onRig(t, inWorld(&w, "runs"), 120, 32, func(r *rig) {
+	var w *shop
+	onRig(t, inShop(&w, "runs"), 120, 32, func(r *rig) {
 		p := r.app.trails.top().(*runsPage)
 		all, _ := p.runs.Total()
 		r.press("/")
@@ -78,8 +77,8 @@ func TestAFilterChoosesWhileItHoldsAndEscapeClearsIt(t *testing.T) {
 }
 
 func TestAFilterThatIsWrongSaysWhatThereIs(t *testing.T) {
-	var w *world.World
-	onRig(t, inWorld(&w, "runs"), 120, 32, func(r *rig) {
+	var w *shop
+	onRig(t, inShop(&w, "runs"), 120, 32, func(r *rig) {
 		r.press("/")
 		r.enter("status:broken")
 		r.press("enter")
@@ -92,8 +91,8 @@ func TestAFilterThatIsWrongSaysWhatThereIs(t *testing.T) {
 }
 
 func TestWhatTheServerCannotLookForIsMatchedOnWhatWasRead(t *testing.T) {
-	var w *world.World
-	onRig(t, inWorld(&w, "runs postcode"), 120, 32, func(r *rig) {
+	var w *shop
+	onRig(t, inShop(&w, "runs postcode"), 120, 32, func(r *rig) {
 		r.shows("AddressError")
 		for _, run := range r.app.trails.top().(*runsPage).runs.All() {
 			if !strings.Contains(run.GetError().GetMessage(), "postcode") {
@@ -104,8 +103,8 @@ func TestWhatTheServerCannotLookForIsMatchedOnWhatWasRead(t *testing.T) {
 }
 
 func TestNothingIsSaidOfWhatWasReadWhenThatIsAll(t *testing.T) {
-	var w *world.World
-	onRig(t, inWorld(&w, "runs type:order postcode"), 120, 32, func(r *rig) {
+	var w *shop
+	onRig(t, inShop(&w, "runs type:order postcode"), 120, 32, func(r *rig) {
 		r.shows("AddressError")
 		r.lacks("is matched on the")
 		p := r.app.trails.top().(*runsPage)
@@ -116,8 +115,8 @@ func TestNothingIsSaidOfWhatWasReadWhenThatIsAll(t *testing.T) {
 }
 
 func TestTheQuestionCountsTheMarkedRunsThatAreLeftOut(t *testing.T) {
-	var w *world.World
-	onRig(t, inWorld(&w, "runs"), 120, 32, func(r *rig) {
+	var w *shop
+	onRig(t, inShop(&w, "runs"), 120, 32, func(r *rig) {
 		p := r.app.trails.top().(*runsPage)
 		mark := func(n int, status kagziv1.WorkflowStatus) {
 			for i, run := range p.runs.All() {
@@ -140,8 +139,8 @@ func TestTheQuestionCountsTheMarkedRunsThatAreLeftOut(t *testing.T) {
 }
 
 func TestMarksStayWithTheirRunsWhileOthersComeIn(t *testing.T) {
-	var w *world.World
-	onRig(t, inWorld(&w, "runs"), 120, 32, func(r *rig) {
+	var w *shop
+	onRig(t, inShop(&w, "runs"), 120, 32, func(r *rig) {
 		p := r.app.trails.top().(*runsPage)
 		r.press("j", "j", "space", "j", "space")
 		before := p.tab.Targets()
@@ -160,8 +159,8 @@ func TestMarksStayWithTheirRunsWhileOthersComeIn(t *testing.T) {
 }
 
 func TestRunsAreSortedByAColumnAmongThoseThatAreLoaded(t *testing.T) {
-	var w *world.World
-	onRig(t, inWorld(&w, "runs"), 120, 32, func(r *rig) {
+	var w *shop
+	onRig(t, inShop(&w, "runs"), 120, 32, func(r *rig) {
 		p := r.app.trails.top().(*runsPage)
 		if err := r.app.command("sort type"); err != nil {
 			t.Fatal(err)
@@ -180,8 +179,8 @@ func TestRunsAreSortedByAColumnAmongThoseThatAreLoaded(t *testing.T) {
 }
 
 func TestAFilterIsCompletedWithWhatThereIs(t *testing.T) {
-	var w *world.World
-	onRig(t, inWorld(&w, "runs"), 140, 32, func(r *rig) {
+	var w *shop
+	onRig(t, inShop(&w, "runs"), 140, 32, func(r *rig) {
 		p := r.app.trails.top().(*runsPage)
 		schedules, err := w.ListWorkflowSchedules(t.Context(), &kagziv1.ListWorkflowSchedulesRequest{Namespace: "default"})
 		if err != nil {

@@ -9,12 +9,11 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
-	"github.com/kagzi/kagzi/tui/world"
 )
 
 func TestANewScheduleIsPreviewedWhileItIsTypedAndThenThere(t *testing.T) {
-	var w *world.World
-	onRig(t, inWorld(&w, "schedules"), 100, 40, func(r *rig) {
+	var w *shop
+	onRig(t, inShop(&w, "schedules"), 100, 40, func(r *rig) {
 		r.press("n")
 		r.shows("A new schedule", "0 9 * * 1-5")
 		r.enter("report.nightly")
@@ -35,12 +34,12 @@ func TestANewScheduleIsPreviewedWhileItIsTypedAndThenThere(t *testing.T) {
 }
 
 func TestAnExpressionThatIsRefusedSaysWhyBelowItsField(t *testing.T) {
-	var w *world.World
-	onRig(t, inWorld(&w, "schedules"), 100, 40, func(r *rig) {
+	var w *shop
+	onRig(t, inShop(&w, "schedules"), 100, 40, func(r *rig) {
 		r.press("n", "tab", "tab")
 		r.enter("0 25 * * *")
 		r.pass(200 * time.Millisecond)
-		r.shows("hour: 25 is not between 0 and 23")
+		r.shows("hour: 25 is out of 0-23")
 		r.lacks("cron_expr")
 		r.press("backspace", "backspace", "backspace", "backspace", "backspace", "backspace", "backspace")
 		r.enter("3 * * *")
@@ -53,8 +52,8 @@ func TestAnExpressionThatIsRefusedSaysWhyBelowItsField(t *testing.T) {
 }
 
 func TestALateAnswerAboutAnEarlierExpressionIsDropped(t *testing.T) {
-	var w *world.World
-	onRig(t, inWorld(&w, "schedules"), 100, 40, func(r *rig) {
+	var w *shop
+	onRig(t, inShop(&w, "schedules"), 100, 40, func(r *rig) {
 		r.press("n", "tab", "tab")
 		w.Hang()
 		r.enter("0 10 * * *")
@@ -71,8 +70,8 @@ func TestALateAnswerAboutAnEarlierExpressionIsDropped(t *testing.T) {
 }
 
 func TestWhatTheServerRefusesCanBeChangedInTheForm(t *testing.T) {
-	var w *world.World
-	onRig(t, inWorld(&w, "schedules"), 100, 40, func(r *rig) {
+	var w *shop
+	onRig(t, inShop(&w, "schedules"), 100, 40, func(r *rig) {
 		r.press("n")
 		r.enter("report.nightly")
 		r.press("enter", "enter")
@@ -90,13 +89,13 @@ func TestWhatTheServerRefusesCanBeChangedInTheForm(t *testing.T) {
 }
 
 func TestEditingASchedulesChangesOnlyWhatIsOtherwise(t *testing.T) {
-	var w *world.World
-	onRig(t, inWorld(&w, "schedule crm-sync"), 120, 50, func(r *rig) {
+	var w *shop
+	onRig(t, inShop(&w, "schedule crm-sync"), 120, 50, func(r *rig) {
 		r.press("e")
 		r.shows("Schedule crm-sync", "0 */20 * * * *", "buffer-one", "one tick that comes meanwhile waits")
 		r.press("ctrl-s")
 		r.shows(`nothing of "crm-sync" was changed`)
-		r.shows("Changes (0)")
+		r.shows("Changes (1)")
 		r.press("e", "tab", "tab")
 		for range len("0 */20 * * * *") {
 			r.press("backspace")
@@ -104,14 +103,14 @@ func TestEditingASchedulesChangesOnlyWhatIsOtherwise(t *testing.T) {
 		r.enter("@hourly")
 		r.press("ctrl-s")
 		r.pass(time.Second)
-		r.shows("@hourly", "Update", "Changes (1)", "buffer-one")
+		r.shows("@hourly", "Update", "Changes (2)", "buffer-one")
 	})
 }
 
 func TestTheNextTickOfAScheduleIsShownInWhole(t *testing.T) {
 	for _, width := range []int{60, 80, 120, 200} {
-		var w *world.World
-		onRig(t, inWorld(&w, "schedule catalog-import"), width, 32, func(r *rig) {
+		var w *shop
+		onRig(t, inShop(&w, "schedule catalog-import"), width, 32, func(r *rig) {
 			p := r.app.trails.top().(*schedulePage)
 			for ahead, want := range map[time.Duration]string{
 				15 * time.Minute: "in 15m, 09:15", 50 * time.Second: "in 50s, 09:00:50", 100*time.Hour + 20*time.Minute: "in 4d, Nov 24 13:20",
@@ -125,12 +124,12 @@ func TestTheNextTickOfAScheduleIsShownInWhole(t *testing.T) {
 }
 
 func TestAScheduleIsPausedAndResumedWithOneKey(t *testing.T) {
-	var w *world.World
-	onRig(t, inWorld(&w, "schedule catalog-import"), 120, 50, func(r *rig) {
+	var w *shop
+	onRig(t, inShop(&w, "schedule catalog-import"), 120, 50, func(r *rig) {
 		r.shows("◷ on", "in 15m")
 		r.press("P")
 		r.pass(time.Second)
-		r.shows("‖ paused", "nothing fires before it is resumed", "Pause", "Changes (1)")
+		r.shows("‖ paused", "nothing fires before it is resumed", "Pause", "Changes (2)")
 		if err := r.app.command("pause"); err == nil {
 			t.Fatal("what is paused was paused again")
 		}
@@ -138,13 +137,13 @@ func TestAScheduleIsPausedAndResumedWithOneKey(t *testing.T) {
 		r.shows("Resume schedule catalog-import?", "kagzi schedule resume", "made up for")
 		r.press("tab", "enter")
 		r.pass(time.Second)
-		r.shows("◷ on", "Changes (2)")
+		r.shows("◷ on", "Changes (3)")
 	})
 }
 
 func TestADeletedSchedulesPageIsLeft(t *testing.T) {
-	var w *world.World
-	onRig(t, inWorld(&w, "schedules"), 100, 30, func(r *rig) {
+	var w *shop
+	onRig(t, inShop(&w, "schedules"), 100, 30, func(r *rig) {
 		r.press("down", "enter")
 		r.shows("Schedule catalog-import")
 		r.press("x")
@@ -158,21 +157,21 @@ func TestADeletedSchedulesPageIsLeft(t *testing.T) {
 	})
 }
 
-// slowToDelete is a world in which a schedule is deleted when the gate opens.
+// slowToDelete is a shop in which a schedule is deleted when the gate opens.
 type slowToDelete struct {
-	*world.World
+	*shop
 	gate chan struct{}
 }
 
 func (w *slowToDelete) DeleteWorkflowSchedule(ctx context.Context, request *kagziv1.DeleteWorkflowScheduleRequest, options ...grpc.CallOption) (*kagziv1.DeleteWorkflowScheduleResponse, error) {
 	<-w.gate
-	return w.World.DeleteWorkflowSchedule(ctx, request, options...)
+	return w.shop.DeleteWorkflowSchedule(ctx, request, options...)
 }
 
 func TestWhoOpenedAnotherScheduleMeanwhileStaysThere(t *testing.T) {
 	var w *slowToDelete
 	options := func() Options {
-		w = &slowToDelete{world.New(1, begin), make(chan struct{})}
+		w = &slowToDelete{newShop(), make(chan struct{})}
 		return Options{API: w, Open: "schedules", Now: w.Now}
 	}
 	onRig(t, options, 100, 30, func(r *rig) {
@@ -187,8 +186,8 @@ func TestWhoOpenedAnotherScheduleMeanwhileStaysThere(t *testing.T) {
 }
 
 func TestMarkedSchedulesAreNamedInTheQuestion(t *testing.T) {
-	var w *world.World
-	onRig(t, inWorld(&w, "schedules"), 120, 30, func(r *rig) {
+	var w *shop
+	onRig(t, inShop(&w, "schedules"), 120, 30, func(r *rig) {
 		r.press("space", "space", "x")
 		r.shows("Delete schedule onboarding-digest and catalog-import?")
 		r.press("tab", "enter")
@@ -198,9 +197,9 @@ func TestMarkedSchedulesAreNamedInTheQuestion(t *testing.T) {
 }
 
 func TestNothingChangesWhereOneOnlyLooks(t *testing.T) {
-	var w *world.World
+	var w *shop
 	readOnly := func() Options {
-		o := inWorld(&w, "schedules")()
+		o := inShop(&w, "schedules")()
 		o.ReadOnly = true
 		return o
 	}
@@ -215,8 +214,8 @@ func TestNothingChangesWhereOneOnlyLooks(t *testing.T) {
 }
 
 func TestTriggeringStartsARunThatCanBeOpened(t *testing.T) {
-	var w *world.World
-	onRig(t, inWorld(&w, "schedule catalog-import"), 120, 40, func(r *rig) {
+	var w *shop
+	onRig(t, inShop(&w, "schedule catalog-import"), 120, 40, func(r *rig) {
 		r.press("t")
 		r.pass(2 * time.Second)
 		r.shows("by hand", "trigger schedule catalog-import: started as ")
@@ -228,8 +227,8 @@ func TestTriggeringStartsARunThatCanBeOpened(t *testing.T) {
 }
 
 func TestATickIsSeenOnTheScheduleWhenItFires(t *testing.T) {
-	var w *world.World
-	onRig(t, inWorld(&w, "schedule catalog-import"), 120, 40, func(r *rig) {
+	var w *shop
+	onRig(t, inShop(&w, "schedule catalog-import"), 120, 40, func(r *rig) {
 		r.shows("Nov 20 09:00:00")
 		r.lacks("Nov 20 09:15:00")
 		r.shows("in 15m    Fri 2026-11-20 09:15:00 UTC")
@@ -244,8 +243,8 @@ func TestATickIsSeenOnTheScheduleWhenItFires(t *testing.T) {
 }
 
 func TestAScheduleThatIsPutOffHasNoTickBefore(t *testing.T) {
-	var w *world.World
-	onRig(t, inWorld(&w, "overview"), 120, 40, func(r *rig) {
+	var w *shop
+	onRig(t, inShop(&w, "overview"), 120, 40, func(r *rig) {
 		off := timestamppb.New(begin.Add(72 * time.Hour))
 		answer, err := w.GetWorkflowSchedule(t.Context(), &kagziv1.GetWorkflowScheduleRequest{ScheduleId: "catalog-import"})
 		if err != nil {
@@ -268,9 +267,9 @@ func TestAScheduleThatIsPutOffHasNoTickBefore(t *testing.T) {
 }
 
 func TestTheLatestRunOfEachScheduleTellsHowItWent(t *testing.T) {
-	var w *world.World
-	onRig(t, inWorld(&w, "schedules"), 120, 30, func(r *rig) {
+	var w *shop
+	onRig(t, inShop(&w, "schedules"), 120, 30, func(r *rig) {
 		r.shows("✓ 8h ago")
-		r.shows(`"onboarding-digest" cannot fire: time_zone: "Europe/Kyjiw" is no IANA time zone`)
+		r.shows(`"onboarding-digest" cannot fire: time_zone: "Europe/Kyiv" is no IANA time zone`)
 	})
 }

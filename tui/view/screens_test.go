@@ -12,11 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
-	"github.com/kagzi/kagzi/tui/world"
 )
-
-// begin is when the worlds of the tests begin.
-var begin = time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
 
 // sizes are the windows that every view is drawn in.
 var sizes = []struct{ width, height int }{{60, 15}, {80, 24}, {120, 32}, {200, 50}}
@@ -24,25 +20,25 @@ var sizes = []struct{ width, height int }{{60, 15}, {80, 24}, {120, 32}, {200, 5
 // errGone is how a server that is not there answers.
 var errGone = status.Error(codes.Unavailable, `connection error: desc = "transport: Error while dialing: dial tcp 127.0.0.1:50051: connect: connection refused"`)
 
-// states are what a view can be in. before is done to the world before the program begins, after when it has come to rest.
+// states are what a view can be in. before is done to the shop before the program begins, after when it has come to rest.
 var states = []struct {
 	name   string
-	world  func() *world.World
-	before func(w *world.World)
-	after  func(r *rig, w *world.World)
+	shop   func() *shop
+	before func(w *shop)
+	after  func(r *rig, w *shop)
 }{
-	{name: "full", world: func() *world.World { return world.New(1, begin) }},
-	{name: "empty", world: func() *world.World { return world.Empty(begin) }},
-	{name: "loading", world: func() *world.World { return world.New(1, begin) }, before: (*world.World).Hang},
-	{name: "error", world: func() *world.World { return world.New(1, begin) }, before: func(w *world.World) { w.Down(errGone) }},
-	{name: "reconnecting", world: func() *world.World { return world.New(1, begin) }, after: func(r *rig, w *world.World) {
+	{name: "full", shop: newShop},
+	{name: "empty", shop: emptyShop},
+	{name: "loading", shop: newShop, before: (*shop).Hang},
+	{name: "error", shop: newShop, before: func(w *shop) { w.Down(errGone) }},
+	{name: "reconnecting", shop: newShop, after: func(r *rig, w *shop) {
 		w.Down(errGone)
 		r.pass(3 * time.Second)
 	}},
 }
 
-// goldenView draws a view at every size and in every state. open is the command that opens it in a world, keys are pressed then.
-func goldenView(t *testing.T, name string, open func(w *world.World) string, keys ...string) {
+// goldenView draws a view at every size and in every state. open is the command that opens it in a shop, keys are pressed then.
+func goldenView(t *testing.T, name string, open func(w *shop) string, keys ...string) {
 	t.Helper()
 	if raced {
 		t.Skip("screens are compared without the race detector")
@@ -50,9 +46,9 @@ func goldenView(t *testing.T, name string, open func(w *world.World) string, key
 	var all strings.Builder
 	for _, state := range states {
 		for _, size := range sizes {
-			var w *world.World
+			var w *shop
 			options := func() Options {
-				w = state.world()
+				w = state.shop()
 				if state.before != nil {
 					state.before(w)
 				}
@@ -73,13 +69,13 @@ func goldenView(t *testing.T, name string, open func(w *world.World) string, key
 // jitter is the one thing on the screens that is left to chance: when a lost connection is tried again.
 var jitter = regexp.MustCompile(`reconnecting in \ds`)
 
-// always is a command that is the same in every world.
-func always(command string) func(*world.World) string {
-	return func(*world.World) string { return command }
+// always is a command that is the same in every shop.
+func always(command string) func(*shop) string {
+	return func(*shop) string { return command }
 }
 
-// firstRun, firstWorker and firstSchedule are ids of things in a world; empty in one that has none.
-func firstRun(w *world.World) string {
+// firstRun, firstWorker and firstSchedule are ids of things in a shop; empty in one that has none.
+func firstRun(w *shop) string {
 	answer, _ := w.ListWorkflows(context.Background(), &kagziv1.ListWorkflowsRequest{Page: &kagziv1.PageRequest{PageSize: 1}})
 	for _, r := range answer.GetWorkflows() {
 		return r.GetRunId()
@@ -87,7 +83,7 @@ func firstRun(w *world.World) string {
 	return "01890000-0000-7000-8000-000000000000"
 }
 
-func firstWorker(w *world.World) string {
+func firstWorker(w *shop) string {
 	answer, _ := w.ListWorkers(context.Background(), &kagziv1.ListWorkersRequest{})
 	for _, worker := range answer.GetWorkers() {
 		return worker.GetWorkerId()
@@ -95,7 +91,7 @@ func firstWorker(w *world.World) string {
 	return "nobody"
 }
 
-func firstSchedule(w *world.World) string {
+func firstSchedule(w *shop) string {
 	answer, _ := w.ListWorkflowSchedules(context.Background(), &kagziv1.ListWorkflowSchedulesRequest{})
 	for _, s := range answer.GetSchedules() {
 		return s.GetScheduleId()

@@ -13,7 +13,6 @@ import (
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	"github.com/kagzi/kagzi/tui"
-	"github.com/kagzi/kagzi/tui/world"
 )
 
 // serverTold is a server that always tells the same of its calls, and is as well as a test wants it to be.
@@ -49,9 +48,9 @@ func TestTheServerLooksRight(t *testing.T) {
 	var all strings.Builder
 	for _, state := range states {
 		for _, size := range sizes {
-			var w *world.World
+			var w *shop
 			options := func() Options {
-				w = state.world()
+				w = state.shop()
 				if state.before != nil {
 					state.before(w)
 				}
@@ -81,10 +80,10 @@ func (a programsOnly) GetServerInfo(ctx context.Context, request *kagziv1.GetSer
 
 func TestWhatAKeyIsNotToldOfAServerIsNotShownAsZero(t *testing.T) {
 	onRig(t, func() Options {
-		w := world.New(1, begin)
+		w := newShop()
 		return Options{API: programsOnly{w}, Open: "server", Now: w.Now}
 	}, 120, 32, func(r *rig) {
-		r.shows("version", "heartbeat", "backend           sqlite", "The rest is for admins, operators and viewers.", "The server does not tell its calls.")
+		r.shows("version", "heartbeat", "backend           memory", "The rest is for admins, operators and viewers.", "The server does not tell its calls.")
 		r.lacks("schema", "size", "connections", "started")
 	})
 }
@@ -107,7 +106,7 @@ func (fileAlone) GetActivity(context.Context, *kagziv1.GetActivityRequest, ...gr
 func TestADatabaseFileIsNotShownAsAServer(t *testing.T) {
 	for _, size := range sizes {
 		onRig(t, func() Options {
-			w := world.New(1, begin)
+			w := newShop()
 			return Options{API: fileAlone{w}, File: true, ReadOnly: true, Note: "x.db", Address: "/tmp/x.db", Source: "--db", Now: w.Now}
 		}, size.width, size.height, func(r *rig) {
 			nothingLive := func() {
@@ -133,7 +132,7 @@ func TestADatabaseFileIsNotShownAsAServer(t *testing.T) {
 
 func TestAnEmptyDatabaseFileNamesNoCommandsForAServer(t *testing.T) {
 	onRig(t, func() Options {
-		w := world.Empty(begin)
+		w := emptyShop()
 		return Options{API: fileAlone{w}, File: true, ReadOnly: true, Now: w.Now}
 	}, 80, 24, func(r *rig) {
 		r.shows(`Nothing has happened in "default" of this database yet.`)
@@ -144,7 +143,7 @@ func TestAnEmptyDatabaseFileNamesNoCommandsForAServer(t *testing.T) {
 func TestAServerThatIsNotWellSaysSoFirst(t *testing.T) {
 	api := &serverTold{}
 	onRig(t, func() Options {
-		w := world.New(1, begin)
+		w := newShop()
 		api.API = w
 		return Options{API: api, Open: "server", Now: w.Now}
 	}, 80, 24, func(r *rig) {
@@ -161,7 +160,7 @@ func TestAServerThatIsNotWellSaysSoFirst(t *testing.T) {
 
 func TestCallsOfTheServerAreSortedByAnyColumn(t *testing.T) {
 	onRig(t, func() Options {
-		w := world.New(1, begin)
+		w := newShop()
 		return Options{API: &serverTold{API: w}, Open: "server", Now: w.Now}
 	}, 80, 24, func(r *rig) {
 		r.press("tab", "tab")
@@ -193,10 +192,10 @@ func TestCallsOfTheServerAreSortedByAnyColumn(t *testing.T) {
 }
 
 func TestTheServersLogIsOneKeyAway(t *testing.T) {
-	var w *world.World
-	onRig(t, inWorld(&w, "server"), 100, 24, func(r *rig) {
+	var w *shop
+	onRig(t, inShop(&w, "server"), 100, 24, func(r *rig) {
 		r.press("l")
-		r.shows("Events (", "worker registered")
+		r.shows("Events (", "schedule fired")
 		r.press("esc")
 		r.shows("Server at ")
 	})

@@ -17,7 +17,6 @@ import (
 	"github.com/gdamore/tcell/v2"
 
 	"github.com/kagzi/kagzi/tui"
-	"github.com/kagzi/kagzi/tui/world"
 )
 
 // memoryTty is a terminal that keeps what is written to it, and on which nobody types.
@@ -140,8 +139,8 @@ func useXterm(tb testing.TB) {
 	tb.Setenv("NO_COLOR", "")
 }
 
-// onTerminal tells a story in a bubble, on a screen and on a terminal beside it; useXterm goes before. api is made of the world within the bubble.
-func onTerminal(t *testing.T, w func() *world.World, api func(*world.World) tui.API, open string, width, height int, story func(r *rig, w *world.World, tty *memoryTty)) {
+// onTerminal tells a story in a bubble, on a screen and on a terminal beside it; useXterm goes before. api is made of the shop within the bubble.
+func onTerminal(t *testing.T, w func() *shop, api func(*shop) tui.API, open string, width, height int, story func(r *rig, w *shop, tty *memoryTty)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		tty, simulation := newMemoryTty(width, height), tcell.NewSimulationScreen("UTF-8")

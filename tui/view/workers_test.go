@@ -3,13 +3,11 @@ package view
 import (
 	"testing"
 	"time"
-
-	"github.com/kagzi/kagzi/tui/world"
 )
 
 func TestOnlyWorkersThatAreThereAreShownOnDemand(t *testing.T) {
-	var w *world.World
-	onRig(t, inWorld(&w, "workers"), 100, 30, func(r *rig) {
+	var w *shop
+	onRig(t, inShop(&w, "workers"), 100, 30, func(r *rig) {
 		r.shows("Workers (6)", "○ offline   mailer-2")
 		r.press("a")
 		r.shows("Workers (5 of 6)")
@@ -20,15 +18,15 @@ func TestOnlyWorkersThatAreThereAreShownOnDemand(t *testing.T) {
 }
 
 func TestAWorkerIsDrainedAfterAQuestion(t *testing.T) {
-	var w *world.World
-	onRig(t, inWorld(&w, "workers"), 100, 30, func(r *rig) {
-		for range 4 {
+	var w *shop
+	onRig(t, inShop(&w, "workers"), 100, 30, func(r *rig) {
+		for range 3 {
 			r.press("down")
 		}
 		r.press("x")
 		r.shows("Drain worker reports-1?", "3 runs are held now.", "kagzi worker drain reports-1")
 		r.press("esc")
-		r.lacks("draining")
+		r.lacks("draining  reports-1")
 		r.press("x", "tab", "enter")
 		r.pass(2 * time.Second)
 		r.shows("◐ draining  reports-1", "drain reports-1: DRAINING")
@@ -36,8 +34,8 @@ func TestAWorkerIsDrainedAfterAQuestion(t *testing.T) {
 }
 
 func TestAWorkerThatIsOfflineCannotBeTakenOff(t *testing.T) {
-	var w *world.World
-	onRig(t, inWorld(&w, "worker mailer-2"), 100, 30, func(r *rig) {
+	var w *shop
+	onRig(t, inShop(&w, "worker mailer-2"), 100, 30, func(r *rig) {
 		r.press("X")
 		r.shows("it is offline already")
 		r.press("x")
@@ -46,18 +44,18 @@ func TestAWorkerThatIsOfflineCannotBeTakenOff(t *testing.T) {
 }
 
 func TestTheRunsOfAWorkerComeAndGo(t *testing.T) {
-	var w *world.World
-	onRig(t, inWorld(&w, "worker reports-1"), 120, 40, func(r *rig) {
-		r.shows("Holds now (3)", "revenue-backfill")
+	var w *shop
+	onRig(t, inShop(&w, "worker reports-1"), 120, 40, func(r *rig) {
+		r.shows("Holds now (5)", "revenue-backfill")
 		r.press("X", "tab", "enter")
 		r.pass(2 * time.Second)
-		r.shows("○ offline", "Holds now (0)", "It holds no run.", "force offline reports-1: OFFLINE, runs freed: 3")
+		r.shows("○ offline", "Holds now (0)", "It holds no run.", "force offline reports-1: OFFLINE, runs freed: 5")
 	})
 }
 
 func TestASilentWorkerIsNamed(t *testing.T) {
-	var w *world.World
-	onRig(t, inWorld(&w, "workers"), 140, 30, func(r *rig) {
+	var w *shop
+	onRig(t, inShop(&w, "workers"), 140, 30, func(r *rig) {
 		r.lacks("silent")
 		p := r.app.trails.top().(*workersPage)
 		workers := p.items.All()
@@ -69,9 +67,9 @@ func TestASilentWorkerIsNamed(t *testing.T) {
 }
 
 func TestEnterOnAWorkersRunOpensIt(t *testing.T) {
-	var w *world.World
-	onRig(t, inWorld(&w, "workers"), 120, 40, func(r *rig) {
-		for range 4 {
+	var w *shop
+	onRig(t, inShop(&w, "workers"), 120, 40, func(r *rig) {
+		for range 3 {
 			r.press("down")
 		}
 		r.press("enter")
@@ -91,8 +89,8 @@ func TestEnterOnAWorkersRunOpensIt(t *testing.T) {
 }
 
 func TestDescribeTellsAllOfAWorker(t *testing.T) {
-	var w *world.World
-	onRig(t, inWorld(&w, "worker reports-1"), 80, 30, func(r *rig) {
+	var w *shop
+	onRig(t, inShop(&w, "worker reports-1"), 80, 30, func(r *rig) {
 		r.press("d")
 		r.shows("Capabilities", "tool:duckdb=1.4", "Registered")
 		r.press("esc")

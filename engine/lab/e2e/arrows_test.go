@@ -33,6 +33,7 @@ var arrows = []arrow{
 	{"engine/server/internal/session", []string{"engine", "engine/matching", "engine/server/internal/...", "proto/..."}, "what workers do is written over all that callers go through, and never knows the server"},
 	{"engine/server/internal/bundle", []string{"engine", "engine/server/internal/wire", "proto/..."}, "a capsule is made of the store's rows and the contract's messages"},
 	{"engine/daemon", []string{"engine", "engine/...", "proto/..."}, "the store comes as a function, so that the switch on dialect stays in one place"},
+	{"engine/sandbox", []string{"engine", "engine/...", "proto/..."}, "a server whose clock its owner moves; the store comes as a function here, too"},
 	{"backends/internal/storelogic", []string{"engine"}, "operations that read before they write, over statements that a backend brings"},
 	{"backends/internal/storekit", []string{"engine"}, "what the backends share beside that: encodings, listeners, lists of columns"},
 	{"backends/memory", []string{"engine", "backends/internal/storelogic", "backends/internal/storekit"}, "a backend whose rows are in memory, for tests and demonstrations"},

@@ -40,7 +40,8 @@ func RunEnded(status engine.RunStatus) Counted {
 // is counted or somebody asks.
 type activity struct {
 	mu      sync.Mutex
-	begun   time.Time // by the monotonic clock; unset: nothing has been counted or asked yet
+	clock   func() time.Time // nil: time.Now
+	begun   time.Time        // by the clock; unset: nothing has been counted or asked yet
 	seconds series
 	minutes series
 }
@@ -50,6 +51,13 @@ func (a *activity) begin(now time.Time) {
 	a.begun = now
 	a.seconds = series{step: time.Second, kept: keptSeconds}
 	a.minutes = series{step: time.Minute, kept: keptMinutes}
+}
+
+func (a *activity) now() time.Time {
+	if a.clock != nil {
+		return a.clock()
+	}
+	return time.Now()
 }
 
 // at brings both series to this moment, under the lock, and returns how far it is from their beginning.
@@ -67,7 +75,7 @@ func (a *activity) at(now time.Time) time.Duration {
 func (a *activity) count(d Counted, n int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.at(time.Now())
+	a.at(a.now())
 	a.seconds.now.counts[d] += uint32(n)
 	a.minutes.now.counts[d] += uint32(n)
 }
@@ -76,7 +84,7 @@ func (a *activity) count(d Counted, n int) {
 func (a *activity) wrote(took time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.at(time.Now())
+	a.at(a.now())
 	a.seconds.took.add(took)
 	a.minutes.took.add(took)
 }
@@ -85,7 +93,7 @@ func (a *activity) wrote(took time.Duration) {
 func (a *activity) fired(late time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.at(time.Now())
+	a.at(a.now())
 	ms := float32(max(late, 0).Seconds() * 1000)
 	a.seconds.now.lag, a.minutes.now.lag = ms, ms
 }
@@ -165,6 +173,6 @@ func (r *Recorder) Activity(byMinute bool) (points []*kagziv1.ActivityPoint, und
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	underWay = a.at(time.Now()) % from.step
+	underWay = a.at(a.now()) % from.step
 	return from.points(), underWay
 }

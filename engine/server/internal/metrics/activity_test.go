@@ -14,7 +14,7 @@ import (
 
 // busy is a recorder in a bubble whose counting has just begun.
 func busy(t *testing.T, tell func(t *testing.T, r *Recorder)) {
-	synctest.Test(t, func(t *testing.T) { tell(t, NewRecorder(&Events{}, slog.New(slog.DiscardHandler))) })
+	synctest.Test(t, func(t *testing.T) { tell(t, NewRecorder(&Events{}, slog.New(slog.DiscardHandler), time.Now)) })
 }
 
 // activityAt is what was done, up to a moment.

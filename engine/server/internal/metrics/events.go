@@ -21,6 +21,9 @@ const (
 
 // Events is the latest facts that a server noted, in memory. The zero value is ready for use, from any goroutine.
 type Events struct {
+	// Clock dates events; nil: time.Now. Set it before use.
+	Clock func() time.Time
+
 	mu        sync.Mutex
 	last      int64                  // sequence of the newest
 	ring      []*kagziv1.ServerEvent // at their sequence modulo keptEvents; never changed once they are in it
@@ -38,11 +41,18 @@ type tally struct {
 	more  int // left out
 }
 
+func (e *Events) now() time.Time {
+	if e.Clock != nil {
+		return e.Clock()
+	}
+	return time.Now()
+}
+
 // admit says whether an event of this message is kept, or only counted.
 func (e *Events) admit(level slog.Level, message string) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	now := time.Now()
+	now := e.now()
 	if e.tallies == nil {
 		e.tallies = map[string]*tally{}
 	}
@@ -75,11 +85,11 @@ func (e *Events) tellMore() {
 	for message, t := range e.tallies {
 		if t.more > 0 {
 			more := strconv.Itoa(t.more)
-			e.append(time.Now(), t.level, message+" … and "+more+" more", []*kagziv1.EventAttribute{{Key: "more", Value: more}})
+			e.append(e.now(), t.level, message+" … and "+more+" more", []*kagziv1.EventAttribute{{Key: "more", Value: more}})
 		}
 	}
 	e.more = false
-	e.second = time.Now()
+	e.second = e.now()
 	clear(e.tallies)
 }
 
@@ -132,7 +142,7 @@ func (e *Events) NoteOf(level slog.Level, message string, attributes func() []sl
 			kept = append(kept, &kagziv1.EventAttribute{Key: a.Key, Value: value})
 		}
 	}
-	e.keep(time.Now(), level, message, kept)
+	e.keep(e.now(), level, message, kept)
 }
 
 // Past is at most the newest most events after a sequence, oldest first.

@@ -43,8 +43,8 @@ func (h *eventHandler) Handle(ctx context.Context, r slog.Record) error {
 			return true
 		})
 		at := r.Time
-		if at.IsZero() {
-			at = time.Now()
+		if at.IsZero() || h.events.Clock != nil {
+			at = h.events.now()
 		}
 		h.events.keep(at, r.Level, r.Message, attributes)
 	}

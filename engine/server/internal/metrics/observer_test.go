@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/kagzi/kagzi/engine"
 	"github.com/kagzi/kagzi/engine/server/internal/servertest"
@@ -12,7 +13,7 @@ import (
 
 func TestWhatEndedUnaskedIsLoggedByItsRunAndNotWithoutEnd(t *testing.T) {
 	var log bytes.Buffer
-	r := NewRecorder(&Events{}, slog.New(slog.NewTextHandler(&log, nil)))
+	r := NewRecorder(&Events{}, slog.New(slog.NewTextHandler(&log, nil)), time.Now)
 	s := r.Observer()
 	late, cancelled, again, last, poison := servertest.SomeID(1), servertest.SomeID(2), servertest.SomeID(3), servertest.SomeID(4), servertest.SomeID(5)
 	s.RunsExpired(engine.Expired{Runs: 2, TimedOut: []engine.ID{late}, Cancelled: []engine.ID{cancelled}})

@@ -1,7 +1,7 @@
 // Package metrics counts what a server does, and keeps the latest events.
 //
 //   - recorder.go: Recorder, what the server itself counts; observer.go: what the other parts of the process tell it.
-//   - metrics.go, lengths.go, methods.go: counters since the start. activity.go, histogram.go: what was done lately.
+//   - metrics.go, lengths.go, methods.go: counters since the start; past.go: how another server goes on with them. activity.go, histogram.go: what was done lately.
 //   - stats.go, readings.go: what the store holds, counted at most every so often.
 //   - events.go, events_log.go, events_watch.go: the latest events.
 package metrics
@@ -17,17 +17,19 @@ import (
 type Recorder struct {
 	Events   *Events
 	log      *slog.Logger
+	now      func() time.Time
 	counters counters
 	origin   Totals // when the counters stood at zero
 	activity activity
 	meters   meters
 }
 
-// NewRecorder returns a recorder whose first second begins now.
-func NewRecorder(events *Events, log *slog.Logger) *Recorder {
-	r := &Recorder{Events: events, log: log}
-	r.activity.begin(time.Now())
-	r.origin = r.counters.read()
+// NewRecorder returns a recorder whose first second begins now, by the clock.
+func NewRecorder(events *Events, log *slog.Logger, clock func() time.Time) *Recorder {
+	r := &Recorder{Events: events, log: log, now: clock}
+	r.activity.clock = clock
+	r.activity.begin(clock())
+	r.origin = r.counters.read(clock())
 	return r
 }
 

@@ -87,19 +87,19 @@ type Totals struct {
 	Started, Finished, Steps int64
 }
 
-func (c *counters) read() Totals {
-	return Totals{At: time.Now(), Started: c.started(), Finished: c.finished(), Steps: c.steps()}
+func (c *counters) read(now time.Time) Totals {
+	return Totals{At: now, Started: c.started(), Finished: c.finished(), Steps: c.steps()}
 }
 
 // Rates is what was done in a second.
 type Rates struct{ Started, Finished, Steps float64 }
 
 // Mark returns the counters now, for Since.
-func (r *Recorder) Mark() Totals { return r.counters.read() }
+func (r *Recorder) Mark() Totals { return r.counters.read(r.now()) }
 
 // Since returns the rates since a mark.
 func (r *Recorder) Since(since Totals) (done Rates) {
-	read := r.counters.read()
+	read := r.counters.read(r.now())
 	if seconds := read.At.Sub(since.At).Seconds(); seconds > 0 {
 		done.Started = float64(read.Started-since.Started) / seconds
 		done.Finished = float64(read.Finished-since.Finished) / seconds

@@ -3,9 +3,7 @@ package session
 import (
 	"context"
 	"log/slog"
-	"math/rand/v2"
 	"strings"
-	"time"
 
 	"github.com/kagzi/kagzi/engine"
 	"github.com/kagzi/kagzi/engine/server/internal/metrics"
@@ -31,12 +29,12 @@ func (s *Service) completeWorkflow(ctx context.Context, at engine.Sequenced, r *
 		}
 		p.ContinueAs = &next
 	}
-	began := time.Now()
+	began := s.options.Clock()
 	completed, err := s.store.CompleteRun(ctx, p)
 	if err != nil {
 		return nil, err
 	}
-	s.recorder.Wrote(time.Since(began))
+	s.recorder.Wrote(s.options.Clock().Sub(began))
 	s.recorder.Count(metrics.RunEnded(completed.Status))
 	if p.ContinueAs != nil && completed.ContinuedAs == p.ContinueAs.ID {
 		s.recorder.Count(metrics.RunStarted)
@@ -55,13 +53,13 @@ func (s *Service) failWorkflow(ctx context.Context, at engine.Sequenced, r *kagz
 	if err != nil {
 		return nil, err
 	}
-	p := engine.FailRunParams{Sequenced: at, Lease: lease, Failure: failure, Now: s.store.Now(), Roll: rand.Float64()}
-	began := time.Now()
+	p := engine.FailRunParams{Sequenced: at, Lease: lease, Failure: failure, Now: s.store.Now(), Roll: engine.Jitter()}
+	began := s.options.Clock()
 	verdict, err := s.store.FailRun(ctx, p)
 	if err != nil {
 		return nil, err
 	}
-	s.recorder.Wrote(time.Since(began))
+	s.recorder.Wrote(s.options.Clock().Sub(began))
 	if verdict.Retry {
 		if verdict.Failures > 0 {
 			s.log.Info("run will be retried", "run", lease.RunID, "failures", verdict.Failures, "at", verdict.RetryAt, "delay", verdict.RetryAt.Sub(p.Now))

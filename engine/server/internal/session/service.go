@@ -57,7 +57,8 @@ type Config struct {
 	Recorder   *metrics.Recorder
 	Guard      *auth.Guard
 	InFlight   *limit.InFlight
-	Stopping   <-chan struct{} // closed when long polls and sessions are to end
+	Stopping   <-chan struct{}  // closed when long polls and sessions are to end
+	Clock      func() time.Time // measures how long a worker waits until its write is durable
 
 	HeartbeatInterval time.Duration // told to workers
 	WorkerLease       time.Duration // how long a worker that is not heard from keeps its runs

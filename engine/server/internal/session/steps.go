@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"math/rand/v2"
 	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -131,12 +130,12 @@ func (s *Service) completeStep(ctx context.Context, at engine.Sequenced, r *kagz
 		return lease, engine.Step{}, err
 	}
 	p.ID = engine.NewID(p.Now)
-	began := time.Now()
+	began := s.options.Clock()
 	step, err := s.store.CompleteStep(ctx, p)
 	if err != nil {
 		return lease, engine.Step{}, err
 	}
-	s.recorder.Wrote(time.Since(began))
+	s.recorder.Wrote(s.options.Clock().Sub(began))
 	s.recorder.Count(metrics.StepCompleted)
 	return lease, step, nil
 }
@@ -159,7 +158,7 @@ func (s *Service) failStep(ctx context.Context, at engine.Sequenced, r *kagziv1.
 	}
 	p := engine.FailStepParams{
 		Sequenced: at, Lease: lease, Failure: failure, RetryPolicy: wire.RetryPolicyOf(r.RetryPolicy), Hold: r.Hold,
-		Now: s.store.Now(), Roll: rand.Float64(),
+		Now: s.store.Now(), Roll: engine.Jitter(),
 	}
 	if p.Step, err = stepRefOf(r.StepId); err != nil {
 		return nil, err
@@ -171,12 +170,12 @@ func (s *Service) failStep(ctx context.Context, at engine.Sequenced, r *kagziv1.
 		return nil, err
 	}
 	p.ID = engine.NewID(p.Now)
-	began := time.Now()
+	began := s.options.Clock()
 	verdict, err := s.store.FailStep(ctx, p)
 	if err != nil {
 		return nil, err
 	}
-	s.recorder.Wrote(time.Since(began))
+	s.recorder.Wrote(s.options.Clock().Sub(began))
 	s.recorder.StepFailed(verdict.Retry)
 	// The worker that keeps an attempt's time notices its end before the coordinator does, nearly always. A repetition counts nothing, where it
 	// can be told; of a failure for good it cannot.

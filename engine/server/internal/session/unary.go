@@ -141,14 +141,11 @@ func (s *Service) PollTask(ctx context.Context, request *kagziv1.PollTaskRequest
 		return nil, err
 	}
 	p := poll{tasks: make(chan engine.Task, most), refused: make(chan struct{}, 1)}
-	poller := s.dispatcher.Join(matching.Request{
+	ask := matching.Request{
 		Worker: &worker, Queues: []string{wire.OrDefault(request.TaskQueue)}, Types: request.WorkflowTypes,
 		Deliver: p.deliver, Refused: func() { async.Notify(p.refused) },
-	})
-	poller.AddCredit(most)
-	poller.Look()
-	tasks, err := s.awaitTasks(ctx, &p, wait)
-	poller.Leave()
+	}
+	tasks, err := s.takeTasks(ctx, ask, &p, most, wait)
 	tasks = append(tasks, p.close()...)
 	if errors.Is(err, errRefused) {
 		_, err = s.poller(ctx, request) // says why; nil when the worker is back already
@@ -214,6 +211,24 @@ func mayPollAs(ctx context.Context, w *engine.Worker) bool {
 
 // errRefused says that the store gives this worker nothing, because it is not ONLINE any more.
 var errRefused = errors.New("worker refused")
+
+// takeTasks gets tasks for a poll: those that are due now, or else the first that comes up within wait.
+func (s *Service) takeTasks(ctx context.Context, request matching.Request, p *poll, most int, wait time.Duration) ([]engine.Task, error) {
+	if wait == 0 {
+		s.dispatcher.Poll(ctx, request, most)
+		select {
+		case <-p.refused:
+			return nil, errRefused
+		default:
+			return nil, nil // the poll has them
+		}
+	}
+	poller := s.dispatcher.Join(request)
+	defer poller.Leave()
+	poller.AddCredit(most)
+	poller.Look()
+	return s.awaitTasks(ctx, p, wait)
+}
 
 // awaitTasks waits for the first task, and takes what has come with it.
 func (s *Service) awaitTasks(ctx context.Context, p *poll, wait time.Duration) ([]engine.Task, error) {

@@ -1,0 +1,167 @@
+package server
+
+import (
+	"context"
+	"io"
+	"strings"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+)
+
+// Direct is a way to a Server in the same process that needs no connection. A unary call is carried out in its caller's own goroutine:
+// whatever it does has been done when it returns. A stream has a goroutine of its own, which ends with the stream's context.
+type Direct struct{ server *Server }
+
+var _ grpc.ClientConnInterface = Direct{}
+
+// Direct is the way to this server.
+func (s *Server) Direct() Direct { return Direct{s} }
+
+// services are the ones that Direct reaches.
+var services = []*grpc.ServiceDesc{
+	&kagziv1.WorkflowService_ServiceDesc, &kagziv1.WorkflowScheduleService_ServiceDesc, &kagziv1.WorkerService_ServiceDesc,
+	&kagziv1.AdminService_ServiceDesc, &kagziv1.NamespaceService_ServiceDesc,
+}
+
+// handlerOf is what carries out the methods of a service.
+func (d Direct) handlerOf(method string) any {
+	if strings.HasPrefix(method, "/"+kagziv1.WorkerService_ServiceDesc.ServiceName+"/") {
+		return d.server.workers
+	}
+	return d.server
+}
+
+// find is the method of a service, by its full name; the other result is nil.
+func find(method string) (*grpc.MethodDesc, *grpc.StreamDesc) {
+	service, name, _ := strings.Cut(strings.TrimPrefix(method, "/"), "/")
+	for _, desc := range services {
+		if desc.ServiceName != service {
+			continue
+		}
+		for i := range desc.Methods {
+			if desc.Methods[i].MethodName == name {
+				return &desc.Methods[i], nil
+			}
+		}
+		for i := range desc.Streams {
+			if desc.Streams[i].StreamName == name {
+				return nil, &desc.Streams[i]
+			}
+		}
+	}
+	return nil, nil
+}
+
+func unknownMethod(method string) error {
+	return status.Errorf(codes.Unimplemented, "unknown method %s", method)
+}
+
+// copyTo has to be what from is, which nobody else changes.
+func copyTo(to, from any) error {
+	proto.Reset(to.(proto.Message))
+	proto.Merge(to.(proto.Message), from.(proto.Message))
+	return nil
+}
+
+// Invoke carries out one unary call.
+func (d Direct) Invoke(ctx context.Context, method string, request, reply any, _ ...grpc.CallOption) error {
+	desc, _ := find(method)
+	if desc == nil {
+		return unknownMethod(method)
+	}
+	if err := ctx.Err(); err != nil {
+		return status.FromContextError(err).Err()
+	}
+	answer, err := desc.Handler(d.handlerOf(method), ctx, func(into any) error { return copyTo(into, request) }, d.server.unary)
+	if err != nil {
+		return err
+	}
+	return copyTo(reply, answer)
+}
+
+// NewStream opens a stream.
+func (d Direct) NewStream(ctx context.Context, _ *grpc.StreamDesc, method string, _ ...grpc.CallOption) (grpc.ClientStream, error) {
+	_, desc := find(method)
+	if desc == nil {
+		return nil, unknownMethod(method)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	s := &directStream{ctx: ctx, requests: make(chan any), answers: make(chan any), over: make(chan struct{})}
+	info := &grpc.StreamServerInfo{FullMethod: method, IsClientStream: desc.ClientStreams, IsServerStream: desc.ServerStreams}
+	go func() {
+		s.err = d.server.stream(d.handlerOf(method), serverEnd{s}, info, desc.Handler)
+		close(s.over)
+		cancel()
+	}()
+	return s, nil
+}
+
+// directStream is a stream as its client sees it.
+type directStream struct {
+	ctx               context.Context
+	requests, answers chan any
+	over              chan struct{} // closed when the server's side has returned, with err
+	err               error
+}
+
+func (s *directStream) SendMsg(m any) error {
+	select {
+	case s.requests <- proto.Clone(m.(proto.Message)):
+		return nil
+	case <-s.over:
+		return io.EOF
+	case <-s.ctx.Done():
+		return status.FromContextError(s.ctx.Err()).Err()
+	}
+}
+
+func (s *directStream) RecvMsg(into any) error {
+	select {
+	case m := <-s.answers:
+		return copyTo(into, m)
+	case <-s.over:
+		if s.err != nil {
+			return s.err
+		}
+		return io.EOF
+	}
+}
+
+func (s *directStream) CloseSend() error             { close(s.requests); return nil }
+func (s *directStream) Header() (metadata.MD, error) { return nil, nil }
+func (s *directStream) Trailer() metadata.MD         { return nil }
+func (s *directStream) Context() context.Context     { return s.ctx }
+
+// serverEnd is a stream as its server sees it.
+type serverEnd struct{ *directStream }
+
+func (s serverEnd) SendMsg(m any) error {
+	select {
+	case s.answers <- proto.Clone(m.(proto.Message)):
+		return nil
+	case <-s.ctx.Done():
+		return status.FromContextError(s.ctx.Err()).Err()
+	}
+}
+
+func (s serverEnd) RecvMsg(into any) error {
+	select {
+	case m, open := <-s.requests:
+		if !open {
+			return io.EOF
+		}
+		return copyTo(into, m)
+	case <-s.ctx.Done():
+		return status.FromContextError(s.ctx.Err()).Err()
+	}
+}
+
+func (serverEnd) SetHeader(metadata.MD) error  { return nil }
+func (serverEnd) SendHeader(metadata.MD) error { return nil }
+func (serverEnd) SetTrailer(metadata.MD)       {}

@@ -1,0 +1,47 @@
+package scenario
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+// luck is dice whose throws follow from a seed. A copy made by clone throws the same from there on.
+type luck struct {
+	*rand.Rand
+	source *rand.PCG
+}
+
+func newLuck(seed, stream uint64) luck {
+	source := rand.NewPCG(seed, stream)
+	return luck{rand.New(source), source}
+}
+
+func (l luck) clone() luck {
+	source := *l.source
+	return luck{rand.New(&source), &source}
+}
+
+// between is a length of time from a to b, both included, in whole milliseconds; with b before a it is a.
+func (l luck) between(a, b time.Duration) time.Duration {
+	if b <= a {
+		return a
+	}
+	return a + time.Duration(l.Int64N(int64((b-a)/time.Millisecond)+1))*time.Millisecond
+}
+
+func (l luck) chance(p float64) bool { return l.Float64() < p }
+
+// pick is one of several.
+func pick[T any](l luck, of []T) T { return of[l.IntN(len(of))] }
+
+// mix is a number that follows from others and looks like luck: for facts that are worked out whenever they are asked for.
+func mix(numbers ...uint64) uint64 {
+	h := uint64(0x9e3779b97f4a7c15)
+	for _, n := range numbers {
+		h ^= n
+		h = (h ^ h>>30) * 0xbf58476d1ce4e5b9
+		h = (h ^ h>>27) * 0x94d049bb133111eb
+		h ^= h >> 31
+	}
+	return h
+}
