@@ -21,15 +21,29 @@ func newEnds(store engine.Store) *ends {
 }
 
 func (e *ends) ring(r engine.Notification) {
-	if r.Kind != engine.NotifyEnd {
-		return
+	if r.Kind == engine.NotifyEnd {
+		e.ended(r.ID)
 	}
+}
+
+func (e *ends) ended(run engine.ID) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for _, waiter := range e.waiting[r.ID] {
+	for _, waiter := range e.waiting[run] {
 		close(waiter)
 	}
-	delete(e.waiting, r.ID)
+	delete(e.waiting, run)
+}
+
+// outcomes tells the waiters of the test of runs that end in this process, beside the server.
+type outcomes struct {
+	engine.Outcomes
+	ends *ends
+}
+
+func (o outcomes) RunEnded(run engine.ID, e *engine.Ending) {
+	o.Outcomes.RunEnded(run, e)
+	o.ends.ended(run)
 }
 
 // await returns when the run has ended, cannot be read, or ctx is over.

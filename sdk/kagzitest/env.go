@@ -148,7 +148,7 @@ func (e *Env) serve(log *slog.Logger, c climate) {
 			door.Notify(r)
 			upkeep.Notify(r)
 			e.ends.ring(r)
-		}, door)
+		}, outcomes{door, e.ends})
 	})
 	e.part(upkeep.Run)
 	e.part(dispatcher.Run)
