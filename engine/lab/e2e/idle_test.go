@@ -4,6 +4,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -20,11 +21,13 @@ func idleServer(t testing.TB, url string) (*Server, *counting) {
 		return counted
 	}
 	s := New(t, openStore(t, url), o)
+	var beats sync.WaitGroup // which the server gathers for a quarter of a second
 	for range 100 {
 		w := s.session(t)
 		w.grant(10)
-		w.beat()
+		beats.Go(func() { w.beat() })
 	}
+	beats.Wait()
 	return s, counted
 }
 
