@@ -21,7 +21,7 @@ func keyNames(keys []engine.APIKey) string {
 	return fmt.Sprint(names)
 }
 
-var ringKeys = engine.Notification{Kind: engine.NotifyKeys}
+var notifyKeys = engine.Notification{Kind: engine.NotifyKeys}
 
 var APIKeyCases = []fixture.Case{
 	{Name: "a fresh store has no keys", Run: func(s *fixture.F) {
@@ -230,7 +230,7 @@ var APIKeyCases = []fixture.Case{
 		} {
 			e.Forget()
 			c.do()
-			e.Hears(c.what, ringKeys)
+			e.Hears(c.what, notifyKeys)
 		}
 		e.Forget()
 		_, err := s.Store.CreateKey(s.Ctx, p)
@@ -246,9 +246,9 @@ var APIKeyCases = []fixture.Case{
 			select {
 			case r := <-e.Events:
 				switch r.Notification {
-				case ringKeys:
+				case notifyKeys:
 					s.Fatalf("the keys were rung, though nothing has changed them")
-				case ringQueue(fixture.Queue):
+				case notifyQueue(fixture.Queue):
 					return
 				}
 			case <-over:

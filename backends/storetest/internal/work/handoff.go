@@ -26,7 +26,7 @@ var HandOffCases = []fixture.Case{
 		w := s.Pollers("w1")
 		fixture.Equal(s, "answer", s.StartFor(w, start)[0], engine.Started{RunID: start.ID})
 		for _, task := range w.Given() {
-			e.Hears("a start that is taken", ringRun(start.ID))
+			e.Hears("a start that is taken", notifyRun(start.ID))
 			fixture.Equal(s, "leases of the worker", len(s.HeldBy("w1")), 1)
 			s.ClaimNothing("w1")
 			fixture.Equal(s, "freed with its worker", s.Offline("w1", engine.OfflineLost), 0)

@@ -9,21 +9,21 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-func ringQueue(name string) engine.Notification { return fixture.NotifiedQueue(fixture.Space, name) }
+func notifyQueue(name string) engine.Notification { return fixture.NotifiedQueue(fixture.Space, name) }
 
-func ringSlot(name string) engine.Notification {
+func notifySlot(name string) engine.Notification {
 	return engine.Notification{Kind: engine.NotifySlot, Namespace: fixture.Space, Name: name}
 }
 
-func ringRun(id engine.ID) engine.Notification {
+func notifyRun(id engine.ID) engine.Notification {
 	return engine.Notification{Kind: engine.NotifyRun, ID: id}
 }
 
-func ringEnd(id engine.ID) engine.Notification {
+func notifyEnd(id engine.ID) engine.Notification {
 	return engine.Notification{Kind: engine.NotifyEnd, ID: id}
 }
 
-func ringWorker(id string) engine.Notification {
+func notifyWorker(id string) engine.Notification {
 	return engine.Notification{Kind: engine.NotifyWorker, Name: id}
 }
 
@@ -41,16 +41,16 @@ var NotificationCases = []fixture.Case{
 	{Name: "a start rings its queue, also when it is due later", Run: func(s *fixture.F) {
 		e := s.Listen()
 		s.Start()
-		e.Hears("start", ringQueue(fixture.Queue))
+		e.Hears("start", notifyQueue(fixture.Queue))
 		s.Start(fixture.DueAt(s.Now.Add(time.Hour)), fixture.InQueue("later"))
-		e.Hears("delayed start", ringQueue("later"))
+		e.Hears("delayed start", notifyQueue("later"))
 		s.StartAll(s.NewRun(fixture.InQueue("a")), s.NewRun(fixture.InQueue("b")), s.NewRun(fixture.InQueue("a")))
-		e.Hears("batch", ringQueue("a"), ringQueue("b"))
+		e.Hears("batch", notifyQueue("a"), notifyQueue("b"))
 	}},
 	{Name: "a claim and every step ring the run", Run: func(s *fixture.F) {
 		e := s.Listen()
 		l := s.Held()
-		e.Hears("claim", ringRun(l.RunID))
+		e.Hears("claim", notifyRun(l.RunID))
 		for _, d := range []deed{
 			{"begin", func(l engine.Lease) { s.Begin(l, "pay") }},
 			{"complete", func(l engine.Lease) { s.Complete(l, "ship", "x") }},
@@ -60,7 +60,7 @@ var NotificationCases = []fixture.Case{
 		} {
 			e.Forget()
 			d.do(l)
-			e.Hears(d.what, ringRun(l.RunID))
+			e.Hears(d.what, notifyRun(l.RunID))
 		}
 	}},
 	{Name: "whatever ends a lease and leaves the run waiting rings run, queue and slot", Run: func(s *fixture.F) {
@@ -79,7 +79,7 @@ var NotificationCases = []fixture.Case{
 			l := s.HeldNext(fixture.WithPolicy(engine.RetryPolicy{}))
 			e.Forget()
 			d.do(l)
-			e.Hears(d.what, ringRun(l.RunID), ringQueue(fixture.Queue), ringSlot(fixture.Queue))
+			e.Hears(d.what, notifyRun(l.RunID), notifyQueue(fixture.Queue), notifySlot(fixture.Queue))
 			s.Cancel(l.RunID)
 		}
 	}},
@@ -95,7 +95,7 @@ var NotificationCases = []fixture.Case{
 			l := s.HeldNext()
 			e.Forget()
 			d.do(l)
-			e.Hears(d.what, ringRun(l.RunID), ringEnd(l.RunID), ringSlot(fixture.Queue))
+			e.Hears(d.what, notifyRun(l.RunID), notifyEnd(l.RunID), notifySlot(fixture.Queue))
 		}
 	}},
 	{Name: "whatever takes a lease or work from a worker rings the worker", Run: func(s *fixture.F) {
@@ -116,7 +116,7 @@ var NotificationCases = []fixture.Case{
 			s.Begin(l, "pay")
 			e.Forget()
 			d.do(l)
-			e.Hears(d.what, ringWorker("w1"))
+			e.Hears(d.what, notifyWorker("w1"))
 			s.Cancel(l.RunID)
 			s.Offline("w1", engine.OfflineForced)
 		}
@@ -126,21 +126,21 @@ var NotificationCases = []fixture.Case{
 		s.Offline("w1", engine.OfflineLost)
 		e.Forget()
 		s.FreeLost(s.Now.Add(time.Hour))
-		e.Hears("heartbeat timeout", ringWorker("w1"))
+		e.Hears("heartbeat timeout", notifyWorker("w1"))
 
 		s.Register(s.NewWorker("w1"), true)
 		s.HeldNext(func(r *engine.StartRun) { r.DeadlineAt = s.Now.Add(time.Minute) })
 		e.Forget()
 		s.Pass(time.Minute)
 		s.Expire()
-		e.Hears("deadline", ringWorker("w1"))
+		e.Hears("deadline", notifyWorker("w1"))
 
 		s.ChildWorker()
 		parent := s.HeldNext()
 		child := s.ClaimChild(s.Child(parent, "c", fixture.Closing(engine.CloseCancel)))
 		e.Forget()
 		s.Finish(parent, "done")
-		e.Hears("end of the parent", ringEnd(child.RunID), ringWorker("nurse"))
+		e.Hears("end of the parent", notifyEnd(child.RunID), notifyWorker("nurse"))
 	}},
 	{Name: "whatever there is to wait for from now on rings the timer", Run: func(s *fixture.F) {
 		e := s.Listen()
@@ -187,7 +187,7 @@ var NotificationCases = []fixture.Case{
 		} {
 			e.Forget()
 			c.do()
-			e.Hears(c.what, ringQueue(c.queue))
+			e.Hears(c.what, notifyQueue(c.queue))
 		}
 	}},
 	{Name: "a registration rings its worker, also when it is repeated", Run: func(s *fixture.F) {
@@ -204,7 +204,7 @@ var NotificationCases = []fixture.Case{
 		id := s.Start()
 		e.Forget()
 		s.Cancel(id)
-		e.Hears("cancel", ringRun(id), ringEnd(id))
+		e.Hears("cancel", notifyRun(id), notifyEnd(id))
 	}},
 	{Name: "who is rung sees the change", Run: func(s *fixture.F) {
 		e := s.Listen()
@@ -215,7 +215,7 @@ var NotificationCases = []fixture.Case{
 			seen := make(chan error, 1)
 			go func() { // reads as soon as it hears, while the writer may still be on its way back
 				for ring := range e.Events {
-					if ring.Notification == ringQueue(own) {
+					if ring.Notification == notifyQueue(own) {
 						_, err := s.Store.GetRun(s.Ctx, fixture.Space, r.ID)
 						seen <- err
 						return
@@ -237,8 +237,8 @@ var NotificationCases = []fixture.Case{
 		first, second := s.Listen(), s.Listen()
 		id := s.Start()
 		s.Cancel(id)
-		first.Hears("the first", ringRun(id))
-		second.Hears("the second", ringRun(id))
+		first.Hears("the first", notifyRun(id))
+		second.Hears("the second", notifyRun(id))
 	}},
 	{Name: "listening ends with its context, and writes go on", Run: func(s *fixture.F) {
 		ctx, stop := context.WithCancel(s.Ctx)

@@ -28,7 +28,7 @@ var NotificationAroundCases = []fixture.Case{
 			s.Worker("w1")
 			e.Forget()
 			c.do()
-			e.Hears(c.what, ringWorker("w1"))
+			e.Hears(c.what, notifyWorker("w1"))
 			e.Forget()
 			s.Worker("w1")
 			e.Hears("return after "+c.what, ringRegistered("w1"))
@@ -39,13 +39,13 @@ var NotificationAroundCases = []fixture.Case{
 		heir.InstanceID = "another instance"
 		e.Forget()
 		s.Register(heir, true)
-		e.Hears("takeover of the id", ringWorker("w1"))
+		e.Hears("takeover of the id", notifyWorker("w1"))
 	}},
 	{Name: "whatever changes a schedule rings it", Run: func(s *fixture.F) {
 		e := s.Listen()
 		s.Worker("w1")
 		plan := s.Plan(overlapping(engine.OverlapBufferOne))
-		e.Hears("creation", ringSchedule(plan.ID))
+		e.Hears("creation", notifySchedule(plan.ID))
 		for _, c := range []change{
 			{"update", func() { s.Replan(plan.ID, func(p *engine.Schedule) { p.Queue = "elsewhere" }) }},
 			{"pause", func() { s.Replan(plan.ID, func(p *engine.Schedule) { p.Enabled = false }) }},
@@ -70,7 +70,7 @@ var NotificationAroundCases = []fixture.Case{
 		} {
 			e.Forget()
 			c.do()
-			e.Hears(c.what, ringSchedule(plan.ID))
+			e.Hears(c.what, notifySchedule(plan.ID))
 		}
 	}},
 	{Name: "a namespace that a person makes or changes rings", Run: func(s *fixture.F) {
@@ -80,12 +80,12 @@ var NotificationAroundCases = []fixture.Case{
 		}
 		_, err := s.Store.CreateNamespace(s.Ctx, p)
 		s.Must(err, "CreateNamespace")
-		e.Hears("creation", ringNamespace("made"))
+		e.Hears("creation", notifyNamespace("made"))
 		e.Forget()
 		p.Namespace.Description, p.Method, p.AuditID = "changed", "UpdateNamespace", s.ID()
 		_, err = s.Store.UpdateNamespace(s.Ctx, p)
 		s.Must(err, "UpdateNamespace")
-		e.Hears("update", ringNamespace("made"))
+		e.Hears("update", notifyNamespace("made"))
 		p.Namespace.Enabled, p.Method, p.AuditID = false, "DisableNamespace", s.ID()
 		_, err = s.Store.UpdateNamespace(s.Ctx, p)
 		s.Must(err, "DisableNamespace")
@@ -120,7 +120,7 @@ var NotificationAroundCases = []fixture.Case{
 		plan, mark := s.Plan(), s.Plan()
 		stale := s.FireParams(plan.ID, 1)
 		stale.Revision++
-		e.Hears("creation", ringSchedule(mark.ID))
+		e.Hears("creation", notifySchedule(mark.ID))
 		e.Forget()
 		fixture.Equal(s, "stale", s.Fire(stale).Stale, true)
 		s.Replan(plan.ID, func(*engine.Schedule) {})
@@ -131,9 +131,9 @@ var NotificationAroundCases = []fixture.Case{
 			select {
 			case r := <-e.Events:
 				switch r.Notification {
-				case ringSchedule(plan.ID):
+				case notifySchedule(plan.ID):
 					s.Fatalf("the schedule was rung, though nothing has changed it")
-				case ringSchedule(mark.ID):
+				case notifySchedule(mark.ID):
 					return
 				}
 			case <-over:
@@ -235,11 +235,11 @@ var NotificationAroundCases = []fixture.Case{
 	}},
 }
 
-// ringNamespace is the ring of a namespace that a person made or changed.
-func ringNamespace(name string) engine.Notification {
+// notifyNamespace is the ring of a namespace that a person made or changed.
+func notifyNamespace(name string) engine.Notification {
 	return engine.Notification{Kind: engine.NotifyNamespace, Name: name}
 }
 
-func ringSchedule(id engine.ID) engine.Notification {
+func notifySchedule(id engine.ID) engine.Notification {
 	return engine.Notification{Kind: engine.NotifySchedule, Namespace: fixture.Space, Name: id.String()}
 }
