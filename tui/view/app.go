@@ -1,21 +1,26 @@
-// Package view owns the screens of the terminal UI: one file a page, and what surrounds them. Everything here belongs to one goroutine,
-// that of the event loop; what others find out reaches it through post.
+// Package view draws the screens of the terminal UI. Everything here belongs to one goroutine, that of the event loop; other goroutines
+// reach it through post.
 //
-// Begin with page.go, which says what a page is, views.go, which lists them, and action.go, which says what people can do. By subject:
+// Start with page.go, which defines a page and lists the pages, and action.go, which defines what people can do and which keys do it.
+// By subject:
 //
-//   - Pages that are a table: what they have in common is in list.go, rows in rows_*.go; those that are loaded whole are a shelf (shelf.go), the
-//     runs are not (runs.go). Pages about one thing are in about.go, but for the run, which has tabs (run*.go).
-//   - What surrounds a page: the frame (frame.go), the way back (stack.go), what lies over it (layer.go, fill.go, input.go, toast.go).
-//   - What is done to things: act*.go, schedule_act.go, worker_act.go, namespace_act.go, and who may (rights.go).
-//   - The terminal: keys (keys.go), frames (post.go, still.go), settings and looks (config.go, theming.go), and giving it to others for a
-//     while (terminal.go, suspend_*.go, edit.go, clipboard.go).
+//   - Pages that are a table: list.go holds what they share, rows.go their columns and rows. Collections that are loaded whole are a
+//     shelf (list.go); runs are loaded as far as one looks (runs.go). Pages about one thing use about.go, except the run, which has tabs (run*.go).
+//   - Around a page: the frame (frame.go), what lies over it (layer.go), keys that work everywhere (global.go).
+//   - Changes: act.go, act_runs.go and the file of each kind of thing.
+//   - The terminal: screen and event loop (terminal.go, suspend_*.go), settings and times (config.go, clock.go), the clipboard, files
+//     and the editor (copy.go).
 package view
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
+	"path/filepath"
 	"runtime/debug"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -256,4 +261,74 @@ func (a *App) quit() {
 	}
 	a.quitting = true
 	a.tv.Stop()
+}
+
+// themeNames are the themes that come with the program and those in the folder of the person's own.
+func (a *App) themeNames() []string {
+	names := theme.Names()
+	if a.options.Themes == "" {
+		return names
+	}
+	entries, err := os.ReadDir(a.options.Themes)
+	if err != nil {
+		return names
+	}
+	for _, e := range entries {
+		if name, ok := strings.CutSuffix(e.Name(), ".toml"); ok && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// setTheme changes the look, as far as the screen can show it.
+func (a *App) setTheme(name string) error {
+	look, ok := theme.New(name)
+	if !ok {
+		if a.options.Themes == "" || !slices.Contains(a.themeNames(), name) {
+			return fmt.Errorf("there is no theme %q; there are %s", name, strings.Join(a.themeNames(), ", "))
+		}
+		var err error
+		if look, err = theme.Load(filepath.Join(a.options.Themes, name+".toml")); err != nil {
+			return err
+		}
+	}
+	a.look = look.For(a.screen, a.noColour(), a.options.ASCII || a.options.Config.ASCII)
+	return nil
+}
+
+// plainer is what stands for the signs in our own words on a terminal that does not have them.
+var plainer = map[rune]string{'…': "~", '–': "-", '·': "|", '›': ">", '↑': "^", '↓': "v", '←': "<", '→': ">", 'Δ': "d", '×': "x"}
+
+// registerPlainer tells the screen what to show instead.
+func registerPlainer(screen tcell.Screen) {
+	for sign, plain := range plainer {
+		screen.RegisterRuneFallback(sign, plain)
+	}
+}
+
+// noColour is what --no-color and NO_COLOR (no-color.org) ask for.
+func (a *App) noColour() bool {
+	value, _ := a.options.Lookup("NO_COLOR")
+	return a.options.NoColour || value != ""
+}
+
+// chooseTheme takes a name, or lists them and shows each while the cursor is on it.
+func (a *App) chooseTheme(args []string) error {
+	if len(args) == 1 {
+		if err := a.setTheme(args[0]); err != nil {
+			return err
+		}
+		return a.memorize(func(s *State) { s.Theme = args[0] })
+	}
+	before := a.look
+	a.pick("Theme", a.themeNames(), before.Name, func(name string) { a.done(a.setTheme(name)) }, func(name string, ok bool) {
+		if !ok {
+			a.look = before
+			return
+		}
+		a.done(a.setTheme(name))
+		a.done(a.memorize(func(s *State) { s.Theme = name }))
+	})
+	return nil
 }

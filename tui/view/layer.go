@@ -1,11 +1,20 @@
 package view
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
 	"strings"
+	"time"
 
 	"github.com/gdamore/tcell/v2"
 	"github.com/rivo/tview"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
+	"github.com/kagzi/kagzi/tui"
+	"github.com/kagzi/kagzi/tui/model"
 	"github.com/kagzi/kagzi/tui/theme"
 	"github.com/kagzi/kagzi/tui/widget"
 )
@@ -97,4 +106,171 @@ func (a *App) reader(title string, p tview.Primitive, more func(key string) bool
 		return more != nil && more(key)
 	}
 	a.lay(o)
+}
+
+// filling is a form that is given up only once what it asks for has been done: what the server refuses can be changed and tried again.
+type filling struct {
+	app  *App
+	form *widget.Form
+	over *over
+	// deed makes of the values what is to be done.
+	deed func(values map[string]string) (deed, error)
+	// names are the fields by what the server calls them, so that what it refuses is said in its place.
+	names  map[string]string
+	unique string            // the field that is wrong when the thing exists already
+	closed func()            // when the form is there no more; nil: nothing
+	values map[string]string // that were tried last
+	tried  deed              // with them: the same values are the same request, which has no second effect
+	gone   bool              // it was given up, or what it asks for has been done
+}
+
+// fill lays a form over the page.
+func (a *App) fill(title, label string, fields []widget.Field, f filling) *filling {
+	f.app, f.form = a, widget.NewForm(a.theme, title, fields)
+	p := &f
+	p.over = &over{primitive: p.form, place: wholeScreen, hints: formHints(label)}
+	p.form.SubmitLabel = label
+	p.form.Submit, p.form.Cancel, p.form.Edit = p.submit, p.close, a.edit
+	a.lay(p.over)
+	return p
+}
+
+func (p *filling) close() {
+	if p.gone {
+		return
+	}
+	p.gone = true
+	p.app.lift(p.over)
+	if p.closed != nil {
+		p.closed()
+	}
+}
+
+// submit does it. The form stays until that has worked.
+func (p *filling) submit(values map[string]string) {
+	if p.values == nil || !maps.Equal(values, p.values) {
+		d, err := p.deed(values)
+		if err != nil {
+			p.form.SetError(fieldOf(err), sentence(err))
+			return
+		}
+		if d.action.Name == "" { // nothing is to be done
+			p.close()
+			return
+		}
+		d.done = func(*model.Job) { p.close() }
+		d.failed = p.refused
+		p.values, p.tried = values, d
+	}
+	p.app.carryOut(p.tried)
+}
+
+// refused says in the form what is wrong.
+func (p *filling) refused(r model.Result) {
+	text := problem(r)
+	if p.gone {
+		p.app.complain(errors.New(text))
+		return
+	}
+	for name, field := range p.names {
+		if rest, ok := strings.CutPrefix(text, name+": "); ok {
+			p.form.SetError(field, rest)
+			return
+		}
+	}
+	field := ""
+	if status.Code(r.Err) == codes.AlreadyExists {
+		field = p.unique
+	}
+	p.form.SetError(field, text)
+}
+
+const (
+	toastFor    = 4 * time.Second
+	complainFor = 6 * time.Second
+	maxMessages = 500
+)
+
+// toast is a line about what just happened, over the hints.
+type toast struct {
+	text  string
+	role  theme.Role
+	until time.Time
+}
+
+// message is a toast that can be read again with :messages.
+type message struct {
+	at   time.Time
+	text string
+	bad  bool
+}
+
+// say tells that something worked.
+func (a *App) say(format string, args ...any) {
+	a.tell(fmt.Sprintf(format, args...), theme.Success, toastFor)
+}
+
+// complain tells that something did not.
+func (a *App) complain(err error) {
+	a.tell(sentence(err), theme.Danger, complainFor)
+}
+
+func (a *App) tell(text string, role theme.Role, lasts time.Duration) {
+	a.toast = toast{text, role, a.options.Now().Add(lasts)}
+	a.keep(text, role == theme.Danger)
+	time.AfterFunc(lasts, func() { a.post(func() {}) })
+}
+
+// keep lets a line be read with :messages.
+func (a *App) keep(text string, bad bool) {
+	a.messages = append(a.messages, message{a.options.Now(), text, bad})
+	a.messages = a.messages[max(len(a.messages)-maxMessages, 0):]
+}
+
+// sentence is an error as people read it: what the server said, without the names that gRPC puts around it.
+func sentence(err error) string {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return "no answer in time"
+	}
+	s, ok := status.FromError(err)
+	if !ok {
+		return err.Error()
+	}
+	switch s.Code() {
+	case codes.Unimplemented:
+		return "the server does not offer this; it may be older than this program"
+	case codes.DeadlineExceeded:
+		return "no answer in time"
+	case codes.Unauthenticated:
+		what, _, _ := strings.Cut(s.Message(), ": give ") // a server says it for other clients too, and at length
+		return what + ": give a key with --api-key-file or KAGZI_API_KEY"
+	case codes.Unavailable:
+		if _, reason, found := strings.Cut(s.Message(), "rror while dialing: "); found { // gRPC writes error or Error, by its options
+			return "no server answers: " + strings.TrimSuffix(reason, `"`)
+		}
+		if why := tui.WhyUnreached("", s.Message()); !why.Absent {
+			return why.Text
+		}
+	}
+	return s.Message()
+}
+
+// remedy is what can be done about a connection that does not come about; what a server says that is there passes by itself. reach are the flags
+// that lead a command line to it, and address is where it should be.
+func remedy(err error, address, reach string) string {
+	s := status.Convert(err)
+	switch s.Code() {
+	case codes.Unauthenticated:
+		return "Give a key with:  kagzi tui" + reach + " --api-key-file FILE, or KAGZI_API_KEY, or a profile. An admin makes keys:  kagzi key create --help"
+	case codes.PermissionDenied:
+		return "Give a key that may do this; whose is used now:  kagzi doctor" + reach
+	case codes.Unavailable:
+		if strings.HasPrefix(s.Message(), "the server ") { // it is stopping, or silent
+			return "See how it is:  kagzi doctor" + reach
+		}
+		advice := tui.WhyUnreached(address, s.Message()).Advice
+		advice = strings.Replace(advice, "start one with: ", "start one with:  ", 1)
+		return strings.ToUpper(advice[:1]) + advice[1:]
+	}
+	return "See what is wrong:  kagzi doctor" + reach
 }

@@ -1,10 +1,18 @@
 package view
 
 import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
 	"github.com/gdamore/tcell/v2"
 	"github.com/rivo/tview"
 
+	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	"github.com/kagzi/kagzi/tui/model"
+	"github.com/kagzi/kagzi/tui/render"
+	"github.com/kagzi/kagzi/tui/theme"
 	"github.com/kagzi/kagzi/tui/widget"
 )
 
@@ -144,4 +152,162 @@ func (t *treeTab) Actions() []*Action {
 		{Name: "unfold-all", Keys: []string{"]"}, Help: "open everything that is loaded", Group: GroupView, Run: simply(func() { t.tree.FoldAll(false) })},
 		t.p.copyIDAction(), t.p.copyJSONAction(), t.p.showJSONAction(),
 	}
+}
+
+// deepest is how many generations of runs are shown below each other.
+const deepest = 10
+
+// ofRun are the steps of a run with what is below them, then the children that no step is known of.
+func (t *treeTab) ofRun(run *model.Run, prefix string, depth int) []widget.Node {
+	children := run.Children().All()
+	placed := map[string]bool{}
+	byStep := map[string][]*kagziv1.Workflow{}
+	byID := map[string]*kagziv1.Workflow{}
+	for _, child := range children {
+		byStep[child.GetParentStepId()] = append(byStep[child.GetParentStepId()], child)
+		byID[child.GetRunId()] = child
+	}
+	var nodes []widget.Node
+	attempts := map[string][]*kagziv1.Step{}
+	for _, s := range run.Steps() {
+		attempts[s.GetName()] = append(attempts[s.GetName()], s)
+	}
+	ended := !endOf(run.Workflow()).IsZero()
+	lanes := run.Lanes()
+	wide := nameWidth(lanes)
+	for i := range lanes {
+		l := &lanes[i]
+		node := t.ofStep(l, attempts[l.Name], prefix, ended, wide)
+		for _, s := range attempts[l.Name] {
+			list := byStep[s.GetStepId()]
+			if id := s.GetChildRunId(); id != "" && byID[id] == nil {
+				list = append(list, &kagziv1.Workflow{RunId: id})
+			} else if id != "" && byID[id].GetParentStepId() != s.GetStepId() {
+				list = append(list, byID[id])
+			}
+			for _, child := range list {
+				if !placed[child.GetRunId()] {
+					placed[child.GetRunId()] = true
+					node.Children, node.Open = append(node.Children, t.ofChild(child, prefix, depth)), true
+				}
+			}
+		}
+		nodes = append(nodes, node)
+	}
+	for _, child := range children {
+		if !placed[child.GetRunId()] {
+			nodes = append(nodes, t.ofChild(child, prefix, depth))
+		}
+	}
+	return nodes
+}
+
+// ofStep is a step with its attempts, if it has more than one.
+func (t *treeTab) ofStep(l *model.Lane, attempts []*kagziv1.Step, prefix string, ended bool, wide int) widget.Node {
+	sign := stepSign(l.Step, ended)
+	node := widget.Node{ID: prefix + "step:" + l.Name, Open: sign.Style == render.Bad, Cells: t.cells(l.Step, sign, l.Name, wide)}
+	own := treeNode{}
+	if prefix == "" {
+		own.step = l.Name
+	}
+	t.nodes[node.ID] = own
+	if len(attempts) < 2 {
+		return node
+	}
+	node.Cells = slices.Insert(node.Cells, 2, render.Cell{Text: fmt.Sprintf("%d attempts", len(attempts)), Style: render.Waiting})
+	for _, s := range attempts {
+		sign := stepSign(s, ended)
+		attempt := widget.Node{ID: prefix + "attempt:" + s.GetStepId(), Cells: t.cells(s, sign, "attempt "+strconv.Itoa(int(s.GetAttemptNumber())), 0)}
+		t.nodes[attempt.ID] = own
+		node.Children = append(node.Children, attempt)
+	}
+	return node
+}
+
+// widestName is how many cells of the names of steps stand below each other; longer ones push what follows to the right.
+const widestName = 32
+
+// nameWidth is how wide the names of steps are, so that what follows them stands below each other.
+func nameWidth(lanes []model.Lane) int {
+	wide := 0
+	for i := range lanes {
+		if n := render.Width(render.Safe(lanes[i].Name)); n <= widestName {
+			wide = max(wide, n)
+		}
+	}
+	return wide
+}
+
+// cells are the row of an attempt: its sign, what it is, how long it took, and what came of it.
+func (t *treeTab) cells(s *kagziv1.Step, sign theme.Sign, name string, wide int) []render.Cell {
+	began := s.GetStartedAt()
+	if began == nil {
+		began = s.GetCreatedAt()
+	}
+	name += strings.Repeat(" ", max(wide-render.Width(render.Safe(name)), 0))
+	cells := []render.Cell{t.mark(sign), {Text: name}}
+	if s.GetFinishedAt() != nil || sign != stopped {
+		cells = append(cells, render.Cell{Text: fmt.Sprintf("%6s", t.p.app.took(began, s.GetFinishedAt())), Style: render.Dim})
+	}
+	style := render.Dim
+	if s.GetError() != nil {
+		style = sign.Style
+	}
+	result := render.StepResult(s, t.p.app.clock.view())
+	if s.GetOverriddenBy() != "" {
+		result, style = "set by "+s.GetOverriddenBy()+": "+s.GetOverrideReason(), render.Strong
+	}
+	if result != "" {
+		cells = append(cells, render.Cell{Text: result, Style: style})
+	}
+	return cells
+}
+
+func (t *treeTab) mark(sign theme.Sign) render.Cell {
+	return render.Cell{Text: t.p.app.look.Glyph(sign.Glyph), Style: sign.Style}
+}
+
+// ofChild is a run below a step, with its own steps if it was opened.
+func (t *treeTab) ofChild(r *kagziv1.Workflow, prefix string, depth int) widget.Node {
+	id := prefix + "run:" + r.GetRunId()
+	t.nodes[id] = treeNode{runID: r.GetRunId()}
+	t.kids = append(t.kids, id)
+	node := widget.Node{ID: id, Cells: t.childCells(r)}
+	run := t.below[r.GetRunId()]
+	switch {
+	case depth+1 >= deepest:
+		node.Children = t.remark(id, "enter opens it")
+	case run != nil && run.Workflow() != nil && run.Loaded():
+		if node.Children = t.ofRun(run, id+"/", depth+1); node.Children == nil {
+			node.Children = t.remark(id, "no steps")
+		}
+	case run != nil && run.Err() != nil:
+		node.Children = t.remark(id, sentence(run.Err()))
+	case len(t.live) >= followMost:
+		node.Children = t.remark(id, fmt.Sprintf("%d runs are open already: fold one, or open this one with enter", followMost))
+	default:
+		node.Children = t.remark(id, "Reading …")
+	}
+	return node
+}
+
+// childCells are the row of a child run. Of one that is not in the list of children only the id is known.
+func (t *treeTab) childCells(r *kagziv1.Workflow) []render.Cell {
+	if r.GetWorkflowType() == "" {
+		return []render.Cell{{Text: "run " + r.GetRunId(), Style: render.Dim}}
+	}
+	sign := theme.OfRun(r)
+	cells := []render.Cell{
+		t.mark(sign), {Text: r.GetWorkflowType(), Style: render.Strong}, {Text: runTitle(r)}, {Text: sign.Word, Style: sign.Style},
+		{Text: t.p.app.took(r.GetStartedAt(), r.GetFinishedAt()), Style: render.Dim},
+	}
+	if note := render.RunNote(r, t.p.app.clock.view()); note != "" {
+		cells = append(cells, render.Cell{Text: note, Style: render.Dim})
+	}
+	return cells
+}
+
+// remark is what stands below a node that has nothing else.
+func (t *treeTab) remark(id, text string) []widget.Node {
+	return []widget.Node{{ID: id + "/", Cells: []render.Cell{{Text: text, Style: render.Dim}}}}
 }

@@ -2,14 +2,19 @@ package view
 
 import (
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
+	"github.com/gdamore/tcell/v2"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	"github.com/kagzi/kagzi/tui/model"
 	"github.com/kagzi/kagzi/tui/render"
 	"github.com/kagzi/kagzi/tui/theme"
+	"github.com/kagzi/kagzi/tui/widget"
 )
 
 // schedulePage shows one schedule: when it fires next, the runs that it started, their input, and what people did to it.
@@ -124,4 +129,145 @@ func (p *schedulePage) Actions() []*Action {
 		}
 		return nil
 	})...)
+}
+
+// enterKey is enter, for widgets that fold with it.
+var enterKey = tcell.NewEventKey(tcell.KeyEnter, 0, tcell.ModNone)
+
+// scheduleFacts are what one wants to know of a schedule first.
+func (p *schedulePage) scheduleFacts() []fact {
+	a, s := p.app, p.schedule()
+	text := func(label, text string) fact { return fact{label: label, cell: render.Cell{Text: text}} }
+	wide := func(label, text string) fact { return fact{label: label, cell: render.Cell{Text: text}, wide: true} }
+	failed, skipped := text("failed", number(s.GetFailedRuns())), text("skipped", number(s.GetSkippedTicks())+" ticks")
+	if s.GetFailedRuns() > 0 {
+		failed.cell = render.Cell{Text: fmt.Sprintf("%s (%s)", number(s.GetFailedRuns()), share(s.GetFailedRuns(), s.GetTotalRuns())), Style: render.Bad}
+	}
+	if s.GetSkippedTicks() > 0 {
+		skipped.cell.Style = render.Waiting
+	}
+	return plainFacts([]fact{
+		{label: "state", cell: a.look.Cell(theme.OfSchedule(s))},
+		p.nextFact(),
+		{label: "last", cell: p.lastFact()},
+		text("runs", number(s.GetTotalRuns())), text("completed", number(s.GetSuccessfulRuns())), failed,
+		{label: "cron", cell: render.Cell{Text: s.GetCronExpr() + "   " + zoneOf(s), Style: render.Strong}, wide: true},
+		wide("starts", s.GetWorkflowType()+" on queue "+s.GetTaskQueue()),
+		text("overlap", render.Overlap(s.GetOverlapPolicy())), text("catch-up", strconv.Itoa(int(s.GetMaxCatchup()))+" ticks"), skipped,
+		text("version", s.GetVersion()), text("created", a.clock.show(s.GetCreatedAt())), text("changed", a.clock.show(s.GetUpdatedAt())),
+		wide("tags", render.KeyValues(s.GetTags())),
+	})
+}
+
+// nextFact is when it fires next. With seconds or a date it takes the room of two, so that nothing is cut.
+func (p *schedulePage) nextFact() fact {
+	cell, clock := p.app.nextTick(p.schedule())
+	if clock != "" {
+		cell.Text += ", " + clock
+	}
+	return fact{label: "next", cell: cell, wide: len(clock) > len("15:04")}
+}
+
+// lastFact is when it fired last, and how that went in words.
+func (p *schedulePage) lastFact() render.Cell {
+	r := p.newest()
+	if r == nil {
+		return p.app.lastCell(p.schedule(), nil)
+	}
+	cell := p.app.look.Cell(theme.OfRun(r))
+	cell.Text += " " + p.app.clock.show(r.GetCreatedAt())
+	return cell
+}
+
+// newest is the latest run, when runs have been read.
+func (p *schedulePage) newest() *kagziv1.Workflow {
+	r, _ := p.runs.Row(0)
+	return r
+}
+
+// zoneOf is the name of the schedule's time zone.
+func zoneOf(s *kagziv1.WorkflowSchedule) string {
+	if s.GetTimeZone() == "" {
+		return "UTC"
+	}
+	return s.GetTimeZone()
+}
+
+// tickLines say when it fires next, on the clocks of its zone and on ours.
+func (p *schedulePage) tickLines() []widget.Line {
+	s := p.schedule()
+	var lines []widget.Line
+	switch {
+	case s.GetBroken() != "":
+		return []widget.Line{widget.TextLine("  None: "+s.GetBroken(), render.Bad)}
+	case !s.GetEnabled():
+		lines = append(lines, widget.TextLine("  Paused: nothing fires before it is resumed. These would be next:", render.Paused))
+	}
+	for _, t := range p.item.Value().Ticks {
+		if t.AsTime().After(p.app.now()) {
+			lines = append(lines, p.app.tickLine(t, s.GetTimeZone()))
+		}
+	}
+	return lines
+}
+
+// tickLine is a tick as a line: how far off, on the clocks of the zone, and on ours where they show something else.
+func (a *App) tickLine(t *timestamppb.Timestamp, zone string) widget.Line {
+	location, err := time.LoadLocation(zone)
+	if err != nil {
+		location = time.UTC // this machine does not know the zone; the server does
+	}
+	there, here := t.AsTime().In(location), t.AsTime().In(a.clock.zone)
+	cells := []render.Cell{
+		{Text: "  " + pad(until(t.AsTime().Sub(a.now())), 10), Style: render.Dim}, {Text: there.Format("Mon 2006-01-02 15:04:05 MST")},
+	}
+	if there.Format(time.DateTime) != here.Format(time.DateTime) {
+		cells = append(cells, render.Cell{Text: "   " + here.Format("Mon 15:04:05 MST"), Style: render.Dim})
+	}
+	return widget.Line{Cells: cells}
+}
+
+// changeLines say who did what to the schedule and why, newest first.
+func (p *schedulePage) changeLines() []widget.Line {
+	var lines []widget.Line
+	for _, e := range p.item.Value().Changes {
+		style := render.Plain
+		if e.GetOutcome() != "ok" {
+			style = render.Bad
+		}
+		method := strings.TrimSuffix(e.GetMethod(), "WorkflowSchedule")
+		cells := []render.Cell{
+			{Text: "  " + pad(p.app.clock.show(e.GetAt()), 10), Style: render.Dim}, {Text: pad(method, 9), Style: style}, {Text: pad("by "+e.GetActor(), 16)},
+		}
+		if e.GetOutcome() != "ok" {
+			cells = append(cells, render.Cell{Text: e.GetOutcome() + "  ", Style: render.Bad})
+		}
+		for _, part := range []string{e.GetDetail(), e.GetReason()} {
+			if part != "" {
+				cells = append(cells, render.Cell{Text: part + "  "})
+			}
+		}
+		lines = append(lines, widget.Line{Cells: cells})
+	}
+	if len(lines) == 0 {
+		lines = append(lines, widget.TextLine("  Nobody has changed it.", render.Dim))
+	}
+	return lines
+}
+
+// inputFacet shows the input that every run gets. What was folded stays so as long as the input is the same.
+func (p *schedulePage) inputFacet(a *App) *facet {
+	d := widget.NewDocument(a.theme)
+	var shown *kagziv1.Payload
+	return &facet{
+		title: func() string { return "Input (" + render.Bytes(int64(len(p.schedule().GetInput().GetData()))) + ")" },
+		part:  d,
+		prepare: func() {
+			if input := p.schedule().GetInput(); shown == nil || !proto.Equal(input, shown) {
+				d.SetPayload("input", input.GetData(), input.GetMetadata()["content-type"])
+				shown = proto.CloneOf(input)
+			}
+		},
+		want: func() int { return 8 },
+	}
 }

@@ -4,9 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync"
+	"time"
 
 	"github.com/gdamore/tcell/v2"
 	"github.com/rivo/tview"
+	"github.com/rivo/uniseg"
 )
 
 // The program has the terminal's own background, and draws its frames itself.
@@ -44,4 +47,182 @@ func crashed(v any, stack []byte, file string) error {
 		return fmt.Errorf("the terminal UI failed: %v", v)
 	}
 	return fmt.Errorf("the terminal UI failed: %v; what happened is in %s", v, file)
+}
+
+// stillScreen hands on to a screen only the cells that are not as they were in the frame before. Every frame is drawn anew over blanks,
+// and tcell counts a cell that was blank in between as changed: without this each frame would cost as much as the whole screen.
+type stillScreen struct {
+	tcell.Screen  // initialised already
+	width, height int
+	cells         []stillCell // of the frame that is being drawn, row by row
+	shown         []stillCell // of the frame before
+	whole         bool        // nothing of the frame before is there any more
+	cursor        [2]int
+	moved         bool // the cursor is not where it was
+}
+
+type stillCell struct {
+	letter rune
+	marks  string
+	style  tcell.Style
+}
+
+func newStillScreen(screen tcell.Screen) *stillScreen {
+	s := &stillScreen{Screen: screen, cursor: [2]int{-1, -1}}
+	s.Clear()
+	return s
+}
+
+// Init does nothing: tview would initialise the screen again, and swallow the error.
+func (s *stillScreen) Init() error { return nil }
+
+// Clear begins a frame.
+func (s *stillScreen) Clear() {
+	if w, h := s.Size(); w != s.width || h != s.height {
+		s.width, s.height, s.whole = w, h, true
+		s.cells, s.shown = make([]stillCell, w*h), make([]stillCell, w*h)
+	}
+	for i := range s.cells {
+		s.cells[i] = stillCell{letter: ' '}
+	}
+}
+
+// SetContent draws a cell of the frame.
+func (s *stillScreen) SetContent(x, y int, letter rune, marks []rune, style tcell.Style) {
+	if x >= 0 && x < s.width && y >= 0 && y < s.height {
+		s.cells[y*s.width+x] = stillCell{letter, string(marks), style}
+	}
+}
+
+// Get is a cell of the frame: its character with its marks, its look and how many cells it takes.
+func (s *stillScreen) Get(x, y int) (text string, style tcell.Style, width int) {
+	if x < 0 || x >= s.width || y < 0 || y >= s.height {
+		return " ", tcell.StyleDefault, 1
+	}
+	c := s.cells[y*s.width+x]
+	if c.letter <= '~' && c.marks == "" {
+		return string(c.letter), c.style, 1
+	}
+	text = string(c.letter) + c.marks
+	return text, c.style, max(uniseg.StringWidth(text), 1)
+}
+
+// ShowCursor puts the cursor somewhere; off the screen it is hidden.
+func (s *stillScreen) ShowCursor(x, y int) {
+	if at := [2]int{x, y}; at != s.cursor {
+		s.cursor, s.moved = at, true
+	}
+	s.Screen.ShowCursor(x, y)
+}
+
+// HideCursor takes the cursor away.
+func (s *stillScreen) HideCursor() { s.ShowCursor(-1, -1) }
+
+// Show ends a frame. One that is as the one before writes nothing.
+func (s *stillScreen) Show() {
+	changed := s.whole || s.moved
+	for i, c := range s.cells {
+		if !s.whole && c == s.shown[i] {
+			continue
+		}
+		s.Screen.SetContent(i%s.width, i/s.width, c.letter, []rune(c.marks), c.style)
+		s.shown[i], changed = c, true
+	}
+	s.whole, s.moved = false, false
+	if changed {
+		s.Screen.Show()
+	}
+}
+
+// Resume takes the terminal back after it was lent to another program, which has left nothing of the frame before.
+func (s *stillScreen) Resume() error {
+	s.whole = true
+	return s.Screen.Resume()
+}
+
+// frameEvery is the least time between two frames that nobody pressed a key for: 15 a second.
+const frameEvery = time.Second / 15
+
+// wakeKey is a key that no keyboard has. Queueing it makes the event loop run what was posted and draw a frame, without waiting for it:
+// QueueUpdateDraw waits, which hangs for good when the loop has ended meanwhile (tview #1163).
+const wakeKey = tcell.KeyF64
+
+// posts is what other goroutines want the UI goroutine to do. Whatever comes within a frame is done together before it is drawn.
+type posts struct {
+	mu    sync.Mutex
+	list  []func()
+	woken time.Time     // when the loop was last woken and has not run yet
+	kick  chan struct{} // of capacity one
+}
+
+func newPosts() *posts { return &posts{kick: make(chan struct{}, 1)} }
+
+// add never blocks and may be called from any goroutine. After the program has ended it does nothing.
+func (p *posts) add(f func()) {
+	p.mu.Lock()
+	p.list = append(p.list, f)
+	p.mu.Unlock()
+	select {
+	case p.kick <- struct{}{}:
+	default:
+	}
+}
+
+// run does what was posted, on the UI goroutine, in the order in which it came.
+func (p *posts) run() {
+	p.mu.Lock()
+	list := p.list
+	p.list, p.woken = nil, time.Time{}
+	p.mu.Unlock()
+	for _, f := range list {
+		f()
+	}
+}
+
+// wakeAgain is after how long a wake-up counts as lost; the loop drops keys while text is being pasted.
+const wakeAgain = time.Second
+
+// pump wakes the loop when something was posted, at most once a frame, until stop is closed. A loop that is held up, as while an
+// editor runs, is not woken twice, so that nothing piles up.
+func (p *posts) pump(stop <-chan struct{}, every time.Duration, wake func()) {
+	pause := time.NewTimer(every)
+	defer pause.Stop()
+	for {
+		select {
+		case <-stop:
+			return
+		case <-p.kick:
+		}
+		p.mu.Lock()
+		now := time.Now()
+		due := len(p.list) > 0 && now.Sub(p.woken) > wakeAgain
+		if due {
+			p.woken = now
+		}
+		p.mu.Unlock()
+		if due {
+			wake()
+		}
+		pause.Reset(every)
+		select {
+		case <-stop:
+			return
+		case <-pause.C:
+		}
+		p.rekick()
+	}
+}
+
+// rekick looks again at what is still waiting, so that a wake-up that was lost is repeated.
+func (p *posts) rekick() {
+	p.mu.Lock()
+	waiting := len(p.list) > 0
+	p.mu.Unlock()
+	if !waiting {
+		return
+	}
+	select {
+	case p.kick <- struct{}{}:
+	default:
+	}
 }

@@ -2,12 +2,19 @@ package view
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/proto"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	"github.com/kagzi/kagzi/tui/model"
 	"github.com/kagzi/kagzi/tui/render"
+	"github.com/kagzi/kagzi/tui/theme"
 	"github.com/kagzi/kagzi/tui/widget"
 )
 
@@ -116,4 +123,246 @@ func (p *workersPage) Actions() []*Action {
 
 func isThere(w *kagziv1.Worker) bool {
 	return w.GetStatus() != kagziv1.WorkerStatus_WORKER_STATUS_OFFLINE
+}
+
+// workerPage shows one worker: what it is, the runs that it holds now, and the last ones that ended on it.
+type workerPage struct {
+	about
+	workerID    string
+	item        *model.Item[*kagziv1.Worker]
+	held, ended *model.Collection[*kagziv1.Workflow]
+}
+
+func openWorker(a *App, args []string) (page, error) {
+	id := args[0]
+	p := &workerPage{workerID: id, item: model.NewWorker(a.link, id), held: model.NewHeldRuns(a.link, id), ended: model.NewFinishedBy(a.link, id)}
+	columns := slices.Clone(runColumns)
+	for i, c := range columns {
+		if c.ID == "worker" {
+			columns[i].Priority = 4 // it is this one in each row
+		}
+	}
+	p.about = about{
+		app: a, facts: p.workerFacts, id: func() string { return id },
+		whole: func() proto.Message {
+			if !p.item.Loaded() {
+				return nil
+			}
+			return p.item.Value()
+		},
+		pairs: func() []render.Pair { return render.WorkerPairs(p.item.Value(), a.clock.view()) },
+		facets: []*facet{
+			a.runsFacet("Holds now", "It holds no run.", columns, p.held, a.runRow),
+			a.runsFacet("Ended here", "No run has ended here.", columns, p.ended, a.runRow),
+		},
+	}
+	return p, nil
+}
+
+func (p *workerPage) Name() string   { return "worker" }
+func (p *workerPage) Crumb() string  { return "worker " + p.workerID }
+func (p *workerPage) Title() string  { return "Worker " + p.workerID }
+func (p *workerPage) Failure() error { return p.item.Err() }
+
+// Status is how the worker stands.
+func (p *workerPage) Status() string {
+	if !p.item.Loaded() {
+		return ""
+	}
+	return p.app.look.Cell(theme.OfWorker(p.item.Value().GetStatus())).Text
+}
+
+func (p *workerPage) Show() {
+	p.item.Show()
+	p.held.Show()
+	p.ended.Show()
+}
+
+func (p *workerPage) Hide() {
+	p.item.Hide()
+	p.held.Hide()
+	p.ended.Hide()
+}
+
+func (p *workerPage) Close() {
+	p.item.Close()
+	p.held.Close()
+	p.ended.Close()
+}
+
+func (p *workerPage) Refresh() {
+	p.item.Refresh()
+	p.held.Refresh()
+	p.ended.Refresh()
+}
+
+// Pace follows runs in their first minute by the second.
+func (p *workerPage) Pace() time.Duration {
+	for _, r := range p.held.All() {
+		if r.GetStartedAt() != nil && p.app.now().Sub(r.GetStartedAt().AsTime()) < time.Minute {
+			return time.Second
+		}
+	}
+	return slowPace
+}
+
+// Banner says that the worker is not heard from, or why it holds what it holds.
+func (p *workerPage) Banner() string {
+	w := p.item.Value()
+	if w == nil {
+		return ""
+	}
+	if w.GetStatus() == kagziv1.WorkerStatus_WORKER_STATUS_DRAINING {
+		return fmt.Sprintf("it drains: %s, and nothing new is handed to it", several(p.held.Len(), "one run is left", "runs are left"))
+	}
+	return p.app.silentWorker([]*kagziv1.Worker{w})
+}
+
+// workerFacts are what one wants to know of a worker first.
+func (p *workerPage) workerFacts() []fact {
+	a, w := p.app, p.item.Value()
+	text := func(label, text string) fact { return fact{label: label, cell: render.Cell{Text: text}} }
+	wide := func(label, text string) fact { return fact{label: label, cell: render.Cell{Text: text}, wide: true} }
+	failed := fact{label: "failed", cell: render.Cell{Text: number(w.GetTotalFailed())}}
+	if w.GetTotalFailed() > 0 {
+		failed.cell = render.Cell{Text: fmt.Sprintf("%s (%s)", number(w.GetTotalFailed()), share(w.GetTotalFailed(), w.GetTotalCompleted()+w.GetTotalFailed())), Style: render.Bad}
+	}
+	facts := []fact{
+		{label: "status", cell: a.look.Cell(theme.OfWorker(w.GetStatus()))},
+		text("load", a.load(int(w.GetActiveWorkflowCount()), int(w.GetMaxConcurrent()))),
+		text("heartbeat", a.clock.show(w.GetLastHeartbeatAt())),
+		text("completed", number(w.GetTotalCompleted())), failed,
+		text("since", a.clock.show(w.GetRegisteredAt())),
+		text("version", w.GetVersion()), text("host", w.GetHostname()), text("process", strconv.Itoa(int(w.GetPid()))), text("platform", w.GetPlatform()),
+	}
+	if s := w.GetStats(); s != nil {
+		facts = append(facts, text("cpu", fmt.Sprintf("%.0f%%", s.GetCpuPercent())), text("memory", render.MeasuredBytes(s.GetMemoryBytes())),
+			text("disk free", render.MeasuredBytes(s.GetDiskAvailableBytes())),
+			text("mean run", render.MeasuredTime(time.Duration(s.GetAverageRunMs()*float64(time.Millisecond)))))
+	}
+	if w.GetDeregisteredAt() != nil {
+		facts = append(facts, text(strings.ToLower(render.Gone(w)), a.clock.show(w.GetDeregisteredAt())))
+	}
+	return plainFacts(append(facts,
+		wide("queues", strings.Join(queuesOf(w), ", ")), wide("types", strings.Join(w.GetWorkflowTypes(), ", ")), wide("limits", limits(w)),
+		wide("labels", render.KeyValues(w.GetLabels())), wide("can", render.KeyValues(w.GetCapabilities())),
+	))
+}
+
+// share is a part of a whole in percent.
+func share(part, whole int64) string {
+	percent := float64(part) * 100 / float64(max(whole, 1))
+	if percent > 0 && percent < 10 {
+		return fmt.Sprintf("%.1f%%", percent)
+	}
+	return fmt.Sprintf("%.0f%%", percent)
+}
+
+// limits are how many runs may be worked on at a time: by this worker, and by all workers of its queue.
+func limits(w *kagziv1.Worker) string {
+	parts := []string{several(int(w.GetMaxConcurrent()), "one run here", "runs here")}
+	if w.QueueConcurrencyLimit != nil {
+		parts = append(parts, fmt.Sprintf("%d in the queue", w.GetQueueConcurrencyLimit()))
+	}
+	for _, c := range w.GetWorkflowTypeConcurrency() {
+		parts = append(parts, fmt.Sprintf("%d of type %s", c.GetMaxConcurrent(), c.GetWorkflowType()))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// queuesOf are all queues of a worker, the first the one that it prefers.
+func queuesOf(w *kagziv1.Worker) []string {
+	if len(w.GetTaskQueues()) > 0 {
+		return w.GetTaskQueues()
+	}
+	return []string{w.GetTaskQueue()}
+}
+
+// Actions are to open a run, to go through the page, and to take the worker off.
+func (p *workerPage) Actions() []*Action {
+	list := []*Action{
+		{Name: "open", Keys: []string{"enter"}, Help: "the run under the cursor", Group: GroupMove, Hint: 1, Run: func([]string) error {
+			id, ok := p.selected()
+			if !ok {
+				return errNothingUnder
+			}
+			return p.app.pushView("run", id)
+		}},
+	}
+	list = append(list, p.moves("Worker "+p.workerID)...)
+	return append(list, p.app.workerActions(func() []*kagziv1.Worker {
+		if !p.item.Loaded() {
+			return nil
+		}
+		return []*kagziv1.Worker{p.item.Value()}
+	})...)
+}
+
+// targetsOf are the items that an action is for: the marked ones, or the one under the cursor.
+func targetsOf[T proto.Message](s *shelf[T]) []T {
+	var list []T
+	for _, id := range s.tab.Targets() {
+		if item, ok := s.items.Get(id); ok {
+			list = append(list, item)
+		}
+	}
+	return list
+}
+
+// naming is some names in a sentence: "a", "a and b", "a, b and 4 more".
+func naming(names []string) string {
+	const most = 3
+	switch n := len(names); {
+	case n == 0:
+		return ""
+	case n == 1:
+		return names[0]
+	case n <= most:
+		return strings.Join(names[:n-1], ", ") + " and " + names[n-1]
+	default:
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most-1], ", "), n-most+1)
+	}
+}
+
+// workerActions take workers off: the targets that are not off already.
+func (a *App) workerActions(targets func() []*kagziv1.Worker) []*Action {
+	// act asks about the workers of which it holds; none is why it cannot be done to any.
+	act := func(holds func(*kagziv1.Worker) bool, none string, do func(ids []string) model.Action, lines ...string) func([]string) error {
+		return func([]string) error {
+			var ids []string
+			held := 0
+			all := targets()
+			for _, w := range all {
+				if holds(w) {
+					ids = append(ids, w.GetWorkerId())
+					held += int(w.GetActiveWorkflowCount())
+				}
+			}
+			switch {
+			case len(all) == 0:
+				return errNothingUnder
+			case len(ids) == 0:
+				return errors.New(none)
+			}
+			what := several(len(ids), "worker ", "workers: ") + naming(ids)
+			holding := several(held, "It holds one run now.", "runs are held now.")
+			if held == 0 {
+				holding = "No run is held now."
+			}
+			a.confirm(deed{action: do(ids), what: what, lines: append([]string{holding}, lines...)})
+			return nil
+		}
+	}
+	return []*Action{
+		{Name: "drain", Keys: []string{"x"}, Help: "let workers end what they hold, take nothing new, and go", Group: GroupAct, Changes: true, Hint: 3,
+			Run: act(isOnline, "it is not online", func(ids []string) model.Action { return a.scope().Drain(ids) },
+				"What is held may end; nothing new is handed out; then the process goes.")},
+		{Name: "offline", Keys: []string{"X"}, Help: "take workers off at once, and hand their runs to others", Group: GroupAct, Changes: true, Hint: 4,
+			Run: act(isThere, "it is offline already", func(ids []string) model.Action { return a.scope().ForceOffline(ids) },
+				"Its leases end at once, and the runs are handed to others.", "A worker whose process lives registers again by itself.")},
+	}
+}
+
+func isOnline(w *kagziv1.Worker) bool {
+	return w.GetStatus() == kagziv1.WorkerStatus_WORKER_STATUS_ONLINE
 }
