@@ -33,7 +33,7 @@ func TestAnSQLiteURLOpensThatFile(t *testing.T) {
 	}
 }
 
-func TestOnlyAnSQLiteDatabaseIsOpenedForLooking(t *testing.T) {
+func TestOnlyAnSQLiteDatabaseIsOpenedReadOnly(t *testing.T) {
 	url := "sqlite:" + filepath.Join(t.TempDir(), "kagzi.db")
 	if s, err := Open(t.Context(), url, engine.OpenOptions{ReadOnly: true}); err == nil || s != nil {
 		t.Fatalf("a file that is not there: %v (%v), want an error", s, err)

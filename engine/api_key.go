@@ -42,7 +42,7 @@ type APIKey struct {
 	Namespaces []string // sorted; empty: all, for admins only
 	Queues     []string // of a worker: globs of queues; empty: all of its namespaces
 	Types      []string // of a worker: globs of workflow types; empty: all
-	Hash       [32]byte // SHA-256 of the secret, which holds 256 bits of luck and so needs nothing slower
+	Hash       [32]byte // SHA-256 of the secret, which holds 256 random bits and so needs nothing slower
 	CreatedAt  time.Time
 	ExpiresAt  time.Time // not valid from then on; unset: never
 	LastUsedAt time.Time // about: NoteKeyUse is called now and then; unset: never used

@@ -110,11 +110,11 @@ func TestGlobSaysTheSameAsItsPlainRule(t *testing.T) {
 		seed = given
 	}
 	t.Logf("KAGZI_TEST_SEED=%d", seed)
-	roll := rand.New(rand.NewPCG(seed, seed))
+	rnd := rand.New(rand.NewPCG(seed, seed))
 	draw := func(letters string, longest int) string {
-		out := make([]byte, roll.IntN(longest+1))
+		out := make([]byte, rnd.IntN(longest+1))
 		for i := range out {
-			out[i] = letters[roll.IntN(len(letters))]
+			out[i] = letters[rnd.IntN(len(letters))]
 		}
 		return string(out)
 	}

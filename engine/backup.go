@@ -284,7 +284,7 @@ func (r *CopyReport) Rows() (n int64) {
 // OpenOptions says how a store is opened. The zero value migrates and logs nothing.
 type OpenOptions struct {
 	KeepSchema bool // refuse an old schema instead of migrating it
-	// ReadOnly opens the database for looking only, also while another process serves it: nothing of it is changed, an old schema is
+	// ReadOnly opens the database for reading only, also while another process serves it: nothing of it is changed, an old schema is
 	// refused, and every verb that would write fails with ErrReadOnly. Health is nil while the store is open, and Listen notifies nothing but
 	// NotifyAll, shortly after another process has changed something. SQLite only, and not in the process that serves the database.
 	ReadOnly bool

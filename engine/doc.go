@@ -13,21 +13,36 @@
 //	                         ▼ │
 //	                      SLEEPING      CANCELLED, TIMED_OUT, TERMINATED: from PENDING, RUNNING and SLEEPING alike
 //
-// # Words
+// # Glossary
 //
-//   - A step is named by the run's code; a Step is one attempt of it, and the step's latest attempt says where it stands.
-//   - A run is due when its AvailableAt has come. It is open until it has ended: RunStatus.Ended.
-//   - A worker is lost when it was not heard from for its lease. Its runs are due again, under other tokens.
-//   - A run is parked (Park) while its code can do nothing but wait: for a timer, a signal, a child or a retry. It holds no worker.
-//   - What a parked run's code waits for are the steps that are Awaited.
-//   - A run is gated while as many others as its ConcurrencyKey allows have leases, and paused while a person keeps it back.
-//     Until that is over no moment makes it due; HeldAt remembers the one that would have.
-//   - A lane is the runs of one queue that have the same type, requirements and priority: the same workers can take them, in the
-//     order in which they are due.
-//   - A tick is a moment at which a Schedule fires: it starts a run.
-//   - A notification (Notifier) hints that something may have changed. It may be lost or repeated, and nothing depends on it but speed.
-//   - A Turn is a write's place among those of one run that are under way at the same time.
-//   - A grant is one free slot of a worker, offered to a claim; a Taker is a grant that a store uses in the commit that makes the run.
+//   - Run: one execution of a workflow. It is due when its AvailableAt has come, and open until it has ended (RunStatus.Ended).
+//   - Step: one attempt of a step, which the run's code names; the latest attempt says where the step stands.
+//   - Lease: a worker's right to write about a run for a while. A worker that is not heard from for that long is lost.
+//   - Token: the random proof of a lease. Each claim makes a new one, so that a worker that was lost can write nothing any more.
+//   - Queue: a name under which runs wait and from which workers take them; a namespace has many.
+//   - Lane: the runs of one queue with the same type, requirements and priority. The same workers can take them, oldest due first.
+//   - Worker: a process that has registered to run code; ONLINE, DRAINING or OFFLINE.
+//   - Poller: a worker's place in package matching where it waits for runs, with credit for as many as it has free.
+//   - Poller group: the pollers of workers that can take the same runs. They share one claim.
+//   - Claim slot (ClaimSlot): one free slot of a worker, offered to a claim with the token that the lease shall have.
+//   - Hand-off (Handoff, Match): a run given to a waiting poller in the transaction that makes it. Also called sync match.
+//   - Ticket: the place of a write among the writes of one run that are under way at the same time.
+//   - Notification (Notifier): a hint that something may have changed. It may be lost or repeated; only speed depends on it.
+//   - Outcomes: what commits of this process came to, told without a read.
+//   - Side effect (SideEffects): a run that a call began or ended though its answer does not tell, such as a child.
+//   - Parked (Park): a run whose code can only wait for a timer, a signal, a child or a retry (its Awaited steps). It holds no worker.
+//   - Activation: one execution of a run's code by a worker, from a claim until the run ends, parks or loses its lease.
+//   - Suspect: a worker that was silent for a lease. It is lost when it stays silent for another heartbeat.
+//   - Successor: the new run that a run continues as, or that it is retried as.
+//   - Throttled (Claimed.Limited): due runs wait because their queue or type has as many leases as its limit allows.
+//   - Gated: a run waits because as many others as its ConcurrencyKey allows have leases.
+//   - Paused: a person keeps the run back. While it is gated or paused it is never due; HeldAt remembers when it would have been.
+//   - Tick: a moment at which a Schedule fires, which starts a run.
+//   - Capsule: an exported run: a file with a run, its family and their payloads, to be imported elsewhere.
+//   - Override: the result that a person records for a step in place of its code.
+//   - Pin (Pinned): keeps an ended run beyond its retention.
+//   - Unit of work: what one operation of a store reads and changes in its transaction; each run is read once and written once.
+//   - Store logic (backends/internal/storelogic): the operations of a store that every backend shares.
 //
 // # Store
 //

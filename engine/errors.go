@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Kind is what a caller can do about an error. The door (gRPC) has one table from Kind to status code.
+// Kind is what a caller can do about an error. The server (gRPC) has one table from Kind to status code.
 type Kind uint8
 
 const (

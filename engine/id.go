@@ -52,10 +52,10 @@ func NewID(now time.Time) ID {
 	if minted.rand != nil {
 		draw = minted.rand.Uint64
 	}
-	luck := draw()
+	random := draw()
 	minted.Unlock()
 
-	return idAt(stamp, luck)
+	return idAt(stamp, random)
 }
 
 // FirstID is the smallest ID that can have been minted at t, for bounds in time.
@@ -76,10 +76,10 @@ func DerivedID(now time.Time, of ID, why string) ID {
 	return id
 }
 
-func idAt(stamp, luck uint64) ID {
+func idAt(stamp, random uint64) ID {
 	var id ID
 	binary.BigEndian.PutUint64(id[:8], stamp>>12<<16|0x7000|stamp&0xfff)
-	binary.BigEndian.PutUint64(id[8:], 0x8000000000000000|luck>>2)
+	binary.BigEndian.PutUint64(id[8:], 0x8000000000000000|random>>2)
 	return id
 }
 

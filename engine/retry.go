@@ -56,9 +56,9 @@ func (p RetryPolicy) rules(f Failure) bool {
 }
 
 // Backoff is the delay after the n-th failure: min(initial * coefficient^(n-1), maximum), and up to the jitter's part
-// of it on top; roll in [0,1) decides how much. Everything is computed in floating point and clamped before it
+// of it on top; jitter in [0,1) decides how much. Everything is computed in floating point and clamped before it
 // becomes a Duration, because an overflow there would turn into a negative delay.
-func (p RetryPolicy) Backoff(n int, roll float64) time.Duration {
+func (p RetryPolicy) Backoff(n int, jitter float64) time.Duration {
 	initial, maximum := float64(p.InitialIntervalMS), float64(p.MaximumIntervalMS)
 	if initial <= 0 {
 		initial = float64(DefaultInitialInterval.Milliseconds())
@@ -74,7 +74,7 @@ func (p RetryPolicy) Backoff(n int, roll float64) time.Duration {
 	if math.IsNaN(delay) {
 		delay = maximum
 	}
-	delay += delay * p.jitter() * roll
+	delay += delay * p.jitter() * jitter
 	return time.Duration(math.Min(delay, float64(MaxDelay.Milliseconds())) * float64(time.Millisecond))
 }
 

@@ -42,25 +42,25 @@ func TestBackoff(t *testing.T) {
 }
 
 func TestBackoffIsNeverNegativeNorOverItsBound(t *testing.T) {
-	luck := rand.New(rand.NewPCG(1, 2))
+	rnd := rand.New(rand.NewPCG(1, 2))
 	coefficients := []float64{0, 0.1, 1, 1.0001, 1.5, 2, 10, 1e3, 1e9, math.Inf(1), math.NaN(), -1}
 	intervals := []int64{0, 1, 1000, 60_000, MaxDelay.Milliseconds(), math.MaxInt64, -1, math.MinInt64}
 	jitters := []float64{-1, 0, 0.1, 1, 2}
 	for n := 1; n <= 10_000; n++ {
 		p := RetryPolicy{
-			Coefficient:       coefficients[luck.IntN(len(coefficients))],
-			InitialIntervalMS: intervals[luck.IntN(len(intervals))],
-			MaximumIntervalMS: intervals[luck.IntN(len(intervals))],
-			Jitter:            jitters[luck.IntN(len(jitters))],
+			Coefficient:       coefficients[rnd.IntN(len(coefficients))],
+			InitialIntervalMS: intervals[rnd.IntN(len(intervals))],
+			MaximumIntervalMS: intervals[rnd.IntN(len(intervals))],
+			Jitter:            jitters[rnd.IntN(len(jitters))],
 		}
-		for _, roll := range []float64{0, luck.Float64(), math.Nextafter(1, 0)} {
-			got := p.Backoff(n, roll)
+		for _, jitter := range []float64{0, rnd.Float64(), math.Nextafter(1, 0)} {
+			got := p.Backoff(n, jitter)
 			bound := MaxDelay
 			if p.MaximumIntervalMS > 0 && p.MaximumIntervalMS < MaxDelay.Milliseconds()/2 {
 				bound = time.Duration(math.Ceil(float64(p.MaximumIntervalMS)*(1+p.jitter()))) * time.Millisecond
 			}
 			if got < 0 || got > bound {
-				t.Fatalf("Backoff(%d, %v) of %+v = %s, want 0 to %s", n, roll, p, got, bound)
+				t.Fatalf("Backoff(%d, %v) of %+v = %s, want 0 to %s", n, jitter, p, got, bound)
 			}
 		}
 	}

@@ -23,24 +23,24 @@ type RunVerdict struct {
 
 // AfterStepFailed decides about a step whose code has now failed n times: its own policy counts, else the run's,
 // else the default. The delay runs from now, the commit of the failure.
-func AfterStepFailed(run, step *RetryPolicy, n int, f Failure, now time.Time, roll float64) Verdict {
-	return decide(firstPolicy(step, run), n, f, now, roll)
+func AfterStepFailed(run, step *RetryPolicy, n int, f Failure, now time.Time, jitter float64) Verdict {
+	return decide(firstPolicy(step, run), n, f, now, jitter)
 }
 
 // AfterRunFailed decides about a run whose code has now let n errors escape. A run is tried again only when its
 // starter gave it a policy; failures of its steps do not count.
-func AfterRunFailed(run *RetryPolicy, n int, f Failure, now time.Time, roll float64) Verdict {
+func AfterRunFailed(run *RetryPolicy, n int, f Failure, now time.Time, jitter float64) Verdict {
 	if run == nil {
 		return Verdict{}
 	}
-	return decide(*run, n, f, now, roll)
+	return decide(*run, n, f, now, jitter)
 }
 
-func decide(p RetryPolicy, n int, f Failure, now time.Time, roll float64) Verdict {
+func decide(p RetryPolicy, n int, f Failure, now time.Time, jitter float64) Verdict {
 	if !p.Allows(n, f) {
 		return Verdict{}
 	}
-	delay := p.Backoff(n, roll)
+	delay := p.Backoff(n, jitter)
 	if f.RetryAfterMS > 0 {
 		delay = time.Duration(min(f.RetryAfterMS, MaxDelay.Milliseconds())) * time.Millisecond
 	}

@@ -243,11 +243,11 @@ type Started struct {
 	Err      error // this start alone was refused: ErrExists, ErrConflict
 }
 
-// Continuation is the run that goes on where run ends. next is what its code asked for: the input, and whatever it names of its
+// Continuation is the run that run continues as. next is what its code asked for: the input, and whatever it names of its
 // own; the rest is run's, its external id and its parent included. A limit on the whole run counts anew, and a deadline that run's starter
-// has named holds for all that goes on for it.
+// has named holds for every run that it continues as.
 func Continuation(run *Run, next StartRun, now time.Time) StartRun {
-	s := heir(run, next.ID, now)
+	s := successor(run, next.ID, now)
 	s.Input, s.Bytes = next.Input, int64(next.Input.Size())
 	s.ExternalID = cmp.Or(next.ExternalID, run.ExternalID)
 	s.Queue, s.Type, s.Version = cmp.Or(next.Queue, run.Queue), cmp.Or(next.Type, run.Type), cmp.Or(next.Version, run.Version)
@@ -286,7 +286,7 @@ func Continuation(run *Run, next StartRun, now time.Time) StartRun {
 // RetryOf is the run that a person has run tried again as. A deadline that has passed is left behind; a limit on the whole run
 // counts anew. It is nobody's child: what waited for the first run has its answer.
 func RetryOf(run *Run, p *RetryRunParams) StartRun {
-	s := heir(run, p.ID, p.Now)
+	s := successor(run, p.ID, p.Now)
 	s.Input, s.RequestID = run.Input, p.RequestID
 	if p.Input != nil {
 		s.Input = *p.Input
@@ -323,8 +323,8 @@ func (s *StartRun) SettleDeadline() {
 	}
 }
 
-// heir is a new run with all that a starter chose for run but its deadline.
-func heir(run *Run, id ID, now time.Time) StartRun {
+// successor is a new run with all that a starter chose for run but its deadline.
+func successor(run *Run, id ID, now time.Time) StartRun {
 	return StartRun{Run: Run{
 		ID: id, Namespace: run.Namespace, ExternalID: run.ExternalID, Queue: run.Queue, Type: run.Type, Version: run.Version,
 		Status: RunPending, Priority: run.Priority, Attempts: 1, CreatedAt: now, AvailableAt: now,

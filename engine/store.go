@@ -35,7 +35,7 @@ type Store interface {
 	// measured offset) on Postgres. Whole microseconds, UTC.
 	Now() time.Time
 	// Health is nil while writes can be made durable, otherwise it says in one sentence why not; also while one has been under way for so
-	// long that the disk must be at a standstill. It costs at most one small query, and one small write where the last write failed, so
+	// long that the disk must have stalled. It costs at most one small query, and one small write where the last write failed, so
 	// that a store which nobody writes to for its trouble is well again when that is over.
 	Health(ctx context.Context) error
 	// Describe tells what the store is and where, for people.

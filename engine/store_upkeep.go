@@ -77,12 +77,12 @@ type TimedOutAttempt struct {
 	Verdict Verdict
 }
 
-// TimeoutStepsParams bounds one sweep. Roll serves all of it.
+// TimeoutStepsParams bounds one sweep. Jitter serves all of it.
 type TimeoutStepsParams struct {
-	Now   time.Time
-	Limit int
-	Skip  int
-	Roll  float64
+	Now    time.Time
+	Limit  int
+	Skip   int
+	Jitter float64
 }
 
 // PruneParams bounds one sweep.

@@ -42,10 +42,10 @@ import (
 // ConcurrencyLimit that is more than the leases of the key, is no longer Gated: it is PENDING or SLEEPING as before, with AvailableAt = HeldAt,
 // and its queue is notified.
 type Work interface {
-	// Claim hands due runs to grants, in the order of both: first those due for StarvationAfter or longer, then by priority,
+	// Claim gives due runs to claim slots, in the order of both: first those due for StarvationAfter or longer, then by priority,
 	// then by AvailableAt, then by ID. It takes only runs of the namespace, queue and types whose requirements the offers meet,
-	// that are PENDING or SLEEPING with AvailableAt <= Now; at most one a grant, and no more than QueueLimit and TypeLimits
-	// leave free (the RUNNING runs of that queue, or of that type in it, across all workers and servers). Grants of workers
+	// that are PENDING or SLEEPING with AvailableAt <= Now; at most one a slot, and no more than QueueLimit and TypeLimits
+	// leave free (the RUNNING runs of that queue, or of that type in it, across all workers and servers). Slots of workers
 	// that are not ONLINE, or unknown, get nothing. Concurrent claims never get the same run. While a queue has more due than
 	// is asked for, a run that another server makes due behind this one's back may have its place up to 16 claims later.
 	//
@@ -53,7 +53,7 @@ type Work interface {
 	// becomes Gated: AvailableAt moves to HeldAt, WaitingFor is unchanged, and it costs no later claim anything. Concurrent
 	// claims never pass the limit. Nothing is claimed in a namespace that is disabled.
 	//
-	// A claimed run becomes RUNNING under the grant's token, with StartedAt on its first claim; its due SLEEP and SIGNAL steps
+	// A claimed run becomes RUNNING under the slot's token, with StartedAt on its first claim; its due SLEEP and SIGNAL steps
 	// become COMPLETED with FinishedAt at their WakeAt, and no step of it is Awaited any more. Its cost does not depend on how
 	// many runs have ended, sleep, are paused or gated, or wait for others.
 	//
@@ -134,16 +134,16 @@ type ClaimParams struct {
 	Now          time.Time
 }
 
-// Claimed answers Claim: Tasks are in the order in which they were handed out, with Lease.Token telling which grant got which.
+// Claimed answers Claim: Tasks are in the order in which they were handed out, with Lease.Token telling which slot got which.
 type Claimed struct {
 	Tasks []Task
-	// NextDue is when the next run that these grants could take becomes due, so that nobody needs to poll: later than Now, or
-	// zero when no such run waits. It is set only when grants were left over.
+	// NextDue is when the next run that these slots could take becomes due, so that nobody needs to poll: later than Now, or
+	// zero when no such run waits. It is set only when slots were left over.
 	NextDue time.Time
-	// Limited says that grants were left over although runs are due, because of a limit: a notification of the queue's slot is the
+	// Limited says that slots were left over although runs are due, because of a limit: a notification of the queue's slot is the
 	// moment to come again.
 	Limited bool
-	// Offline names the workers among the grants that got nothing because they are not ONLINE, each once, in the grants' order.
+	// Offline names the workers among the slots that got nothing because they are not ONLINE, each once, in the slots' order.
 	Offline []string
 }
 
@@ -189,7 +189,7 @@ type FailStepParams struct {
 	StartedAt   time.Time    // as with BeginStep
 	Hold        bool         // parallel siblings are still at work: keep the lease in any case
 	Now         time.Time
-	Roll        float64 // [0,1), the luck of the jitter
+	Jitter      float64 // [0,1)
 }
 
 // SleepParams is a timer: Until, or Duration when that is unset. ID is for the attempt, if it is a new one.
@@ -271,7 +271,7 @@ type FailRunParams struct {
 	Lease   Lease
 	Failure Failure
 	Now     time.Time
-	Roll    float64
+	Jitter  float64
 }
 
 // ReleaseParams hands a run back.

@@ -21,7 +21,7 @@ type Workers interface {
 	// loss counted; where these are very many, the rest in transactions of its own, and what these do not come to, the next heartbeat that is
 	// Whole frees. A worker that is unknown or OFFLINE is WorkerNotFound, and nothing changes. Repeating it adds the deltas
 	// again. The last heartbeat is Now; where Now is before the one before, because the clock was set back, it is a microsecond
-	// after that one, so that whoever looks sees that the worker lives. A call with Patience may be carried out that much later, so that it
+	// after that one, so that whoever looks sees that the worker lives. A call with MaxWait may be carried out that much later, so that it
 	// shares its commit with others.
 	Heartbeat(ctx context.Context, p HeartbeatParams) (Beat, error)
 	// DrainWorker makes an ONLINE worker DRAINING and notifications it. DRAINING is fine again; OFFLINE or unknown is WorkerNotFound. With an
@@ -83,7 +83,7 @@ type HeartbeatParams struct {
 	Held       []Lease      // each any number of times
 	Whole      bool         // Held names every run that the worker holds
 	NameWithin time.Duration
-	Patience   time.Duration // how long it may wait for others to share a commit with; 0: not at all
+	MaxWait    time.Duration // how long it may wait for others to share a commit with; 0: not at all
 	Now        time.Time     // when the worker was heard
 }
 

@@ -99,7 +99,7 @@ type Lease struct {
 	Token     Token
 }
 
-// Grant offers one free slot of a worker to a claim, with the token that the lease shall have.
+// ClaimSlot offers one free slot of a worker to a claim, with the token that the lease shall have.
 type ClaimSlot struct {
 	WorkerID string
 	Token    Token

@@ -104,13 +104,13 @@ func New(o Options) *Database {
 
 // Call is one call of a Store.
 type Call struct {
-	Verb   string
-	Params any // as the method of engine.Store has it; nil when it has none
-	Write  bool
-	Turn   *engine.Ticket // nil: it stands behind nothing
-	Takers Handoff        // of StartRuns, once it was carried out
-	Answer any            // once it was carried out without an error
-	Err    error
+	Verb    string
+	Params  any // as the method of engine.Store has it; nil when it has none
+	Write   bool
+	Ticket  *engine.Ticket // nil: it stands behind nothing
+	Handoff Handoff        // of StartRuns, once it was carried out
+	Answer  any            // once it was carried out without an error
+	Err     error
 
 	do   func(*tx) error
 	from *Store
@@ -123,14 +123,14 @@ func (d *Database) Commit(calls ...*Call) {
 	for _, c := range calls {
 		undo, events := len(t.undo), len(t.events)
 		t.call = c
-		if c.Err = c.Turn.Err(); c.Err == nil {
+		if c.Err = c.Ticket.Err(); c.Err == nil {
 			c.Err = c.do(t)
 		}
 		if c.Err != nil {
 			t.rollback(undo)
 			t.events = t.events[:events]
 		}
-		c.Turn.Resolve(c.Err)
+		c.Ticket.Resolve(c.Err)
 		if d.options.Watch != nil {
 			d.options.Watch(c, t.changes())
 		}
@@ -259,7 +259,7 @@ func (d *Database) Open(road Road) *Store {
 	if road == nil {
 		s.road = func(_ context.Context, c *Call) error {
 			d.Commit(c)
-			c.Turn.Admit()
+			c.Ticket.Admit()
 			return c.Err
 		}
 	}
@@ -284,7 +284,7 @@ func call[V any](ctx context.Context, s *Store, verb string, write bool, params 
 	}
 	c := &Call{Verb: verb, Params: params, Write: write, from: s}
 	if p, ok := params.(interface{ GetTicket() *engine.Ticket }); ok {
-		c.Turn = p.GetTicket()
+		c.Ticket = p.GetTicket()
 	}
 	c.do = func(t *tx) (err error) {
 		if out, err = do(t); err == nil {

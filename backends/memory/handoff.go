@@ -9,9 +9,9 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// handoffs are those who wait to be given the runs of a call in the transaction that makes them.
+// handoffs are the waiting pollers that get runs of a call in the transaction that makes them.
 type handoffs struct {
-	takers engine.Handoff // nil: nobody waits
+	handoff engine.Handoff // nil: nobody waits
 
 	mu   sync.Mutex
 	held []*handoff
@@ -21,17 +21,17 @@ type handoffs struct {
 // handoff is one of them, with the run that it may be given.
 type handoff struct {
 	start *engine.StartRun
-	taker engine.Match
+	match engine.Match
 	task  engine.Task
 	taken bool // the task is its
 }
 
-// ask finds out who takes the runs of the call, in the order in which a claim would hand them out; so where one is left, those of its queue
+// ask finds the matches for the runs of the call, in the order in which a claim would hand them out; so where one is left, those of its queue
 // that come after it are not asked for.
 func (h *handoffs) ask(t *tx, starts []engine.StartRun) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.takers == nil || h.over {
+	if h.handoff == nil || h.over {
 		return
 	}
 	var candidates []*engine.StartRun
@@ -44,7 +44,7 @@ func (h *handoffs) ask(t *tx, starts []engine.StartRun) {
 		return cmp.Or(b.Priority-a.Priority, a.AvailableAt.Compare(b.AvailableAt), compareIDs(a.ID, b.ID))
 	})
 	asked := Handoff{}
-	t.call.Takers = asked
+	t.call.Handoff = asked
 	closed := map[name]bool{}
 	for _, p := range candidates {
 		queue := name{p.Namespace, p.Queue}
@@ -55,33 +55,33 @@ func (h *handoffs) ask(t *tx, starts []engine.StartRun) {
 		if p.ConcurrencyKey != "" || t.disabled(p.Namespace) {
 			continue
 		}
-		taker := h.takers.Offer(p)
-		if taker == nil {
+		match := h.handoff.Offer(p)
+		if match == nil {
 			continue
 		}
-		asked[p.ID] = asTaken{taker.Slot(), taker.Now(), taker.Types()}
-		if !t.comesFirst(p, taker) {
-			taker.Abort()
+		asked[p.ID] = recordedMatch{match.Slot(), match.Now(), match.Types()}
+		if !t.comesFirst(p, match) {
+			match.Abort()
 			continue
 		}
 		closed[queue] = false
-		h.held = append(h.held, &handoff{start: p, taker: taker})
+		h.held = append(h.held, &handoff{start: p, match: match})
 	}
 }
 
-// comesFirst says that a claim would give the taker a new run of the queue.
-func (t *tx) comesFirst(p *engine.StartRun, taker engine.Match) bool {
-	if w := t.db.workers[taker.Slot().WorkerID]; w == nil || w.Status != engine.WorkerOnline {
+// comesFirst says that a claim would give the match a new run of the queue.
+func (t *tx) comesFirst(p *engine.StartRun, match engine.Match) bool {
+	if w := t.db.workers[match.Slot().WorkerID]; w == nil || w.Status != engine.WorkerOnline {
 		return false
 	}
 	return len(t.find(func(r *Run) bool {
-		return r.Namespace == p.Namespace && r.Queue == p.Queue && slices.Contains(taker.Types(), r.Type) && !r.Status.Ended() && r.Lease == nil &&
-			!r.AvailableAt.IsZero() && !r.AvailableAt.After(taker.Now())
+		return r.Namespace == p.Namespace && r.Queue == p.Queue && slices.Contains(match.Types(), r.Type) && !r.Status.Ended() && r.Lease == nil &&
+			!r.AvailableAt.IsZero() && !r.AvailableAt.After(match.Now())
 	})) == 0
 }
 
-// give claims the run that was just made for whoever is to have it, if anybody is.
-func (h *handoffs) give(t *tx, run engine.ID) bool {
+// claimFor claims the run that was just made for its match, if it has one.
+func (h *handoffs) claimFor(t *tx, run engine.ID) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	i := slices.IndexFunc(h.held, func(one *handoff) bool { return one.start.ID == run })
@@ -89,8 +89,8 @@ func (h *handoffs) give(t *tx, run engine.ID) bool {
 		return false
 	}
 	one := h.held[i]
-	c := claim{tx: t, grants: []engine.ClaimSlot{one.taker.Slot()}, p: &engine.ClaimParams{
-		Namespace: one.start.Namespace, Queue: one.start.Queue, HistoryBytes: engine.HistoryBytes, Now: engine.Micros(one.taker.Now()),
+	c := claim{tx: t, slots: []engine.ClaimSlot{one.match.Slot()}, p: &engine.ClaimParams{
+		Namespace: one.start.Namespace, Queue: one.start.Queue, HistoryBytes: engine.HistoryBytes, Now: engine.Micros(one.match.Now()),
 	}}
 	c.take(t.db.runs[run])
 	one.task, one.taken = c.out.Tasks[0], true
@@ -105,31 +105,31 @@ func (h *handoffs) settle(err error) {
 	for _, one := range h.held {
 		switch {
 		case err != nil:
-			one.taker.Unknown(err)
+			one.match.Unknown(err)
 		case one.taken:
-			one.taker.Commit(one.task)
+			one.match.Commit(one.task)
 		default:
-			one.taker.Abort()
+			one.match.Abort()
 		}
 	}
 	h.held = nil
 }
 
-// Takers is who was asked, in a call, to take which of its runs, for a store that is to carry it out as well. They hear nothing.
+// Handoff holds the matches that were offered for the runs of a call, for a store that carries the call out as well. They are told nothing.
 type Handoff map[engine.ID]engine.Match
 
-// Take is what was answered then.
+// Offer returns the match that was offered then.
 func (t Handoff) Offer(start *engine.StartRun) engine.Match { return t[start.ID] }
 
-type asTaken struct {
-	grant engine.ClaimSlot
+type recordedMatch struct {
+	slot  engine.ClaimSlot
 	now   time.Time
 	types []string
 }
 
-func (a asTaken) Slot() engine.ClaimSlot { return a.grant }
-func (a asTaken) Now() time.Time         { return a.now }
-func (a asTaken) Types() []string        { return a.types }
-func (asTaken) Commit(engine.Task)       {}
-func (asTaken) Abort()                   {}
-func (asTaken) Unknown(error)            {}
+func (a recordedMatch) Slot() engine.ClaimSlot { return a.slot }
+func (a recordedMatch) Now() time.Time         { return a.now }
+func (a recordedMatch) Types() []string        { return a.types }
+func (recordedMatch) Commit(engine.Task)       {}
+func (recordedMatch) Abort()                   {}
+func (recordedMatch) Unknown(error)            {}

@@ -8,7 +8,7 @@ import (
 
 // StartRuns makes runs, each of which may be refused alone.
 func (s *Store) StartRuns(ctx context.Context, p engine.StartRunsParams) ([]engine.Started, error) {
-	h, starts := handoffs{takers: p.Handoff}, p.Runs
+	h, starts := handoffs{handoff: p.Handoff}, p.Runs
 	answers, err := write(ctx, s, "StartRuns", p, func(t *tx) ([]engine.Started, error) {
 		h.ask(t, starts)
 		answers := make([]engine.Started, len(starts))
@@ -30,7 +30,7 @@ func (t *tx) start(p *engine.StartRun, h *handoffs) engine.Started {
 	case t.disabled(p.Namespace):
 		return engine.Started{Err: engine.NamespaceDisabled(p.Namespace)}
 	case t.insertRun(p):
-		t.Notify(engine.Notification{Kind: engine.NotifyQueue, Namespace: p.Namespace, Name: p.Queue, Claimed: h.give(t, p.ID)})
+		t.Notify(engine.Notification{Kind: engine.NotifyQueue, Namespace: p.Namespace, Name: p.Queue, Claimed: h.claimFor(t, p.ID)})
 		if !p.DeadlineAt.IsZero() {
 			t.Notify(engine.Notification{Kind: engine.NotifyTimer})
 		}

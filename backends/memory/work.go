@@ -21,7 +21,7 @@ func (s *Store) CompleteRun(ctx context.Context, p engine.CompleteRunParams) (en
 	return write(ctx, s, "CompleteRun", p, func(t *tx) (engine.Completed, error) { return storelogic.CompleteRun(t, p) })
 }
 
-// Claim hands due runs to grants.
+// Claim gives due runs to claim slots.
 func (s *Store) Claim(ctx context.Context, p engine.ClaimParams) (engine.Claimed, error) {
 	p.Now = engine.Micros(p.Now)
 	return write(ctx, s, "Claim", p, func(t *tx) (engine.Claimed, error) {
@@ -33,14 +33,14 @@ func (s *Store) Claim(ctx context.Context, p engine.ClaimParams) (engine.Claimed
 // claim is one Claim at work.
 type claim struct {
 	*tx
-	p      *engine.ClaimParams
-	grants []engine.ClaimSlot // of workers that are ONLINE, as far as they are left
-	out    engine.Claimed
+	p     *engine.ClaimParams
+	slots []engine.ClaimSlot // of workers that are ONLINE, as far as they are left
+	out   engine.Claimed
 }
 
 func (c *claim) run() engine.Claimed {
 	c.online()
-	if len(c.grants) == 0 || c.disabled(c.p.Namespace) {
+	if len(c.slots) == 0 || c.disabled(c.p.Namespace) {
 		return c.out
 	}
 	waiting := c.find(func(r *Run) bool {
@@ -57,22 +57,22 @@ func (c *claim) run() engine.Claimed {
 	}
 	slices.SortFunc(due, c.order)
 	for _, r := range due {
-		if len(c.grants) == 0 {
+		if len(c.slots) == 0 {
 			break
 		}
 		c.take(r)
 	}
-	if len(c.grants) == 0 {
+	if len(c.slots) == 0 {
 		c.out.Limited, c.out.NextDue = false, time.Time{}
 	}
 	return c.out
 }
 
-// online sorts out the grants of workers that may get nothing.
+// online drops the slots of workers that may get nothing.
 func (c *claim) online() {
 	for _, g := range c.p.Slots {
 		if w := c.db.workers[g.WorkerID]; w != nil && w.Status == engine.WorkerOnline {
-			c.grants = append(c.grants, g)
+			c.slots = append(c.slots, g)
 		} else if !slices.Contains(c.out.Offline, g.WorkerID) {
 			c.out.Offline = append(c.out.Offline, g.WorkerID)
 		}
@@ -94,7 +94,7 @@ func (c *claim) leases(take func(*Run) bool) int {
 	return len(c.find(func(r *Run) bool { return r.Lease != nil && r.Namespace == c.p.Namespace && take(r) }))
 }
 
-// take makes a due run RUNNING under the next grant's token, unless a limit is reached.
+// take makes a due run RUNNING under the next slot's token, unless a limit is reached.
 func (c *claim) take(r *Run) {
 	inQueue := func(other *Run) bool { return other.Queue == r.Queue }
 	ofType := func(other *Run) bool { return inQueue(other) && other.Type == r.Type }
@@ -110,20 +110,20 @@ func (c *claim) take(r *Run) {
 		run.Gated, run.HeldAt, run.AvailableAt = true, run.AvailableAt, time.Time{}
 		return
 	}
-	grant := c.grants[0]
-	c.grants = c.grants[1:]
-	run.Status, run.AvailableAt, run.WaitingFor, run.WorkerID = engine.RunRunning, time.Time{}, "", grant.WorkerID
+	slot := c.slots[0]
+	c.slots = c.slots[1:]
+	run.Status, run.AvailableAt, run.WaitingFor, run.WorkerID = engine.RunRunning, time.Time{}, "", slot.WorkerID
 	if run.StartedAt.IsZero() {
 		run.StartedAt = c.p.Now
 	}
-	run.Lease = &Lease{Token: grant.Token, Holder: grant.WorkerID, ClaimedAt: c.p.Now}
+	run.Lease = &Lease{Token: slot.Token, Holder: slot.WorkerID, ClaimedAt: c.p.Now}
 	_ = c.WakeSteps(r.ID, c.p.Now)
 	c.changeSteps(r.ID, func(s *engine.Step) bool {
 		changed := s.Awaited != 0
 		s.Awaited = 0
 		return changed
 	})
-	task := engine.Task{Run: run.Run, Lease: engine.Lease{Namespace: run.Namespace, RunID: run.ID, Token: grant.Token}, ClaimedAt: c.p.Now}
+	task := engine.Task{Run: run.Run, Lease: engine.Lease{Namespace: run.Namespace, RunID: run.ID, Token: slot.Token}, ClaimedAt: c.p.Now}
 	task.History, task.NextSequence = c.history(run.ID, 0, c.p.HistoryBytes)
 	c.out.Tasks = append(c.out.Tasks, task)
 }

@@ -239,10 +239,10 @@ func TestATargetOfSomebodyElseIsLeftAlone(t *testing.T) {
 	for _, kind := range []string{"sqlite", "postgres"} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			roll := rand.New(rand.NewPCG(long.Seed(t), 9))
+			rnd := rand.New(rand.NewPCG(long.Seed(t), 9))
 			from, to, half := freshURL(t, "sqlite"), freshURL(t, kind), freshURL(t, kind)
-			populate(t, from, roll, 5)
-			populate(t, to, roll, 5)
+			populate(t, from, rnd, 5)
+			populate(t, to, rnd, 5)
 			want := dump(t, to)
 			_, err := backends.Copy(t.Context(), engine.CopyParams{From: from, To: to, Now: someDay})
 			if !errors.Is(err, engine.ErrCopyNotEmpty) {

@@ -112,8 +112,8 @@ func refuses(t *testing.T, url, why string) {
 func TestACopyThatIsKilledBetweenAnyTwoCallsGoesOnWhereItStopped(t *testing.T) {
 	eachWay(t, func(t *testing.T, from, to string) {
 		n := long.Seed(t)
-		roll := rand.New(rand.NewPCG(n, 2))
-		populate(t, from, roll, 30)
+		rnd := rand.New(rand.NewPCG(n, 2))
+		populate(t, from, rnd, 30)
 		want := dump(t, from)
 		if err := backends.Migrate(t.Context(), to); err != nil {
 			t.Fatal(err)
@@ -123,7 +123,7 @@ func TestACopyThatIsKilledBetweenAnyTwoCallsGoesOnWhereItStopped(t *testing.T) {
 			if lives == 60 {
 				t.Fatal("the copy does not end")
 			}
-			_, _, err = live(t, from, to, 1+roll.Int64N(int64(60*(lives+2))), roll.IntN(2) == 0)
+			_, _, err = live(t, from, to, 1+rnd.Int64N(int64(60*(lives+2))), rnd.IntN(2) == 0)
 		}
 		t.Logf("ended in life %d", lives)
 		sameRows(t, dump(t, to), want)
@@ -188,11 +188,11 @@ func TestAKillNearTheEndLeavesOneDatabaseAtMostToServe(t *testing.T) {
 func TestACopyOutlivesKillsOfItsProcess(t *testing.T) {
 	eachWay(t, func(t *testing.T, from, to string) {
 		n := long.Seed(t)
-		roll := rand.New(rand.NewPCG(n, 4))
-		populate(t, from, roll, 30)
+		rnd := rand.New(rand.NewPCG(n, 4))
+		populate(t, from, rnd, 30)
 		want := dump(t, from)
 		for kill := range 4 {
-			killed(t, from, to, 1+roll.IntN(12*(kill+1)), roll.IntN(2) == 0)
+			killed(t, from, to, 1+rnd.IntN(12*(kill+1)), rnd.IntN(2) == 0)
 		}
 		copied(t, from, to)
 		sameRows(t, dump(t, to), want)

@@ -35,7 +35,7 @@ type beatCall struct {
 //
 // Workers come one by one, spread over the interval in which each is heard, so hardly two would meet in the time of a commit. Therefore a group
 // that follows one of several waits for its time, in which others come, and so does one that would begin beside another. Who is alone waits for
-// nobody: where few workers are, each goes at once. Those that are patient go with the next group, and make one themselves when the first of them has
+// nobody: where few workers are, each goes at once. Those that may wait go with the next group, and make one themselves when the first of them has
 // waited as long as it may, or they fill one.
 //
 // A group holds no worker that somebody else is changing, nor one that is unknown or OFFLINE, nor one of whose leases something is to be freed:
@@ -80,11 +80,11 @@ func (b *beats) advance() {
 // wait is how long it is until a group is to begin.
 func (b *beats) wait() time.Duration {
 	urgent := false
-	var until time.Time // that the patient wait
+	var until time.Time // that deferred calls wait
 	for _, c := range b.waiting {
-		if c.p.Patience <= 0 {
+		if c.p.MaxWait <= 0 {
 			urgent = true
-		} else if at := c.came.Add(c.p.Patience); until.IsZero() || at.Before(until) {
+		} else if at := c.came.Add(c.p.MaxWait); until.IsZero() || at.Before(until) {
 			until = at
 		}
 	}

@@ -198,7 +198,7 @@ func TestAHeartbeatDoesNotWaitForOtherWrites(t *testing.T) {
 func TestWhenAGroupOfHeartbeatsBegins(t *testing.T) {
 	later := time.Now().Add(time.Hour) // when the latest group began, as the test must not depend on how fast it is
 	const never = time.Hour
-	was := time.Now().Add(-time.Minute) // when the patient came
+	was := time.Now().Add(-time.Minute) // when the deferred calls came
 	for _, test := range []struct {
 		name    string
 		beats   *beats
@@ -228,7 +228,7 @@ func TestWhenAGroupOfHeartbeatsBegins(t *testing.T) {
 			test.beats.waiting = append(test.beats.waiting, &beatCall{p: &engine.HeartbeatParams{}})
 		}
 		for range test.patient {
-			test.beats.waiting = append(test.beats.waiting, &beatCall{p: &engine.HeartbeatParams{Patience: test.can}, came: was})
+			test.beats.waiting = append(test.beats.waiting, &beatCall{p: &engine.HeartbeatParams{MaxWait: test.can}, came: was})
 		}
 		if wait := test.beats.wait(); (wait > 0) != test.waits {
 			t.Errorf("%s: waits %s", test.name, wait)
@@ -236,10 +236,10 @@ func TestWhenAGroupOfHeartbeatsBegins(t *testing.T) {
 	}
 }
 
-func TestAPatientHeartbeatIsNotedInTheEnd(t *testing.T) {
+func TestAHeartbeatThatMayWaitIsRecordedInTheEnd(t *testing.T) {
 	s := open(t).(*Store)
 	calls := beating(t, s, 3)
-	calls[0].Patience, calls[1].Patience, calls[2].Patience = time.Hour, 2*time.Hour, time.Millisecond
+	calls[0].MaxWait, calls[1].MaxWait, calls[2].MaxWait = time.Hour, 2*time.Hour, time.Millisecond
 	answers := make(chan error, len(calls))
 	go func() {
 		for i, p := range calls {
@@ -247,7 +247,7 @@ func TestAPatientHeartbeatIsNotedInTheEnd(t *testing.T) {
 				_, err := s.Heartbeat(t.Context(), p)
 				answers <- err
 			}()
-			for waiting := 0; p.Patience >= time.Hour && waiting <= i; runtime.Gosched() {
+			for waiting := 0; p.MaxWait >= time.Hour && waiting <= i; runtime.Gosched() {
 				s.beats.mu.Lock()
 				waiting = len(s.beats.waiting)
 				s.beats.mu.Unlock()

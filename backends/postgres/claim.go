@@ -25,25 +25,25 @@ func (s *Store) Claim(ctx context.Context, p engine.ClaimParams) (engine.Claimed
 	}
 	defer s.leave()
 	p.Now = engine.Micros(p.Now)
-	c := claim{store: s, p: &p, grants: p.Slots}
+	c := claim{store: s, p: &p, slots: p.Slots}
 	return c.run()
 }
 
 // claim is one Claim at work.
 type claim struct {
-	store  *Store
-	p      *engine.ClaimParams
-	grants []engine.ClaimSlot // that were not used yet, of workers that are ONLINE as far as is known
-	out    engine.Claimed
-	whole  bool // the next look is to begin at the beginning of the lanes
+	store *Store
+	p     *engine.ClaimParams
+	slots []engine.ClaimSlot // that were not used yet, of workers that are ONLINE as far as is known
+	out   engine.Claimed
+	whole bool // the next look is to begin at the beginning of the lanes
 }
 
 // look is what one look found.
 type look struct {
 	online     []string
-	asked      int  // grants
+	asked      int  // slots
 	due        int  // at the heads of the lanes
-	candidates int  // of those, what grants and limits allow
+	candidates int  // of those, what slots and limits allow
 	keyed      bool // some of these have a concurrency key: they and what comes after them want a closer look
 	bounded    bool // what has come before the floors may have been passed
 	heads      []int64
@@ -65,23 +65,23 @@ func (c *claim) run() (engine.Claimed, error) {
 	return c.out, c.histories(ctx)
 }
 
-// take looks until nothing is left of the grants or of what is due. Looks that only rivals made futile are few.
+// take looks until no slot is left, or nothing is due. Looks that only rivals made futile are few.
 func (c *claim) take(ctx context.Context) error {
-	for futile := 0; len(c.grants) > 0; {
+	for futile := 0; len(c.slots) > 0; {
 		found, err := c.lookOnce(ctx)
 		if err != nil {
 			return err
 		}
-		asked := len(workersOf(c.grants))
+		asked := len(workersOf(c.slots))
 		c.use(found)
 		if len(found.online) < asked {
-			continue // without the grants of those who are gone
+			continue // without the slots of workers that are gone
 		}
 		if c.whole = found.bounded && found.candidates < found.asked; c.whole {
 			continue
 		}
 		missed := !found.keyed && found.candidates > len(found.tasks)
-		if found.keyed && len(c.grants) > 0 {
+		if found.keyed && len(c.slots) > 0 {
 			passed, err := c.pass(ctx)
 			if err != nil {
 				return err
@@ -96,8 +96,8 @@ func (c *claim) take(ctx context.Context) error {
 				continue
 			}
 		}
-		if len(c.grants) > 0 {
-			c.out.Limited = found.due > found.candidates && found.candidates < len(c.grants)+len(found.tasks)
+		if len(c.slots) > 0 {
+			c.out.Limited = found.due > found.candidates && found.candidates < len(c.slots)+len(found.tasks)
 			c.out.NextDue = found.nextDue
 			if missed { // rivals hold them for the moment, and may let them go
 				c.out.NextDue = c.p.Now.Add(10 * time.Millisecond)
@@ -108,7 +108,7 @@ func (c *claim) take(ctx context.Context) error {
 	return nil
 }
 
-// use keeps what was found, and the grants that are left.
+// use keeps what was found, and the slots that are left.
 func (c *claim) use(found look) {
 	used := map[engine.Token]bool{}
 	for _, task := range found.tasks {
@@ -116,7 +116,7 @@ func (c *claim) use(found look) {
 	}
 	c.out.Tasks = append(c.out.Tasks, found.tasks...)
 	var left []engine.ClaimSlot
-	for _, g := range c.grants {
+	for _, g := range c.slots {
 		switch {
 		case used[g.Token]:
 		case slices.Contains(found.online, g.WorkerID):
@@ -125,14 +125,14 @@ func (c *claim) use(found look) {
 			c.out.Offline = append(c.out.Offline, g.WorkerID)
 		}
 	}
-	c.grants = left
+	c.slots = left
 }
 
 // lookOnce is one transaction, tried again when the database says that it did not happen.
 func (c *claim) lookOnce(ctx context.Context) (look, error) {
 	for attempt := 1; ; attempt++ {
 		floored := c.store.floors.look(queueKey{c.p.Namespace, c.p.Queue}, c.whole)
-		found := look{asked: len(c.grants), bounded: floored.bounded()}
+		found := look{asked: len(c.slots), bounded: floored.bounded()}
 		batch := c.store.newBatch()
 		c.queue(batch, floored, &found)
 		engine.Failpoint("postgres.before_commit")
@@ -144,7 +144,7 @@ func (c *claim) lookOnce(ctx context.Context) (look, error) {
 			for i := range found.tasks {
 				events[i].Notification = engine.Notification{Kind: engine.NotifyRun, ID: found.tasks[i].Run.ID}
 			}
-			c.store.bell.tell(events)
+			c.store.notifier.notify(events)
 			return found, nil
 		}
 		if attempt == writeAttempts || !retryable(err) || !pause(ctx, attempt) {
@@ -164,15 +164,15 @@ func (c *claim) queue(batch *pgx.Batch, floored *floored, found *look) {
 	if c.limited() {
 		batch.Queue(lockKeysSQL, args{"keys": []int64{limitKey(p.Namespace, p.Queue)}})
 	}
-	grantees, tokens := grantArrays(c.grants)
+	holders, tokens := slotArrays(c.slots)
 	var limited []string
 	var limits []int64
 	for kind, limit := range p.TypeLimits {
 		limited, limits = append(limited, kind), append(limits, int64(max(limit, 0)))
 	}
 	a := merge(c.meeting(), args{
-		"workers": workersOf(c.grants), "grantees": grantees, "tokens": tokens, "limited_types": limited, "type_limits": limits, "queue_limit": int64(p.QueueLimit),
-		"floor_lanes": floored.lanes, "floors": floored.from, "heads": int64(len(c.grants) + 1), "starved_since": micros(p.Now.Add(-engine.StarvationAfter)),
+		"workers": workersOf(c.slots), "grantees": holders, "tokens": tokens, "limited_types": limited, "type_limits": limits, "queue_limit": int64(p.QueueLimit),
+		"floor_lanes": floored.lanes, "floors": floored.from, "heads": int64(len(c.slots) + 1), "starved_since": micros(p.Now.Add(-engine.StarvationAfter)),
 	})
 	batch.Queue(claimSQL.text, claimSQL.bind(a)...).Query(func(rows pgx.Rows) error { return c.read(rows, found) })
 }
@@ -189,17 +189,17 @@ func (c *claim) meeting() args {
 	return args{"namespace": p.Namespace, "task_queue": p.Queue, "types": p.Types, "offer_keys": keys, "offer_values": values, "now": micros(p.Now)}
 }
 
-func grantArrays(grants []engine.ClaimSlot) (workers []string, tokens [][16]byte) {
-	workers, tokens = make([]string, len(grants)), make([][16]byte, len(grants))
-	for i, g := range grants {
+func slotArrays(slots []engine.ClaimSlot) (workers []string, tokens [][16]byte) {
+	workers, tokens = make([]string, len(slots)), make([][16]byte, len(slots))
+	for i, g := range slots {
 		workers[i], tokens[i] = g.WorkerID, g.Token
 	}
 	return workers, tokens
 }
 
-// workersOf is whom the grants are of, each once.
-func workersOf(grants []engine.ClaimSlot) []string {
-	workers, _ := grantArrays(grants)
+// workersOf returns the workers of the slots, each once.
+func workersOf(slots []engine.ClaimSlot) []string {
+	workers, _ := slotArrays(slots)
 	slices.Sort(workers)
 	return slices.Compact(workers)
 }

@@ -23,7 +23,7 @@ import (
 const (
 	writeConnections = 14
 	viewConnections  = 5 // with the one that listens 20 in all
-	openPatience     = 30 * time.Second
+	openTimeout      = 30 * time.Second
 	oldestVersion    = 140000
 )
 
@@ -151,7 +151,7 @@ func prepareOn(ctx context.Context, conn *pgx.Conn, o engine.OpenOptions) error 
 
 // connect tries until the database is up. What will not pass by waiting, such as a wrong password, ends it at once.
 func connect(ctx context.Context, config *address, o engine.OpenOptions) (*pgx.Conn, error) {
-	deadline := time.Now().Add(openPatience)
+	deadline := time.Now().Add(openTimeout)
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
 		conn, err := config.dial(ctx)
 		if err == nil {

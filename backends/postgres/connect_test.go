@@ -127,7 +127,7 @@ func TestTransactionsReadWhatWasCommittedWhateverTheDatabaseBeginsThemWith(t *te
 
 func TestASessionMayBeIdleWhateverTheDatabaseAllows(t *testing.T) {
 	s := openAt(t, withParameter(t, pgtest.URL(t), "idle_session_timeout", "60000"))
-	listening := s.bell.listen(t.Context())
+	listening := s.notifier.listen(t.Context())
 	if listening == nil {
 		t.Fatal("nobody can listen")
 	}

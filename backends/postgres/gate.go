@@ -89,7 +89,7 @@ func (c *claim) passIn(t *tx, found *look) (gated int, err error) {
 
 // settle hands out, or gates, the first of these runs, which nobody has locked.
 func (c *claim) settle(t *tx, heads []head, free room, found *look) (gated int, err error) {
-	taken, waiting := c.choose(heads, free, len(c.grants))
+	taken, waiting := c.choose(heads, free, len(c.slots))
 	heads = heads[:considered(heads, taken, waiting)]
 	due := map[engine.ID]bool{}
 	if free, err = c.locked(t, heads, found, due); err != nil || len(heads) == 0 {
@@ -97,8 +97,8 @@ func (c *claim) settle(t *tx, heads []head, free room, found *look) (gated int, 
 	}
 	// One that is due no longer takes no slot: nobody would open the gate behind which it kept the others.
 	heads = slices.DeleteFunc(heads, func(h head) bool { return !due[h.id] })
-	grants := slices.DeleteFunc(slices.Clone(c.grants), func(g engine.ClaimSlot) bool { return !slices.Contains(found.online, g.WorkerID) })
-	taken, waiting = c.choose(heads, free, len(grants))
+	slots := slices.DeleteFunc(slices.Clone(c.slots), func(g engine.ClaimSlot) bool { return !slices.Contains(found.online, g.WorkerID) })
+	taken, waiting = c.choose(heads, free, len(slots))
 	if len(waiting) > 0 {
 		gone, err := t.ids(gateRunsSQL, args{"run_ids": idArray(waiting), "now": micros(c.p.Now)})
 		if err != nil {
@@ -110,14 +110,14 @@ func (c *claim) settle(t *tx, heads []head, free room, found *look) (gated int, 
 		gated = len(gone)
 	}
 	if len(taken) > 0 {
-		c.takeChosen(t, taken, grants, found)
+		c.takeChosen(t, taken, slots, found)
 	}
 	return gated, nil
 }
 
 // heads is what is due, in order, and what is free, both without locks.
 func (c *claim) heads(t *tx) (heads []head, free room, err error) {
-	a := merge(c.meeting(), args{"heads": max(gateHeads, len(c.grants)+1), "starved_since": micros(c.p.Now.Add(-engine.StarvationAfter))})
+	a := merge(c.meeting(), args{"heads": max(gateHeads, len(c.slots)+1), "starved_since": micros(c.p.Now.Add(-engine.StarvationAfter))})
 	free = room{types: map[string]int{}, keys: map[concurrencyKey]int{}}
 	c.countQueue(t, &free)
 	heads, err = collect(t, listDueSQL, a, func(row pgx.CollectableRow) (h head, err error) {
@@ -160,7 +160,7 @@ func (c *claim) locked(t *tx, heads []head, found *look, due map[engine.ID]bool)
 			locks = append(locks, keyNumber(c.p.Namespace, h.key.kind, h.key.name))
 		}
 	}
-	workers, _ := grantArrays(c.grants)
+	workers, _ := slotArrays(c.slots)
 	var worker string
 	t.later(lockOnlineSQL, args{"workers": workers}, []any{&worker}, func() { found.online = append(found.online, worker) })
 	if err := t.lockKeys(locks); err != nil {
@@ -177,11 +177,11 @@ func (c *claim) locked(t *tx, heads []head, found *look, due map[engine.ID]bool)
 	return free, err
 }
 
-// choose goes through what is due: the runs that are to be taken, at most as many as there are grants, and those before them
+// choose goes through what is due: the runs that are to be taken, at most as many as there are slots, and those before them
 // whose key has no slot. What a limit of the queue or a type holds back is passed over.
-func (c *claim) choose(heads []head, free room, grants int) (taken, waiting []engine.ID) {
+func (c *claim) choose(heads []head, free room, slots int) (taken, waiting []engine.ID) {
 	for _, h := range heads {
-		if len(taken) == grants || c.p.QueueLimit > 0 && free.queue >= c.p.QueueLimit {
+		if len(taken) == slots || c.p.QueueLimit > 0 && free.queue >= c.p.QueueLimit {
 			break
 		}
 		if most, limited := c.p.TypeLimits[h.key.kind]; limited && free.types[h.key.kind] >= most {
@@ -211,9 +211,9 @@ func considered(heads []head, taken, waiting []engine.ID) int {
 	return 0
 }
 
-// takeChosen adds to the batch the claim of what was chosen, in its order, for the grants in theirs.
-func (c *claim) takeChosen(t *tx, chosen []engine.ID, grants []engine.ClaimSlot, found *look) {
-	workers, tokens := grantArrays(grants)
+// takeChosen adds to the batch the claim of what was chosen, in its order, for the slots in theirs.
+func (c *claim) takeChosen(t *tx, chosen []engine.ID, slots []engine.ClaimSlot, found *look) {
+	workers, tokens := slotArrays(slots)
 	bound := claimChosenSQL.bind(args{"run_ids": idArray(chosen), "workers": workers, "tokens": tokens, "now": micros(c.p.Now)})
 	t.batch.Queue(claimChosenSQL.text, bound...).Query(func(rows pgx.Rows) error {
 		for rows.Next() {

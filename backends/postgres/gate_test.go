@@ -12,7 +12,7 @@ func TestNobodyWaitsAtAGateForARunThatTookNoSlot(t *testing.T) {
 	register(t, s, "wa")
 	ids := keyed(t, s, 3, 1)
 	p := claimParams(s, "wa", 2)
-	c := claim{store: s, p: &p, grants: p.Slots}
+	c := claim{store: s, p: &p, slots: p.Slots}
 	_, err := write(s, "claim, slowly", func(x *tx) (none struct{}, err error) {
 		heads, free, err := c.heads(x)
 		if err != nil {

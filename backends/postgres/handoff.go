@@ -10,7 +10,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// handoffs are those who wait to be given runs of a group in the transaction that makes them. nil: nobody waits.
+// handoffs are the waiting pollers that get runs of a group in the transaction that makes them. nil: nobody waits.
 type handoffs struct {
 	byRun    map[engine.ID]*handoff
 	now      time.Time // of all their claims
@@ -23,24 +23,24 @@ type handoffs struct {
 
 // handoff is one of them, with the run that it may be given.
 type handoff struct {
-	taker   engine.Match
+	match   engine.Match
 	start   *engine.StartRun
 	meeting int32 // from 1: the queue and types in which nothing else must be due
 	taken   bool  // so the statement says
 }
 
-// handoffsFor asks who takes the runs of these calls, in the order in which a claim would hand them out; so where one is left, those of its queue that
-// come after it are not asked for. nil: nobody takes any.
+// handoffsFor finds the matches for the runs of these calls, in the order in which a claim would hand them out; so where one is left, those of its queue that
+// come after it are not asked for. nil: there is none.
 func handoffsFor(calls []*call) *handoffs {
 	type candidate struct {
-		start  *engine.StartRun
-		takers engine.Handoff
+		start   *engine.StartRun
+		handoff engine.Handoff
 	}
 	var candidates []candidate
 	for _, c := range calls {
 		for i := range c.start.starts {
-			if r := &c.start.starts[i]; c.start.takers != nil && !r.AvailableAt.After(r.CreatedAt) {
-				candidates = append(candidates, candidate{r, c.start.takers})
+			if r := &c.start.starts[i]; c.start.handoff != nil && !r.AvailableAt.After(r.CreatedAt) {
+				candidates = append(candidates, candidate{r, c.start.handoff})
 			}
 		}
 	}
@@ -54,37 +54,37 @@ func handoffsFor(calls []*call) *handoffs {
 		if closed[queue] {
 			continue
 		}
-		var taker engine.Match
+		var match engine.Match
 		if c.start.ConcurrencyKey == "" {
-			taker = c.takers.Offer(c.start)
+			match = c.handoff.Offer(c.start)
 		}
-		if taker == nil {
+		if match == nil {
 			closed[queue] = true
 			continue
 		}
 		if h == nil {
 			h = &handoffs{byRun: map[engine.ID]*handoff{}, meetings: map[string]int32{}}
 		}
-		h.add(c.start, taker)
+		h.add(c.start, match)
 	}
 	return h
 }
 
-func (h *handoffs) add(start *engine.StartRun, taker engine.Match) {
-	if now := taker.Now(); now.After(h.now) {
+func (h *handoffs) add(start *engine.StartRun, match engine.Match) {
+	if now := match.Now(); now.After(h.now) {
 		h.now = now
 	}
-	key := strings.Join(append([]string{start.Namespace, start.Queue}, taker.Types()...), "\x00")
+	key := strings.Join(append([]string{start.Namespace, start.Queue}, match.Types()...), "\x00")
 	meeting, known := h.meetings[key]
 	if !known {
 		meeting = int32(len(h.meetings) + 1)
 		h.meetings[key] = meeting
-		for _, kind := range taker.Types() {
+		for _, kind := range match.Types() {
 			h.met, h.spaces = append(h.met, meeting), append(h.spaces, start.Namespace)
 			h.queues, h.types = append(h.queues, start.Queue), append(h.types, kind)
 		}
 	}
-	h.byRun[start.ID] = &handoff{taker: taker, start: start, meeting: meeting}
+	h.byRun[start.ID] = &handoff{match: match, start: start, meeting: meeting}
 }
 
 // columns is what a run's row says of who may take it; zeroes: nobody.
@@ -93,8 +93,8 @@ func (h *handoffs) columns(run engine.ID) (worker string, token [16]byte, meetin
 		return "", token, 0
 	}
 	one := h.byRun[run]
-	grant := one.taker.Slot()
-	return grant.WorkerID, grant.Token, one.meeting
+	slot := one.match.Slot()
+	return slot.WorkerID, slot.Token, one.meeting
 }
 
 // meet is the arguments by which the statement finds out whether they are to have their runs.
@@ -104,7 +104,7 @@ func (h *handoffs) meet() args {
 	}
 	var workers []string
 	for _, one := range h.byRun {
-		workers = append(workers, one.taker.Slot().WorkerID)
+		workers = append(workers, one.match.Slot().WorkerID)
 	}
 	slices.Sort(workers)
 	return args{
@@ -113,8 +113,8 @@ func (h *handoffs) meet() args {
 	}
 }
 
-// took notes that a run was made, and whether it was claimed in that.
-func (h *handoffs) took(run engine.ID, taken bool) {
+// noteClaimed notes that a run was made, and whether it was claimed in that.
+func (h *handoffs) noteClaimed(run engine.ID, taken bool) {
 	if taken {
 		h.byRun[run].taken = true
 	}
@@ -133,18 +133,18 @@ func (h *handoffs) settle(committed bool, unknown error) {
 	for _, one := range h.byRun {
 		switch {
 		case unknown != nil:
-			one.taker.Unknown(unknown)
+			one.match.Unknown(unknown)
 		case committed && one.taken:
-			one.taker.Commit(one.task(h.now))
+			one.match.Commit(one.task(h.now))
 		default:
-			one.taker.Abort()
+			one.match.Abort()
 		}
 	}
 }
 
 // task is the run as a claim would have read it.
 func (h *handoff) task(now time.Time) engine.Task {
-	run, grant := h.start.NewRun(), h.taker.Slot()
-	run.Status, run.AvailableAt, run.StartedAt, run.WorkerID = engine.RunRunning, time.Time{}, now, grant.WorkerID
-	return engine.Task{ClaimedAt: now, Lease: engine.Lease{Namespace: run.Namespace, RunID: run.ID, Token: grant.Token}, Run: run}
+	run, slot := h.start.NewRun(), h.match.Slot()
+	run.Status, run.AvailableAt, run.StartedAt, run.WorkerID = engine.RunRunning, time.Time{}, now, slot.WorkerID
+	return engine.Task{ClaimedAt: now, Lease: engine.Lease{Namespace: run.Namespace, RunID: run.ID, Token: slot.Token}, Run: run}
 }

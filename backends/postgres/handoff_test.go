@@ -87,7 +87,7 @@ func TestAGroupThatFailsGivesBackWhoWaited(t *testing.T) {
 	w.told(t, 0, 2, 0)
 }
 
-func TestWhoWaitedForAStartOfUnknownOutcomeIsInDoubt(t *testing.T) {
+func TestAHandoffOfAStartOfUnknownOutcomeIsUnknown(t *testing.T) {
 	s := openAt(t, lentURL(t))
 	register(t, s, "w1")
 	start(t, s, 1)

@@ -27,8 +27,8 @@ func (s *Store) Describe(ctx context.Context) (engine.Description, error) {
 		}
 		return s.views.QueryRow(ctx, describeSQL).Scan(&d.Version, &d.Bytes, &syncCommit, &fsync, &fullPages)
 	})
-	listening, since := s.bell.state()
-	d.Notifications = s.bell.mode()
+	listening, since := s.notifier.state()
+	d.Notifications = s.notifier.mode()
 	d.Facts = []engine.Fact{
 		{Name: "durability", Value: fmt.Sprintf("synchronous_commit=%s, fsync=%s, full_page_writes=%s", syncCommit, fsync, fullPages)},
 		{Name: "connections to write", Value: writing},

@@ -86,8 +86,8 @@ func TestADatabaseOfTheSecondSchemaGoesOnWithoutKeys(t *testing.T) {
 	}
 	s := openAt(t, url)
 	expectSound(t, url)
-	if ring, err := s.Keyring(t.Context()); err != nil || len(ring) != 0 {
-		t.Fatalf("keys = %v (%v), want none", ring, err)
+	if keys, err := s.Keyring(t.Context()); err != nil || len(keys) != 0 {
+		t.Fatalf("keys = %v (%v), want none", keys, err)
 	}
 	held, err := s.HeldBy(t.Context(), "w1")
 	if err != nil || len(held) != 1 {

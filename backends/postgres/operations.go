@@ -69,7 +69,7 @@ func (s *Store) CompleteStep(_ context.Context, p engine.CompleteStepParams) (en
 	}
 	defer s.leave()
 	p.Now, p.StartedAt = engine.Micros(p.Now), engine.Micros(p.StartedAt)
-	c := &call{run: p.Lease.RunID, turn: p.Ticket, step: &stepCall{p: &p}, size: p.Output.Size(), alone: !p.Step.ID.IsZero()}
+	c := &call{run: p.Lease.RunID, ticket: p.Ticket, step: &stepCall{p: &p}, size: p.Output.Size(), alone: !p.Step.ID.IsZero()}
 	return together(s, c, "complete a step", func() engine.Step { return c.step.step },
 		func(t *tx) (engine.Step, error) { return storelogic.CompleteStep(t, p) })
 }
@@ -158,7 +158,7 @@ func (s *Store) CompleteRun(_ context.Context, p engine.CompleteRunParams) (engi
 	}
 	defer s.leave()
 	p.Now = engine.Micros(p.Now)
-	c := &call{run: p.Lease.RunID, turn: p.Ticket, finish: &finishCall{&p}, size: p.Output.Size(), alone: p.ContinueAs != nil}
+	c := &call{run: p.Lease.RunID, ticket: p.Ticket, finish: &finishCall{&p}, size: p.Output.Size(), alone: p.ContinueAs != nil}
 	return together(s, c, "complete a run", func() engine.Completed { return engine.Completed{Status: engine.RunCompleted} },
 		func(t *tx) (engine.Completed, error) { return storelogic.CompleteRun(t, p) })
 }

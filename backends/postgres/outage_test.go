@@ -109,38 +109,38 @@ func TestKilledConnectionsLoseNothingThatWasAcknowledged(t *testing.T) {
 	expectSound(t, url)
 }
 
-func TestALostListenerComesBackAndRingsEverybody(t *testing.T) {
+func TestALostListenerComesBackAndNotifiesEverybody(t *testing.T) {
 	url, name := marked(t)
 	s, admin := openAt(t, url), adminConnection(t, url)
-	rings := listenTo(t, s)
+	notifications := listenTo(t, s)
 	if killed := killBackends(t, admin, name, "%pg_advisory_lock_shared%"); killed != 1 {
 		t.Fatalf("killed %d listening connections, want 1", killed)
 	}
-	awaitNotification(t, rings, engine.Notification{Kind: engine.NotifyAll}) // for nobody is heard
-	for deadline := time.Now().Add(20 * time.Second); s.bell.mode() != "listen"; {
+	awaitNotification(t, notifications, engine.Notification{Kind: engine.NotifyAll}) // for nobody is heard
+	for deadline := time.Now().Add(20 * time.Second); s.notifier.mode() != "listen"; {
 		if time.Now().After(deadline) {
-			t.Fatalf("notifications = %q, want listen", s.bell.mode())
+			t.Fatalf("notifications = %q, want listen", s.notifier.mode())
 		}
 		if err := admin.Ping(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	awaitNotification(t, rings, engine.Notification{Kind: engine.NotifyAll}) // for what nobody heard since then
+	awaitNotification(t, notifications, engine.Notification{Kind: engine.NotifyAll}) // for what nobody heard since then
 	other := openAt(t, url)
 	start(t, other, 1)
-	awaitNotification(t, rings, engine.Notification{Kind: engine.NotifyQueue, Namespace: "default", Name: "orders"})
+	awaitNotification(t, notifications, engine.Notification{Kind: engine.NotifyQueue, Namespace: "default", Name: "orders"})
 }
 
-func TestRingsThatCannotBeSentToOtherServersRingEverybodyThereAfterwards(t *testing.T) {
+func TestNotificationsThatCannotBeSentNotifyEverybodyAfterwards(t *testing.T) {
 	url := lentURL(t)
 	s, other := openAt(t, url), openAt(t, url)
-	rings := listenTo(t, other)
-	acquaint(t, s, rings)
-	s.bell.tell(storekit.Events(engine.Notification{Kind: engine.NotifyQueue, Namespace: "default", Name: strings.Repeat("x", 10_000)})) // more than Postgres lets a notification have
-	awaitNotification(t, rings, engine.Notification{Kind: engine.NotifyAll})
+	notifications := listenTo(t, other)
+	acquaint(t, s, notifications)
+	s.notifier.notify(storekit.Events(engine.Notification{Kind: engine.NotifyQueue, Namespace: "default", Name: strings.Repeat("x", 10_000)})) // more than Postgres lets a notification have
+	awaitNotification(t, notifications, engine.Notification{Kind: engine.NotifyAll})
 }
 
-func TestACommitWhoseAnswerIsLostRingsEverybodyAfterwards(t *testing.T) {
+func TestACommitWhoseAnswerIsLostNotifiesEverybodyAfterwards(t *testing.T) {
 	url, name := marked(t)
 	s, admin, watch := openAt(t, url), adminConnection(t, url), adminConnection(t, url)
 	register(t, s, "w1")
@@ -150,7 +150,7 @@ func TestACommitWhoseAnswerIsLostRingsEverybodyAfterwards(t *testing.T) {
 		t.Fatalf("Claim: %d tasks, %v", len(claimed.Tasks), err)
 	}
 	lease := claimed.Tasks[0].Lease
-	rings := listenTo(t, s)
+	notifications := listenTo(t, s)
 	for table, do := range map[string]func() error{ // which the commit's round trip waits for
 		"leases": func() error { // in a group
 			_, err := s.CompleteRun(t.Context(), engine.CompleteRunParams{Lease: lease, Now: s.Now()})
@@ -181,7 +181,7 @@ func TestACommitWhoseAnswerIsLostRingsEverybodyAfterwards(t *testing.T) {
 		if err := lock.Rollback(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		awaitNotification(t, rings, engine.Notification{Kind: engine.NotifyAll})
+		awaitNotification(t, notifications, engine.Notification{Kind: engine.NotifyAll})
 	}
 }
 

@@ -93,7 +93,7 @@ func TestServersBehindAPoolerLookForEachOthersWrites(t *testing.T) {
 		if r.Kind != engine.NotifyAll {
 			return
 		}
-		if looks++; looks == 1 { // the ring that greets who listens
+		if looks++; looks == 1 { // the notification that greets a new listener
 			start(t, here, 1)
 			return
 		}

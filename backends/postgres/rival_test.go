@@ -267,26 +267,26 @@ func (h *handlers) SideEffects(e *engine.SideEffects) { h.Add(int64(e.Handlers))
 
 func listenWith(t *testing.T, s *Store, o engine.Outcomes) <-chan engine.Notification {
 	t.Helper()
-	rings := make(chan engine.Notification, 10_000)
+	notifications := make(chan engine.Notification, 10_000)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if err := s.Listen(ctx, func(r engine.Notification) { rings <- r }, o); !errors.Is(err, context.Canceled) {
+		if err := s.Listen(ctx, func(r engine.Notification) { notifications <- r }, o); !errors.Is(err, context.Canceled) {
 			t.Errorf("Listen: %v", err)
 		}
 	}()
 	t.Cleanup(func() { cancel(); <-done })
-	awaitNotification(t, rings, engine.Notification{Kind: engine.NotifyAll})
-	return rings
+	awaitNotification(t, notifications, engine.Notification{Kind: engine.NotifyAll})
+	return notifications
 }
 
-func awaitNotification(t *testing.T, rings <-chan engine.Notification, want engine.Notification) {
+func awaitNotification(t *testing.T, notifications <-chan engine.Notification, want engine.Notification) {
 	t.Helper()
 	deadline := time.After(20 * time.Second)
 	for {
 		select {
-		case got := <-rings:
+		case got := <-notifications:
 			if got == want {
 				return
 			}
@@ -305,7 +305,7 @@ func TestAnotherServerIsNotToldThatAWorkerOnlyRegistered(t *testing.T) {
 	awaitNotification(t, elsewhere, engine.Notification{Kind: engine.NotifyWorker, Name: "w1"})
 }
 
-func TestRingsReachTheOtherServerAndNotTheirOwnTwice(t *testing.T) {
+func TestNotificationsReachTheOtherServerAndNotTheirOwnTwice(t *testing.T) {
 	a, b := rivals(t)
 	for _, s := range []*Store{a, b} {
 		if d, err := s.Describe(t.Context()); err != nil || d.Notifications != "listen" {
@@ -318,9 +318,9 @@ func TestRingsReachTheOtherServerAndNotTheirOwnTwice(t *testing.T) {
 	queue := engine.Notification{Kind: engine.NotifyQueue, Namespace: "default", Name: "orders"}
 	awaitNotification(t, there, queue)
 	awaitNotification(t, here, queue)
-	// What b rings next comes to a after whatever a sent itself: had a's own ring come back, it would be before.
+	// What b sends next comes to a after all that a sent itself: had a's own notification come back, it would be before.
 	marker := engine.Notification{Kind: engine.NotifyRun, ID: engine.NewID(time.Now())}
-	b.bell.tell(storekit.Events(marker))
+	b.notifier.notify(storekit.Events(marker))
 	for got := range here {
 		if got == queue {
 			t.Fatalf("a heard its own ring again")
@@ -345,7 +345,7 @@ func TestWhatAServerDoesAsideIsCountedByItAlone(t *testing.T) {
 		t.Fatalf("EndExpired = %+v, %v, want one that timed out", expired, err)
 	}
 	marker := engine.Notification{Kind: engine.NotifyRun, ID: engine.NewID(time.Now())}
-	a.bell.tell(storekit.Events(marker))
+	a.notifier.notify(storekit.Events(marker))
 	hints := func(notifications <-chan engine.Notification) (all int) {
 		for got := range notifications {
 			switch {
@@ -368,84 +368,84 @@ func TestWhatAServerDoesAsideIsCountedByItAlone(t *testing.T) {
 func TestAServerThatBeginsToListenHasOthersLook(t *testing.T) {
 	url := lentURL(t)
 	a := openAt(t, url)
-	rings := listenTo(t, a)
-	openAt(t, url) // where another was killed before it had sent its last rings
-	awaitNotification(t, rings, engine.Notification{Kind: engine.NotifyAll})
+	notifications := listenTo(t, a)
+	openAt(t, url) // where another was killed before it had sent its last notifications
+	awaitNotification(t, notifications, engine.Notification{Kind: engine.NotifyAll})
 }
 
-// acquaint returns when the server has rung one whose rings these are, and what it rang when it heard of that one is heard.
-func acquaint(t *testing.T, s *Store, rings <-chan engine.Notification) {
+// acquaint returns when the server has notified the one whose notifications these are, and what it sent when it learned of that one has come.
+func acquaint(t *testing.T, s *Store, notifications <-chan engine.Notification) {
 	t.Helper()
 	mark := engine.Notification{Kind: engine.NotifyQueue, Namespace: "default", Name: "mark"}
 	deadline := time.After(20 * time.Second)
 	for heard := false; !heard; {
-		s.bell.tell(storekit.Events(mark))
+		s.notifier.notify(storekit.Events(mark))
 		select {
-		case r := <-rings:
+		case r := <-notifications:
 			heard = r == mark
 		case <-deadline:
 			t.Fatal("nobody rang the mark")
 		}
 	}
-	s.bell.flush()
+	s.notifier.flush()
 }
 
-// What a server rings while it does not know of another is lost to that one, which has looked for itself before.
+// What a server sends while it does not know of another is lost to that one, which has looked for itself before.
 func TestAServerThatLearnsLateOfAnotherHasItLook(t *testing.T) {
 	url := lentURL(t)
 	a, b := openAt(t, url), openAt(t, url)
-	rings := listenTo(t, b)
-	acquaint(t, a, rings)
+	notifications := listenTo(t, b)
+	acquaint(t, a, notifications)
 	for what, learns := range map[string]func(){
-		"by its hello":     func() { a.bell.heard("another\n" + hello) },
-		"by counting them": func() { a.bell.count(t.Context()) },
+		"by its hello":     func() { a.notifier.heard("another\n" + hello) },
+		"by counting them": func() { a.notifier.count(t.Context()) },
 	} {
 		now := time.Now()
-		a.bell.flush()
-		a.bell.counted.Store(&now)
-		a.bell.others.Store(false)
-		a.bell.tell(storekit.Events(engine.Notification{Kind: engine.NotifyQueue, Namespace: "default", Name: "orders"}))
-		a.bell.flush()
-		if a.bell.pends() || a.bell.others.Load() {
+		a.notifier.flush()
+		a.notifier.counted.Store(&now)
+		a.notifier.others.Store(false)
+		a.notifier.notify(storekit.Events(engine.Notification{Kind: engine.NotifyQueue, Namespace: "default", Name: "orders"}))
+		a.notifier.flush()
+		if a.notifier.hasPending() || a.notifier.others.Load() {
 			t.Fatalf("%s: a server that knows of no other has rings for it", what)
 		}
 		learns()
-		awaitNotification(t, rings, engine.Notification{Kind: engine.NotifyAll})
+		awaitNotification(t, notifications, engine.Notification{Kind: engine.NotifyAll})
 	}
 }
 
 func TestAServerAloneSendsNoNotifications(t *testing.T) {
 	s := openAt(t, lentURL(t))
 	start(t, s, 1)
-	s.bell.flush()
-	if s.bell.others.Load() {
+	s.notifier.flush()
+	if s.notifier.others.Load() {
 		t.Fatalf("a server alone believes that others listen")
 	}
-	s.bell.mu.Lock()
-	defer s.bell.mu.Unlock()
-	if n := len(s.bell.pending); n > 0 {
+	s.notifier.mu.Lock()
+	defer s.notifier.mu.Unlock()
+	if n := len(s.notifier.pending); n > 0 {
 		t.Fatalf("%d rings wait for servers that are not there", n)
 	}
 }
 
-func TestRingsAreReadAsTheyWereWritten(t *testing.T) {
+func TestNotificationsAreReadAsTheyWereWritten(t *testing.T) {
 	id := engine.NewID(time.Now())
-	rings := []engine.Notification{
+	notifications := []engine.Notification{
 		{Kind: engine.NotifyQueue, Namespace: "default", Name: "a/b:c.d"}, {Kind: engine.NotifySlot, Namespace: "x", Name: "y"},
 		{Kind: engine.NotifyRun, ID: id}, {Kind: engine.NotifyWorker, Name: "w_1"}, {Kind: engine.NotifyTimer},
 		{Kind: engine.NotifyEnd, ID: id}, {Kind: engine.NotifySchedule, Namespace: "default", Name: id.String()}, {Kind: engine.NotifyNamespace, Name: "team"},
 		{Kind: engine.NotifyKeys},
 	}
 	var got []engine.Notification
-	for _, payload := range encodeNotifications("me", rings) {
+	for _, payload := range encodeNotifications("me", notifications) {
 		sender, part, _ := decodeNotifications(payload)
 		if sender != "me" {
 			t.Fatalf("sender = %q, want me", sender)
 		}
 		got = append(got, part...)
 	}
-	if fmt.Sprint(got) != fmt.Sprint(rings) {
-		t.Fatalf("rings = %v, want %v", got, rings)
+	if fmt.Sprint(got) != fmt.Sprint(notifications) {
+		t.Fatalf("rings = %v, want %v", got, notifications)
 	}
 	many := make([]engine.Notification, maxKeys+1)
 	if _, got, _ := decodeNotifications(encodeNotifications("me", many)[0]); len(got) != 1 || got[0].Kind != engine.NotifyAll {

@@ -19,7 +19,7 @@ func (s *Store) StartRuns(_ context.Context, p engine.StartRunsParams) ([]engine
 	if len(p.Runs) == 0 {
 		return nil, nil
 	}
-	c := &startCall{starts: slices.Clone(p.Runs), lanes: make([]int64, len(p.Runs)), takers: p.Handoff}
+	c := &startCall{starts: slices.Clone(p.Runs), lanes: make([]int64, len(p.Runs)), handoff: p.Handoff}
 	if err := s.prepareStarts(c); err != nil {
 		return nil, err
 	}
@@ -36,7 +36,7 @@ func (s *Store) StartRuns(_ context.Context, p engine.StartRunsParams) ([]engine
 type startCall struct {
 	starts  []engine.StartRun
 	lanes   []int64
-	takers  engine.Handoff // nil: nobody is to have them at once
+	handoff engine.Handoff // nil: nobody is to have them at once
 	answers []engine.Started
 }
 
@@ -90,7 +90,7 @@ func queueStarts(batch *pgx.Batch, answers *groupAnswers, group []*call) {
 		var id engine.ID
 		var taken bool
 		_, err := pgx.ForEachRow(rows, []any{idOf(&id), &taken}, func() error {
-			answers.handoffs.took(id, taken)
+			answers.handoffs.noteClaimed(id, taken)
 			if c := byRun[id]; c != nil {
 				c.start.allMade()
 				answers.settle(c)

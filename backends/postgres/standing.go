@@ -26,12 +26,12 @@ func (e *End) Standing(ctx context.Context, name string) (value string, err erro
 }
 
 const (
-	fencePatience = 30 * time.Second // with those who use the tables
-	fenceLock     = "2s"             // for as long as which others wait behind us at a time
+	fenceTimeout = 30 * time.Second // with those who use the tables
+	fenceLock    = "2s"             // for as long as which others wait behind us at a time
 )
 
 // patiently calls do in a transaction that has these tables locked, as soon as those who use them let go.
-func (e *End) patiently(ctx context.Context, doing, mode string, tables []engine.CopyTable, do func(tx pgx.Tx, names []string) error) error {
+func (e *End) withLocked(ctx context.Context, doing, mode string, tables []engine.CopyTable, do func(tx pgx.Tx, names []string) error) error {
 	if err := e.rest(ctx); err != nil {
 		return translate(doing, err)
 	}
@@ -39,7 +39,7 @@ func (e *End) patiently(ctx context.Context, doing, mode string, tables []engine
 	for i, t := range tables {
 		names[i] = quoted(t.Name)
 	}
-	for deadline := time.Now().Add(fencePatience); ; {
+	for deadline := time.Now().Add(fenceTimeout); ; {
 		err := pgx.BeginFunc(ctx, e.control, func(tx pgx.Tx) error {
 			if _, err := tx.Exec(ctx, "set local lock_timeout = '"+fenceLock+"'"); err != nil {
 				return err
@@ -76,7 +76,7 @@ func (e *End) Fence(ctx context.Context, f engine.CopyFence) error {
 	if err != nil {
 		return err
 	}
-	return e.patiently(ctx, "fence the database", "share row exclusive", tables, func(tx pgx.Tx, names []string) error {
+	return e.withLocked(ctx, "fence the database", "share row exclusive", tables, func(tx pgx.Tx, names []string) error {
 		return fence(ctx, tx, names, f)
 	})
 }
@@ -150,7 +150,7 @@ func (e *End) Unfence(ctx context.Context, standing, old, copied string) error {
 	if err != nil {
 		return err
 	}
-	return e.patiently(ctx, "take the fence off", "access exclusive", tables, func(tx pgx.Tx, names []string) error {
+	return e.withLocked(ctx, "take the fence off", "access exclusive", tables, func(tx pgx.Tx, names []string) error {
 		if err := endStanding(ctx, tx, standing, old, copied); err != nil {
 			return err
 		}

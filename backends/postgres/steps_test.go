@@ -9,7 +9,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// A worker that has lost sight of one server reports to another while the first is still at work on what it sent. The lease is locked by that
+// A worker that cannot reach one server reports to another while the first is still at work on what it sent. The lease is locked by that
 // when the second has read it.
 func TestAResultThatMeetsAChangeOfItsLeaseIsCountedAfterIt(t *testing.T) {
 	a, b := rivals(t)

@@ -2,8 +2,8 @@
 // engine.Store, whose comments are the contract; the statements are in sql/, one a file, beside their twins of the SQLite backend.
 //
 // The calls that are made most are gathered into one transaction, of one round trip (write.go), and so are heartbeats (beats.go); any other
-// has a transaction of its own (tx.go), which is repeated when a rival was in its way. What other servers must hear of is rung with NOTIFY,
-// outside of it (listen.go). Reads have connections of their own.
+// has a transaction of its own (tx.go), which is repeated when a rival was in its way. What other servers must hear of is sent with NOTIFY,
+// outside of it (notifier.go). Reads have connections of their own.
 //
 // Files that both backends have say the same of their databases, and are to be read side by side. By subject:
 //
@@ -40,13 +40,13 @@ type Store struct {
 	sessions
 	log        *slog.Logger
 	clock      clock
-	bell       *bell
+	notifier   *notifier
 	writer     *writer
 	beats      *beats
 	background sync.WaitGroup // what the writer, heartbeats and loads have begun
 	loads      loads
 
-	commits storekit.CommitTally
+	commits storekit.CommitCounts
 
 	pooled bool // sessions of the database are shared, see pooler.go
 
@@ -131,7 +131,7 @@ func (s sessions) close() {
 	s.pool.Close()
 }
 
-// start reads the clock and starts what runs in the background; conn is for the bell.
+// start reads the clock and starts what runs in the background; conn is for the notifier.
 func (s *Store) start(ctx context.Context, config *address, conn *pgx.Conn) error {
 	s.clock.measure = func(ctx context.Context) (now time.Time, err error) {
 		err = s.pool.QueryRow(ctx, readClockSQL).Scan(timeOf(&now))
@@ -145,8 +145,8 @@ func (s *Store) start(ctx context.Context, config *address, conn *pgx.Conn) erro
 		return err
 	}
 	s.schema = newest
-	s.bell = newBell(s.log, s.pool, config)
-	if err := s.bell.start(ctx, conn); err != nil {
+	s.notifier = newNotifier(s.log, s.pool, config)
+	if err := s.notifier.start(ctx, conn); err != nil {
 		return err
 	}
 	s.writer = newWriter(s)
@@ -187,7 +187,7 @@ func (s *Store) stop() bool {
 	s.writer.close()
 	s.background.Wait()
 	s.clock.wait()
-	s.bell.close()
+	s.notifier.close()
 	return true
 }
 

@@ -22,7 +22,7 @@ const (
 	maxQueuedBytes = 4 << 20 // of payloads in them, about: what is sent together has to be carried out in writeTimeout
 )
 
-// tx is a transaction, and what is to be rung and remembered once it is committed. It saves round trips: what answers nothing is only
+// tx is a transaction, and what is to be notified and remembered once it is committed. It saves round trips: what answers nothing is only
 // queued, and is sent with the next reading or with the commit; so is its begin. An error of a statement ends the transaction.
 //
 // It is a storelogic.Tx, whose methods know no context.
@@ -43,7 +43,7 @@ type tx struct {
 
 var _ storelogic.Tx = (*tx)(nil)
 
-// Ring is heard after the commit.
+// Notify is heard after the commit.
 func (t *tx) Notify(n engine.Notification) {
 	t.events = append(t.events, storekit.Event{Notification: n})
 }

@@ -188,12 +188,12 @@ func (t *tx) oneAPIKey(statement string, a args) (*engine.APIKey, error) {
 	return &k, nil
 }
 
-//go:embed sql/tally_api_keys.sql
-var tallyAPIKeysSQL string
+//go:embed sql/count_lasting_api_keys.sql
+var countLastingAPIKeysSQL string
 
 // CountAPIKeys is exact under the same lock.
 func (t *tx) CountAPIKeys() (all, lasting int, err error) {
-	_, err = t.found(tallyAPIKeysSQL, args{}, &all, &lasting)
+	_, err = t.found(countLastingAPIKeysSQL, args{}, &all, &lasting)
 	return all, lasting, err
 }
 

@@ -235,7 +235,7 @@ func (s *Store) ForceOfflineWorker(_ context.Context, p engine.OfflineWorkerPara
 			return t.freeHeld(w, &p)
 		})
 		if err != nil {
-			s.bell.tell(storekit.Events(engine.Notification{Kind: engine.NotifyAll})) // for FreeLost
+			s.notifier.notify(storekit.Events(engine.Notification{Kind: engine.NotifyAll})) // for FreeLost
 		}
 		taken.Freed += part.freed
 	}

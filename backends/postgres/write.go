@@ -99,7 +99,7 @@ func (s *Store) attempt(ctx context.Context, first *locksFirst, do func(t *tx) e
 	s.floors.due(t.due)
 	if err != nil {
 		if unsettled(err) {
-			s.bell.doubt()
+			s.notifier.commitUnknown()
 		}
 		t.rollback()
 		return err
@@ -107,7 +107,7 @@ func (s *Store) attempt(ctx context.Context, first *locksFirst, do func(t *tx) e
 	engine.Failpoint("postgres.after_commit")
 	s.commits.Add(t.calls)
 	s.remember(t)
-	s.bell.tell(t.events)
+	s.notifier.notify(t.events)
 	return nil
 }
 
@@ -124,8 +124,8 @@ func pause(ctx context.Context, attempt int) bool {
 
 // call is one write of the common cases, or another one about a run that is leased.
 type call struct {
-	run    engine.ID // which it is about; zero: a start, which keeps no order with others and has no turn
-	turn   *engine.Ticket
+	run    engine.ID // which it is about; zero: a start, which keeps no order with others and has no ticket
+	ticket *engine.Ticket
 	start  *startCall
 	step   *stepCall
 	finish *finishCall
@@ -190,7 +190,7 @@ func inLine[A any](s *Store, run engine.ID, ticket *engine.Ticket, doing string,
 		return none, err
 	}
 	defer s.leave()
-	c := &call{run: run, turn: ticket, alone: true}
+	c := &call{run: run, ticket: ticket, alone: true}
 	return together(s, c, doing, nil, do)
 }
 
@@ -206,7 +206,7 @@ func (w *writer) gather(c *call) error {
 		w.advance()
 	}
 	w.mu.Unlock()
-	c.turn.Admit()
+	c.ticket.Admit()
 	if idle { // who stands right behind joins the group, as a run's end does behind its last step; where nobody does, this costs nothing
 		runtime.Gosched()
 		w.mu.Lock()
@@ -237,7 +237,7 @@ func (c *call) rows() int {
 
 // letGo is the end of a call that went on alone.
 func (w *writer) letGo(c *call, err error) {
-	c.turn.Resolve(err)
+	c.ticket.Resolve(err)
 	if c.run.IsZero() {
 		return
 	}
@@ -289,7 +289,7 @@ func (w *writer) full() bool {
 	return w.under == maxGroups || w.under > 0 && w.weight < w.under*besideWeight
 }
 
-// take removes the calls whose turn it is to go alone, which it answers, and, unless full, as many others as fit into one commit.
+// take removes the calls that are next to go alone, which it answers, and, unless full, as many others as fit into one commit.
 func (w *writer) take(full bool) (group []*call) {
 	left := w.waiting[:0]
 	rows, size := 0, 0
@@ -336,10 +336,10 @@ func (w *writer) goAlone(c *call) {
 
 // refuse answers a call that stands behind one that has failed. All that stands before it has come to its end, or is in its group.
 func (w *writer) refuse(c *call) bool {
-	if c.err = c.turn.Err(); c.err == nil {
+	if c.err = c.ticket.Err(); c.err == nil {
 		return false
 	}
-	c.turn.Resolve(c.err)
+	c.ticket.Resolve(c.err)
 	close(c.done)
 	return true
 }
@@ -401,7 +401,7 @@ func (w *writer) answer(group []*call) {
 			again = append(again, c)
 			continue
 		}
-		c.turn.Resolve(c.err)
+		c.ticket.Resolve(c.err)
 		close(c.done)
 	}
 	if len(again) > 0 {
@@ -433,7 +433,7 @@ func (s *Store) writeGroup(group []*call) {
 		for _, c := range answers.started {
 			answers.events = append(answers.events, storekit.Events(c.notifications(answers.handoffs)...)...)
 		}
-		s.bell.tell(answers.events)
+		s.notifier.notify(answers.events)
 		return
 	}
 	if alone(err) {
@@ -441,7 +441,7 @@ func (s *Store) writeGroup(group []*call) {
 		return // nobody is settled
 	}
 	if unsettled(err) {
-		s.bell.doubt()
+		s.notifier.commitUnknown()
 	}
 	err = translate("write", err)
 	answers.handoffs.settle(false, err)

@@ -89,20 +89,20 @@ func TestATransactionThatComesForwardIsNotCutShort(t *testing.T) {
 func TestAVerbThatPanicsLetsGoOfItsRun(t *testing.T) {
 	s := openAt(t, lentURL(t))
 	run := engine.NewID(s.Now())
-	turn := engine.NewTicket(nil)
+	ticket := engine.NewTicket(nil)
 	func() {
 		defer func() {
 			if recover() == nil {
 				t.Error("the panic was swallowed")
 			}
 		}()
-		_, _ = inLine(s, run, turn, "break", func(*tx) (int, error) { panic("broken") })
+		_, _ = inLine(s, run, ticket, "break", func(*tx) (int, error) { panic("broken") })
 	}()
 	answer := func(*tx) (int, error) { return 1, nil }
 	if n, err := inLine(s, run, nil, "go on", answer); n != 1 || err != nil {
 		t.Errorf("the next of the run is answered with %d, %v", n, err)
 	}
-	if _, err := inLine(s, run, engine.NewTicket(turn), "build on it", answer); !errors.Is(err, engine.ErrPrevRefused) {
+	if _, err := inLine(s, run, engine.NewTicket(ticket), "build on it", answer); !errors.Is(err, engine.ErrPrevRefused) {
 		t.Errorf("what builds on it is answered with %v, want ErrBehindRefused", err)
 	}
 }

@@ -13,10 +13,10 @@ import (
 )
 
 // checkpointBy has the log checkpointed by another function, from the next write on, as though it had grown long enough.
-func checkpointBy(t *testing.T, s *Store, fold func(context.Context, *sqlite3.Conn) checkpointResult) {
+func checkpointBy(t *testing.T, s *Store, checkpoint func(context.Context, *sqlite3.Conn) checkpointResult) {
 	t.Helper()
 	_, err := write(t.Context(), s, "fold", 0, func(*tx) (none struct{}, err error) {
-		s.writer.checkpointer.run, s.writer.logPages = fold, checkpointPages
+		s.writer.checkpointer.run, s.writer.logPages = checkpoint, checkpointPages
 		return none, nil
 	})
 	if err != nil {
@@ -38,7 +38,7 @@ func holdCheckpoint(t *testing.T, s *Store) (end chan struct{}) {
 	return end
 }
 
-func TestWritesGoOnWhileTheLogIsFolded(t *testing.T) {
+func TestWritesGoOnDuringACheckpoint(t *testing.T) {
 	s := fresh(t)
 	end := holdCheckpoint(t, s)
 	for range 10 {
@@ -63,7 +63,7 @@ func TestWritesGoOnWhileTheLogIsFolded(t *testing.T) {
 	}
 }
 
-func TestTheWriterWaitsForAFoldingThatItLeavesBehind(t *testing.T) {
+func TestTheWriterWaitsForACheckpointThatItLeavesBehind(t *testing.T) {
 	s := fresh(t)
 	end := holdCheckpoint(t, s)
 	_, err := write(t.Context(), s, "grow", 0, func(*tx) (none struct{}, err error) {
@@ -90,7 +90,7 @@ func TestTheWriterWaitsForAFoldingThatItLeavesBehind(t *testing.T) {
 	}
 }
 
-func TestAFoldingThatTheDiskFailsEndsTheServer(t *testing.T) {
+func TestACheckpointThatTheDiskFailsEndsTheServer(t *testing.T) {
 	s := fresh(t)
 	checkpointBy(t, s, func(context.Context, *sqlite3.Conn) checkpointResult {
 		return checkpointResult{err: &sqlite3.Error{Code: lib.SQLITE_IOERR_FSYNC, Text: "sync of the file"}}
@@ -102,7 +102,7 @@ func TestAFoldingThatTheDiskFailsEndsTheServer(t *testing.T) {
 	}
 }
 
-func TestTheWriterFoldsWhatOthersCannotOpen(t *testing.T) {
+func TestTheWriterCheckpointsWhatOthersCannotOpen(t *testing.T) {
 	s := fresh(t)
 	for name, refused := range map[string]int{
 		"no file can be opened":       lib.SQLITE_CANTOPEN,
@@ -120,7 +120,7 @@ func TestTheWriterFoldsWhatOthersCannotOpen(t *testing.T) {
 	}
 }
 
-func TestTheLogStaysWhereTheDiskHasFailedItsFolding(t *testing.T) {
+func TestTheLogStaysWhereTheDiskHasFailedItsCheckpoint(t *testing.T) {
 	for _, name := range []string{"at work", "while the store is being closed"} {
 		t.Run(name, func(t *testing.T) {
 			s := fresh(t)
@@ -136,7 +136,7 @@ func TestTheLogStaysWhereTheDiskHasFailedItsFolding(t *testing.T) {
 					<-s.closed
 				}
 				f := runCheckpoint(ctx, c)
-				f.err = &sqlite3.Error{Code: lib.SQLITE_IOERR_FSYNC, Text: "sync of the file"} // none of what was folded is on the disk
+				f.err = &sqlite3.Error{Code: lib.SQLITE_IOERR_FSYNC, Text: "sync of the file"} // none of what was checkpointed is on the disk
 				return f
 			})
 			if name == "at work" {

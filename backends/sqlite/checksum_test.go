@@ -522,19 +522,19 @@ func TestAFileWithoutChecksumsIsLookedAtAsItIs(t *testing.T) {
 	}
 }
 
-func TestALookerGoesOnWhileAFileGetsItsChecksums(t *testing.T) {
+func TestAReaderGoesOnWhileAFileGetsItsChecksums(t *testing.T) {
 	path, _ := closedOne(t)
 	old := unchecked(t, path)
-	looker := readOnlyAt(t, old)
-	expectRuns(t, looker, 6)
+	reader := readOnlyAt(t, old)
+	expectRuns(t, reader, 6)
 	s := openAt(t, old)
-	expectRuns(t, looker, 6)
+	expectRuns(t, reader, 6)
 	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{startOf("t", s)}}); err != nil {
 		t.Fatal(err)
 	}
-	expectRuns(t, looker, 7)
+	expectRuns(t, reader, 7)
 	s.Close()
-	expectRuns(t, looker, 7)
+	expectRuns(t, reader, 7)
 }
 
 func TestBackupsCarryTheChecksums(t *testing.T) {
@@ -546,9 +546,9 @@ func TestBackupsCarryTheChecksums(t *testing.T) {
 	}
 }
 
-func TestAnotherProgramMayReadAndFoldTheLog(t *testing.T) {
+func TestAnotherProgramMayReadAndCheckpointTheLog(t *testing.T) {
 	path, rows := crashed(t)
-	foreign(t, path, "select count(*) from runs") // which recovers the log, and folds it into the file when it ends
+	foreign(t, path, "select count(*) from runs") // which recovers the log, and checkpoints it when it ends
 	if log, err := dbfile.StatIfExists(path + "-wal"); err != nil || log != nil {
 		t.Fatalf("the log is %v (%v), want it folded", log, err)
 	}

@@ -9,14 +9,14 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// ride has n calls wait as long as patience for others, each with a row of its own, and returns their answers to come.
-func ride(t *testing.T, s *Store, n int, patience time.Duration) chan error {
+// deferCalls has n calls wait for others, at most as long as maxWait, each with a row of its own, and returns their answers to come.
+func deferCalls(t *testing.T, s *Store, n int, maxWait time.Duration) chan error {
 	t.Helper()
 	answers := make(chan error, n)
 	for i := range n {
 		go func() {
-			_, err := writeAs(t.Context(), s, &call{verb: "ride", mayWait: patience}, func(tx *tx) (struct{}, error) {
-				return struct{}{}, insertNamespace(tx, fmt.Sprintf("rider-%d-%d", patience, i))
+			_, err := writeAs(t.Context(), s, &call{verb: "ride", mayWait: maxWait}, func(tx *tx) (struct{}, error) {
+				return struct{}{}, insertNamespace(tx, fmt.Sprintf("rider-%d-%d", maxWait, i))
 			})
 			answers <- err
 		}()
@@ -46,10 +46,10 @@ func answered(t *testing.T, answers chan error, n int) {
 	}
 }
 
-func TestPatientCallsRideAlongInOneCommit(t *testing.T) {
+func TestDeferredCallsShareOneCommit(t *testing.T) {
 	s := fresh(t)
 	before := s.CommitSizes().Commits
-	answers := ride(t, s, 10, time.Hour)
+	answers := deferCalls(t, s, 10, time.Hour)
 	riding(t, s, 10)
 	if _, err := write(t.Context(), s, "go", 0, func(*tx) (none struct{}, err error) { return none, nil }); err != nil {
 		t.Fatal(err)
@@ -60,37 +60,37 @@ func TestPatientCallsRideAlongInOneCommit(t *testing.T) {
 	}
 }
 
-func TestPatientCallsBeginACommitOfTheirOwnInTheEnd(t *testing.T) {
+func TestDeferredCallsBeginACommitOfTheirOwnInTheEnd(t *testing.T) {
 	s := fresh(t)
 	before := s.CommitSizes().Commits
-	patient := ride(t, s, 10, time.Hour)
+	waiting := deferCalls(t, s, 10, time.Hour)
 	riding(t, s, 10)
 	if got := s.CommitSizes().Commits - before; got != 0 {
 		t.Fatalf("%d commits, want none while all can wait", got)
 	}
-	answered(t, ride(t, s, 1, time.Millisecond), 1) // the first that cannot wait any longer takes the others along
-	answered(t, patient, 10)
+	answered(t, deferCalls(t, s, 1, time.Millisecond), 1) // the first that cannot wait any longer takes the others along
+	answered(t, waiting, 10)
 	if got := s.CommitSizes().Commits - before; got != 1 {
 		t.Errorf("%d commits for calls that could all wait for the first, want 1", got)
 	}
 }
 
-func TestMorePatientCallsThanOneCommitCarriesGoOneAfterTheOther(t *testing.T) {
+func TestMoreDeferredCallsThanOneCommitCarriesGoOneAfterTheOther(t *testing.T) {
 	s := fresh(t)
 	const n = 2*maxDeferred + 10
 	before := s.CommitSizes().Commits
-	patient := ride(t, s, n, 100*time.Hour)
+	waiting := deferCalls(t, s, n, 100*time.Hour)
 	riding(t, s, n)
-	answered(t, ride(t, s, 1, time.Millisecond), 1)
-	answered(t, patient, n)
+	answered(t, deferCalls(t, s, 1, time.Millisecond), 1)
+	answered(t, waiting, n)
 	if got := s.CommitSizes().Commits - before; got != 3 {
 		t.Errorf("%d commits for %d calls, want 3 of about %d", got, n, maxDeferred)
 	}
 }
 
-func TestClosingDoesNotWaitForThePatient(t *testing.T) {
+func TestClosingDoesNotWaitForDeferredCalls(t *testing.T) {
 	s := fresh(t)
-	answers := ride(t, s, 2*maxDeferred, time.Hour)
+	answers := deferCalls(t, s, 2*maxDeferred, time.Hour)
 	riding(t, s, 2*maxDeferred)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
@@ -98,7 +98,7 @@ func TestClosingDoesNotWaitForThePatient(t *testing.T) {
 	answered(t, answers, 2*maxDeferred)
 }
 
-func TestPatientCallsHoldUpNothingThatIsAnsweredBeforeItsSync(t *testing.T) {
+func TestDeferredCallsHoldUpNothingThatIsAnsweredBeforeItsSync(t *testing.T) {
 	w := newWriter(&Store{})
 	w.deferred.add(&call{mayWait: time.Hour})
 	w.group = []*call{{harmless: true}}
@@ -111,7 +111,7 @@ func TestPatientCallsHoldUpNothingThatIsAnsweredBeforeItsSync(t *testing.T) {
 	}
 }
 
-func TestAPatientHeartbeatRides(t *testing.T) {
+func TestAHeartbeatThatMayWaitIsDeferred(t *testing.T) {
 	s := fresh(t)
 	_, err := s.RegisterWorker(t.Context(), engine.RegisterWorkerParams{
 		Worker: engine.Worker{ID: "w1", Namespace: "default", InstanceID: "i1", Queues: []string{"q"}, Types: []string{"w"}, MaxConcurrent: 10},
@@ -122,7 +122,7 @@ func TestAPatientHeartbeatRides(t *testing.T) {
 	}
 	answer := make(chan error, 1)
 	go func() {
-		_, err := s.Heartbeat(t.Context(), engine.HeartbeatParams{WorkerID: "w1", Whole: true, NameWithin: time.Minute, Patience: time.Hour, Now: s.Now()})
+		_, err := s.Heartbeat(t.Context(), engine.HeartbeatParams{WorkerID: "w1", Whole: true, NameWithin: time.Minute, MaxWait: time.Hour, Now: s.Now()})
 		answer <- err
 	}()
 	riding(t, s, 1)

@@ -13,8 +13,8 @@ import (
 func TestADatabaseThatIsLookedAtIsNotReplaced(t *testing.T) {
 	path, _ := closedOne(t)
 	b := backupOfStore(t, busy(t))
-	looker := readOnlyAt(t, path)
-	expectRuns(t, looker, 6)
+	reader := readOnlyAt(t, path)
+	expectRuns(t, reader, 6)
 	before := names(t, filepath.Dir(path))
 	if _, err := Restore(t.Context(), path, engine.RestoreParams{File: b.File, Force: true, Now: time.Now()}); !errors.Is(err, backup.ErrOthersHave) {
 		t.Fatalf("err = %v, want %v", err, backup.ErrOthersHave)
@@ -25,7 +25,7 @@ func TestADatabaseThatIsLookedAtIsNotReplaced(t *testing.T) {
 	if after := names(t, filepath.Dir(path)); len(after) != len(before) {
 		t.Errorf("beside it lies %v, want %v", after, before)
 	}
-	looker.Close()
+	reader.Close()
 	if done := restoreInto(t, path, engine.RestoreParams{File: b.File, Force: true}); done.Kept == "" {
 		t.Error("what was replaced is not kept")
 	}

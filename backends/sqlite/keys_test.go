@@ -81,8 +81,8 @@ func TestADatabaseOfTheSecondSchemaGoesOnWithoutKeys(t *testing.T) {
 	if findings, err := Check(t.Context(), path); err != nil || len(findings) > 0 {
 		t.Fatalf("findings = %v (%v), want none", findings, err)
 	}
-	if ring, err := s.Keyring(t.Context()); err != nil || len(ring) != 0 {
-		t.Fatalf("keys = %v (%v), want none", ring, err)
+	if keys, err := s.Keyring(t.Context()); err != nil || len(keys) != 0 {
+		t.Fatalf("keys = %v (%v), want none", keys, err)
 	}
 	held, err := s.HeldBy(t.Context(), "w1")
 	if err != nil || len(held) != 1 {

@@ -178,10 +178,10 @@ func TestWhatAServerDoesIsSeenAtOnceWhereverItComesAndGoes(t *testing.T) {
 			server.tell(t, "start")
 			server.kill()
 			expectRuns(t, s, n+1)
-			heir := otherServer(t, file)
-			heir.tell(t, "start")
+			successor := otherServer(t, file)
+			successor.tell(t, "start")
 			expectRuns(t, s, n+2)
-			heir.tell(t, "close")
+			successor.tell(t, "close")
 			expectRuns(t, s, n+2)
 		})
 	}
@@ -238,7 +238,7 @@ func TestAFileThatTakesTheOthersPlaceIsSeen(t *testing.T) {
 	expectRuns(t, s, 6)
 }
 
-func TestAServerThatEndsBesideALookerLeavesAllInTheFile(t *testing.T) {
+func TestAServerThatEndsBesideAReaderLeavesAllInTheFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "kagzi.db")
 	server := otherServer(t, path)
 	server.tell(t, "start")
@@ -343,7 +343,7 @@ func TestWhoListensIsRungWhenAnotherProcessHasWritten(t *testing.T) {
 	}
 }
 
-func TestClosingALookerReleasesEverything(t *testing.T) {
+func TestClosingAReaderReleasesEverything(t *testing.T) {
 	path := remains(t)
 	s := readOnlyAt(t, path)
 	if s.writer != nil || s.lock != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// stranger is somebody whom the permissions of files concern; nil: whoever runs the tests.
-func stranger(t *testing.T) *syscall.Credential {
+// otherUser is somebody whom the permissions of files concern; nil: the user who runs the tests.
+func otherUser(t *testing.T) *syscall.Credential {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		return nil
@@ -68,7 +68,7 @@ func openToAll(t *testing.T) string {
 }
 
 func TestWhoMayOnlyReadLooksAllTheSame(t *testing.T) {
-	who := stranger(t)
+	who := otherUser(t)
 	program := program(t)
 	for name, file := range found(t) {
 		t.Run(name, func(t *testing.T) {
@@ -105,7 +105,7 @@ func TestWhoMayOnlyReadLooksAllTheSame(t *testing.T) {
 }
 
 func TestWhoMayNotReadIsToldSo(t *testing.T) {
-	who := stranger(t)
+	who := otherUser(t)
 	dir := openToAll(t)
 	path := filepath.Join(dir, "kagzi.db")
 	openAt(t, path).Close()

@@ -86,7 +86,7 @@ type Store struct {
 	proof   proof                  // that it can be now
 
 	cached       atomic.Int64 // bytes of the writer's page cache
-	commits      storekit.CommitTally
+	commits      storekit.CommitCounts
 	checkpointed atomic.Int64 // when the whole log was last checkpointed, in microseconds; 0: not since the start
 }
 

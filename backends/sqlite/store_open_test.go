@@ -358,7 +358,7 @@ func TestADamagedFileIsFatalWithItsOwnExitCode(t *testing.T) {
 	}
 }
 
-func TestWhatTheLogHoldsIsFoldedIntoTheFileAtTheStart(t *testing.T) {
+func TestTheLogIsCheckpointedAtTheStart(t *testing.T) {
 	s := fresh(t)
 	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{startOf("t", s)}}); err != nil {
 		t.Fatal(err)

@@ -152,11 +152,11 @@ func (t *tx) oneAPIKey(statement *string, args ...arg) (*engine.APIKey, error) {
 	return &key, nil
 }
 
-//go:embed sql/tally_api_keys.sql
-var tallyAPIKeysSQL string
+//go:embed sql/count_lasting_api_keys.sql
+var countLastingAPIKeysSQL string
 
 func (t *tx) CountAPIKeys() (all, lasting int, err error) {
-	err = t.query(&tallyAPIKeysSQL, func(r *row) error {
+	err = t.query(&countLastingAPIKeysSQL, func(r *row) error {
 		all, lasting = int(r.num()), int(r.num())
 		return nil
 	})

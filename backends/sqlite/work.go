@@ -11,7 +11,7 @@ import (
 )
 
 // Claim looks at the heads of the lanes that the offers meet, and takes the first of them all. Where very many runs wait for slots of
-// their concurrency keys, sorting them out takes several transactions, so that other writes get their turn.
+// their concurrency keys, sorting them out takes several transactions, so that other writes come in between.
 func (s *Store) Claim(ctx context.Context, p engine.ClaimParams) (engine.Claimed, error) {
 	c, err := s.claim(ctx, p)
 	out := c.out

@@ -119,7 +119,7 @@ func (s *Store) Heartbeat(ctx context.Context, p engine.HeartbeatParams) (engine
 	p.Now = engine.Micros(p.Now)
 	stats := storekit.StatsText(p.Stats)
 	var unnamed []engine.Lease
-	call := &call{verb: "Heartbeat", mayWait: p.Patience}
+	call := &call{verb: "Heartbeat", mayWait: p.MaxWait}
 	beat, err := writeAs(ctx, s, call, func(t *tx) (beat engine.Beat, err error) {
 		known, err := t.returning(&heartbeatSQL, func(r *row) error {
 			beat.Status = engine.WorkerStatus(r.num())

@@ -183,7 +183,7 @@ func write[V any](ctx context.Context, s *Store, verb string, size int, do func(
 // maxAbandoned is the size up to which a call may wait for the writer though nobody waits for it any more.
 const maxAbandoned = 16 << 10
 
-// writeAs is write for a call that has more to say of itself. One that is large has its caller stay, who counts what a server holds.
+// writeAs is write for a call that has more to say of itself. The caller of a large one stays, because it counts what a server holds.
 func writeAs[V any](ctx context.Context, s *Store, c *call, do func(*tx) (V, error)) (V, error) {
 	var none, out V
 	if err := ctx.Err(); err != nil {

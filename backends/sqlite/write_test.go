@@ -359,7 +359,7 @@ func TestOnlyStartsAreRefusedWhenTheDiskIsNearlyFull(t *testing.T) {
 	}
 }
 
-func TestTheLogIsFoldedIntoTheFileWhileWritingGoesOn(t *testing.T) {
+func TestTheLogIsCheckpointedWhileWritingGoesOn(t *testing.T) {
 	s := fresh(t)
 	big := make([]engine.StartRun, 20)
 	for range 40 {

@@ -313,7 +313,7 @@ func (d countsToOne) FailStep(ctx context.Context, p engine.FailStepParams) (eng
 type invents struct{ engine.Store }
 
 func (d invents) FailStep(ctx context.Context, p engine.FailStepParams) (engine.Verdict, error) {
-	p.Roll = 0.123
+	p.Jitter = 0.123
 	return d.Store.FailStep(ctx, p)
 }
 

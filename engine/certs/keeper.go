@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// lookInterval is how often handshakes look whether a file has changed.
-	lookInterval = time.Second
+	// checkInterval is how often handshakes look whether a file has changed.
+	checkInterval = time.Second
 	// nearExpiry is when the log begins to warn, once a day.
 	nearExpiry = 14 * 24 * time.Hour
 )
@@ -22,17 +22,17 @@ const (
 type Keeper struct {
 	log  *slog.Logger
 	now  func() time.Time
-	held atomic.Pointer[doors]
+	held atomic.Pointer[configs]
 
-	looking sync.Mutex // held by who looks or reads
-	looked  time.Time
-	seen    []os.FileInfo // of the files when they were read last, whether they were good or not
-	warned  time.Time     // of the expiry
+	checking sync.Mutex // held while files are checked or read
+	checked  time.Time
+	seen     []os.FileInfo // of the files when they were read last, whether they were good or not
+	warned   time.Time     // of the expiry
 }
 
-// doors are the configurations that a pair makes. Each lives as long as the pair, and with it the keys of resumption: no session goes on
+// configs are the configurations that a pair makes. Each lives as long as the pair, and with it the keys of resumption: no session goes on
 // under authorities that are gone.
-type doors struct {
+type configs struct {
 	pair     *pair
 	rpc, web *tls.Config
 }
@@ -48,8 +48,8 @@ func Keep(f Files, log *slog.Logger, now func() time.Time) (*Keeper, error) {
 
 // Reload reads the files, which may be others than before. If they are not good, those that were taken up before hold.
 func (k *Keeper) Reload(f Files) error {
-	k.looking.Lock()
-	defer k.looking.Unlock()
+	k.checking.Lock()
+	defer k.checking.Unlock()
 	return k.reload(f)
 }
 
@@ -60,7 +60,7 @@ func (k *Keeper) reload(f Files) error {
 		return err
 	}
 	k.seen = p.stamps
-	before := k.held.Swap(p.doors(k.now))
+	before := k.held.Swap(p.configs(k.now))
 	leaf := p.cert.Leaf
 	if before == nil || !leaf.Equal(before.pair.cert.Leaf) {
 		k.log.Info("certificate taken up", "file", f.Cert, "subject", leaf.Subject.String(), "expires", moment(leaf.NotAfter))
@@ -89,31 +89,31 @@ func (k *Keeper) Held() (*x509.Certificate, Files) {
 }
 
 // RPC is the configuration for a server of gRPC: TLS 1.3, and the certificate of a client, if it has one to show.
-func (k *Keeper) RPC() *tls.Config { return k.config(func(d *doors) *tls.Config { return d.rpc }) }
+func (k *Keeper) RPC() *tls.Config { return k.config(func(d *configs) *tls.Config { return d.rpc }) }
 
 // Web is the configuration for a server of HTTP/1.1, which asks for no certificate.
-func (k *Keeper) Web() *tls.Config { return k.config(func(d *doors) *tls.Config { return d.web }) }
+func (k *Keeper) Web() *tls.Config { return k.config(func(d *configs) *tls.Config { return d.web }) }
 
-func (k *Keeper) config(of func(*doors) *tls.Config) *tls.Config {
+func (k *Keeper) config(of func(*configs) *tls.Config) *tls.Config {
 	outer := of(k.held.Load()).Clone()
 	outer.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
-		k.look()
+		k.check()
 		return of(k.held.Load()), nil
 	}
 	return outer
 }
 
-// look takes up files that have changed. Of many handshakes at once one looks, and the others go on with what is there.
-func (k *Keeper) look() {
-	if !k.looking.TryLock() {
+// check takes up files that have changed. Of many handshakes at once one checks, and the others go on with what is there.
+func (k *Keeper) check() {
+	if !k.checking.TryLock() {
 		return
 	}
-	defer k.looking.Unlock()
+	defer k.checking.Unlock()
 	now := k.now()
-	if since := now.Sub(k.looked); 0 <= since && since < lookInterval {
+	if since := now.Sub(k.checked); 0 <= since && since < checkInterval {
 		return
 	}
-	k.looked = now
+	k.checked = now
 	held := k.held.Load().pair
 	k.warnOfExpiry(held.cert.Leaf)
 	if same(k.seen, held.files.stamps()) {
@@ -153,12 +153,12 @@ func same(a, b []os.FileInfo) bool {
 	return len(a) == len(b)
 }
 
-func (p *pair) doors(now func() time.Time) *doors {
+func (p *pair) configs(now func() time.Time) *configs {
 	web := &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{p.cert}, NextProtos: []string{"http/1.1"}, Time: now}
 	rpc := web.Clone()
 	rpc.NextProtos = []string{"h2"}
 	if p.clients != nil {
 		rpc.ClientCAs, rpc.ClientAuth = p.clients, tls.VerifyClientCertIfGiven
 	}
-	return &doors{pair: p, rpc: rpc, web: web}
+	return &configs{pair: p, rpc: rpc, web: web}
 }

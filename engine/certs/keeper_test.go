@@ -92,8 +92,8 @@ func TestClientsAndServersMeetAsTheyShould(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, strangers := team(t, func(t *Team) { t.Clients = []string{"ci"} })
-	ci, stranger, expired := load(t, made[2]), load(t, strangers[2]), load(t, late[2])
+	_, others := team(t, func(t *Team) { t.Clients = []string{"ci"} })
+	ci, other, expired := load(t, made[2]), load(t, others[2]), load(t, late[2])
 	show := func(c tls.Certificate) func(*tls.Config) {
 		return func(config *tls.Config) {
 			config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &c, nil } // even if it was not asked for
@@ -109,7 +109,7 @@ func TestClientsAndServersMeetAsTheyShould(t *testing.T) {
 	}{
 		{"a client without a certificate", k.RPC(), nil, "", "h2"},
 		{"a client with one of the authority", k.RPC(), show(ci), "", "h2"},
-		{"a client with one of another authority", k.RPC(), show(stranger), "certificate", ""},
+		{"a client with one of another authority", k.RPC(), show(other), "certificate", ""},
 		{"a client with one that has expired", k.RPC(), show(expired), "expired", ""},
 		{"TLS 1.2", k.RPC(), func(c *tls.Config) { c.MaxVersion = tls.VersionTLS12 }, "protocol version", ""},
 		{"a client that speaks something else", k.RPC(), func(c *tls.Config) { c.NextProtos = []string{"spdy"} }, "application protocol", ""},
@@ -159,7 +159,7 @@ func TestFilesThatChangeAreTakenUpAtAHandshake(t *testing.T) {
 	if k.shown(t) != "box.example" || k.said() != "" {
 		t.Error("the files were looked at again within a second")
 	}
-	k.now = k.now.Add(lookInterval)
+	k.now = k.now.Add(checkInterval)
 	if k.shown(t) != "box.example" {
 		t.Error("a certificate without its key was taken up")
 	}
@@ -171,7 +171,7 @@ func TestFilesThatChangeAreTakenUpAtAHandshake(t *testing.T) {
 		t.Error("files that did not change were complained about twice")
 	}
 	put(t, f.Key, key)
-	k.now = k.now.Add(lookInterval)
+	k.now = k.now.Add(checkInterval)
 	if name := k.shown(t); name != "second" {
 		t.Errorf("%s is shown, want the second certificate once its key is there", name)
 	}
@@ -181,7 +181,7 @@ func TestFilesThatChangeAreTakenUpAtAHandshake(t *testing.T) {
 	if err := os.Remove(f.Key); err != nil {
 		t.Fatal(err)
 	}
-	k.now = k.now.Add(lookInterval)
+	k.now = k.now.Add(checkInterval)
 	if name := k.shown(t); name != "second" || !strings.Contains(k.said(), "level=WARN") {
 		t.Errorf("%s is shown after its key went, want the second certificate and a warning", name)
 	}

@@ -2,7 +2,7 @@ package coordinator
 
 import "time"
 
-// tolerance is how far the clocks may part, or a turn may be late, before what was seen is no longer trusted.
+// tolerance is how far the clocks may part, or a pass may be late, before what was seen is no longer trusted.
 const tolerance = 5 * time.Second
 
 // clock remembers when the coordinator was last awake by both clocks: the store's, which can be set, and the monotonic one,
@@ -39,7 +39,7 @@ func (c *Coordinator) checkClock() {
 	default:
 		return
 	}
-	c.forgetSightings()
+	c.forgetSeen()
 	c.round = round{} // what was due by the clock before may not be by this one
 	clear(c.backlogs) // more may have been missed meanwhile
 	c.dueNow(now)

@@ -1,4 +1,4 @@
-// Package coordinator is the only room where time passes by itself: workers that are not heard from are lost, attempts
+// Package coordinator is the only package with timers: workers that are not heard from are lost, attempts
 // time out, deadlines pass, schedules tick, ended runs grow old. It keeps no state that matters: restart it and nothing is lost, and several
 // servers may each run one on the same store.
 //
@@ -108,25 +108,25 @@ type Coordinator struct {
 	// The rest belongs to the goroutine of Run.
 	net, workers, probe, lost, timeouts, expiry, schedules, prune *duty
 
-	duties    []*duty // all of them, in the order in which they are done when several are due
-	sightings map[string]sighting
-	blind     bool // sightings were forgotten since the last look
-	backlogs  map[engine.ID]backlog
-	round     round
-	unable    map[engine.ID]time.Time // schedules that could not fire, and until when they are left alone, by the monotonic clock
-	catchup   allowance
-	deletion  deletion
-	begun     time.Time // when Run began to listen, by the store's clock
-	clock     clock
+	duties   []*duty // all of them, in the order in which they are done when several are due
+	seen     map[string]liveness
+	blind    bool // seen was forgotten since the last look
+	backlogs map[engine.ID]backlog
+	round    round
+	unable   map[engine.ID]time.Time // schedules that could not fire, and until when they are left alone, by the monotonic clock
+	catchup  allowance
+	deletion deletion
+	begun    time.Time // when Run began to listen, by the store's clock
+	clock    clock
 }
 
-// notifications is what has been notified since the last turn.
+// notifications is what has been notified since the last pass.
 type notifications struct{ all, worker, timer bool }
 
 // New makes a coordinator of s.
 func New(s store, o Options) *Coordinator {
 	c := &Coordinator{store: s, options: o.withDefaults(), wake: make(chan struct{}, 1),
-		sightings: map[string]sighting{}, backlogs: map[engine.ID]backlog{}, unable: map[engine.ID]time.Time{}}
+		seen: map[string]liveness{}, backlogs: map[engine.ID]backlog{}, unable: map[engine.ID]time.Time{}}
 	c.catchup.rate = float64(c.options.CatchupRate)
 	c.log = c.options.Log
 	c.net = &duty{name: "look at everything", run: c.lookAtEverything}
@@ -166,7 +166,7 @@ func (c *Coordinator) Notify(r engine.Notification) {
 func (c *Coordinator) Run(ctx context.Context) error {
 	c.begin()
 	for {
-		c.turn(ctx)
+		c.pass(ctx)
 		var moment <-chan time.Time
 		wait, found := c.wait()
 		if found {
@@ -182,13 +182,13 @@ func (c *Coordinator) Run(ctx context.Context) error {
 	}
 }
 
-// Begin starts upkeep that the caller does turn by turn with Turn, in place of Run.
+// Begin starts upkeep that the caller does pass by pass with Pass, in place of Run.
 func (c *Coordinator) Begin() { c.begin() }
 
-// Turn does what is due and returns how long nothing is due after that, at most Options.Interval; false when only a notification can change that.
+// Pass does what is due and returns how long nothing is due after that, at most Options.Interval; false when only a notification can change that.
 // It is not for a Coordinator that runs.
-func (c *Coordinator) Turn(ctx context.Context) (wait time.Duration, found bool) {
-	c.turn(ctx)
+func (c *Coordinator) Pass(ctx context.Context) (wait time.Duration, found bool) {
+	c.pass(ctx)
 	wait, found = c.wait()
 	c.clock.sleep(c.now().Add(wait), found)
 	return wait, found
@@ -197,7 +197,7 @@ func (c *Coordinator) Turn(ctx context.Context) (wait time.Duration, found bool)
 // now is by the clock for pauses and delays.
 func (c *Coordinator) now() time.Time { return c.options.Clock() }
 
-// begin plans the first turn, since nobody knows what has become due while no coordinator was at work.
+// begin plans the first pass, since nobody knows what has become due while no coordinator was at work.
 func (c *Coordinator) begin() {
 	now := c.store.Now()
 	c.begun = now
@@ -225,8 +225,8 @@ func (c *Coordinator) lookAtEverything(_ context.Context, now time.Time) (time.T
 	return now.Add(c.options.Net), nil
 }
 
-// turn does every duty that is due.
-func (c *Coordinator) turn(ctx context.Context) {
+// pass does every duty that is due.
+func (c *Coordinator) pass(ctx context.Context) {
 	c.checkClock()
 	c.heed()
 	at, begun, looked := c.store.Now(), c.now(), false

@@ -228,7 +228,7 @@ func TestWhatTheClockHasPassedOverIsDoneWithinTheInterval(t *testing.T) {
 	})
 }
 
-func TestTheNetCatchesAWorkerWhoseRingWasLost(t *testing.T) {
+func TestTheNetCatchesAWorkerWhoseNotificationWasLost(t *testing.T) {
 	story(t, Options{Net: 5 * time.Minute}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 		f.set(func() { f.workers["quiet"] = f.now() })
 		pass(5*time.Minute + 12*time.Second)
@@ -323,16 +323,16 @@ func TestAProcessThatStoodStillTrustsNoEarlierLook(t *testing.T) {
 		c := New(newFakeStore(), Options{Log: slog.New(slog.NewTextHandler(log, nil))})
 		c.checkClock()
 		c.clock.sleep(time.Now().Add(time.Second), true)
-		c.sightings["w1"] = sighting{}
+		c.seen["w1"] = liveness{}
 		time.Sleep(5 * time.Second)
 		c.checkClock()
-		if len(c.sightings) != 1 {
+		if len(c.seen) != 1 {
 			t.Fatal("sightings were forgotten after waking 4s late, want that from 5s on")
 		}
 		c.clock.sleep(time.Now().Add(time.Second), true)
 		time.Sleep(7 * time.Second)
 		c.checkClock()
-		if len(c.sightings) != 0 || !strings.Contains(log.String(), "stood still") {
+		if len(c.seen) != 0 || !strings.Contains(log.String(), "stood still") {
 			t.Fatalf("a sighting was kept, or nothing said, although the process woke 6s late: %s", log)
 		}
 	})
@@ -464,7 +464,7 @@ func TestAStepThatAnotherServerIsTimingOutIsNotAskedForInAHurry(t *testing.T) {
 	})
 }
 
-func TestAStormOfRingsIsFewSweeps(t *testing.T) {
+func TestAStormOfNotificationsIsFewSweeps(t *testing.T) {
 	story(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 		before := f.count("TimeoutSteps")
 		far := time.Now().Add(time.Hour)

@@ -75,6 +75,6 @@ func (c *Coordinator) do(ctx context.Context, d *duty) {
 		d.failing = true
 	}
 	if deaf || c.now().Sub(begun) > tolerance {
-		c.forgetSightings()
+		c.forgetSeen()
 	}
 }

@@ -42,7 +42,7 @@ func (c *Coordinator) sweep(ctx context.Context, some func(limit, skip int) (int
 func (c *Coordinator) timeoutSteps(ctx context.Context, now time.Time) (time.Time, error) {
 	var all []engine.TimedOutAttempt
 	n, next, err := c.sweep(ctx, func(limit, skip int) (int, time.Time, error) {
-		out, err := c.store.TimeoutSteps(ctx, engine.TimeoutStepsParams{Now: now, Limit: limit, Skip: skip, Roll: engine.Jitter()})
+		out, err := c.store.TimeoutSteps(ctx, engine.TimeoutStepsParams{Now: now, Limit: limit, Skip: skip, Jitter: engine.Jitter()})
 		all = append(all, out.Attempts...)
 		return len(out.Attempts), out.Next, err
 	})

@@ -9,15 +9,15 @@ import (
 )
 
 const (
-	// margin is what the second look waits longer than a heartbeat takes to come.
+	// margin is what a suspect is waited for longer than a heartbeat takes to come.
 	margin = time.Second
-	// probeEvery is how often the store is asked for its health between two looks at a silent worker.
+	// probeEvery is how often the store is asked for its health while a worker is suspect.
 	probeEvery = time.Second
 )
 
-// sighting is what the looks at a worker saw. It says "silent" only of a time in which the store was well: whenever it was not,
-// all sightings are forgotten, so that an outage, in which nobody can be heard, does not take every worker off.
-type sighting struct {
+// liveness is what is known of a worker. It counts as silent only while the store was well: whenever it was not, all that was seen is
+// forgotten, so that an outage, in which nobody can be heard, does not take every worker off.
+type liveness struct {
 	heardAt time.Time
 	since   time.Time // when this heardAt was first seen, by the monotonic clock, as the next
 	suspect time.Time // when the worker was first found silent for a whole lease; zero: it was not
@@ -31,21 +31,21 @@ func (c *Coordinator) lookForLost(ctx context.Context, now time.Time) (next time
 		return time.Time{}, err
 	}
 	mono, lease, gap := c.now(), c.options.WorkerLease, c.options.HeartbeatInterval+margin
-	seen := make(map[string]sighting, len(workers))
+	seen := make(map[string]liveness, len(workers))
 	plan := func(wait time.Duration) {
 		if at := now.Add(wait); next.IsZero() || at.Before(next) {
 			next = at
 		}
 	}
-	suspects, gone := false, len(c.sightings)
+	suspects, gone := false, len(c.seen)
 	var failed error
 	for _, w := range workers {
-		s, known := c.sightings[w.ID]
+		s, known := c.seen[w.ID]
 		if known {
 			gone--
 		}
 		if !known || !s.heardAt.Equal(w.HeardAt) {
-			s = sighting{heardAt: w.HeardAt, since: mono}
+			s = liveness{heardAt: w.HeardAt, since: mono}
 		}
 		silent := c.silence(s, now, mono)
 		switch {
@@ -74,7 +74,7 @@ func (c *Coordinator) lookForLost(ctx context.Context, now time.Time) (next time
 		}
 		seen[w.ID] = s
 	}
-	c.sightings = seen
+	c.seen = seen
 	if suspects {
 		c.probe.noLaterThan(now.Add(probeEvery))
 	}
@@ -85,15 +85,15 @@ func (c *Coordinator) lookForLost(ctx context.Context, now time.Time) (next time
 	return next, failed
 }
 
-// forgetSightings has all workers looked at as if for the first time. Of those that are taken off until then nobody will see that they are gone.
-func (c *Coordinator) forgetSightings() {
-	clear(c.sightings)
+// forgetSeen has all workers looked at as if for the first time. Of those that are taken off until then nobody will see that they are gone.
+func (c *Coordinator) forgetSeen() {
+	clear(c.seen)
 	c.blind = true
 }
 
 // silence is for how long a worker was not heard from. Both clocks count: a clock that was set back must not make a silent worker immortal.
 // And it counts only since somebody could listen: after an outage of the server its workers get a whole lease to come back.
-func (c *Coordinator) silence(s sighting, now, mono time.Time) time.Duration {
+func (c *Coordinator) silence(s liveness, now, mono time.Time) time.Duration {
 	heardAt := s.heardAt
 	if heardAt.Before(c.begun) {
 		heardAt = c.begun
@@ -126,7 +126,7 @@ func (c *Coordinator) watchStore(ctx context.Context, now time.Time) (time.Time,
 	if err := c.store.Health(ctx); err != nil {
 		return time.Time{}, err
 	}
-	for _, s := range c.sightings {
+	for _, s := range c.seen {
 		if !s.suspect.IsZero() {
 			return now.Add(probeEvery), nil
 		}

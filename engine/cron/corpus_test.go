@@ -30,40 +30,40 @@ var dense = []string{"* * * * *", "*/7 * * * *", "1-59/2 * * * *", "* * * * * *"
 
 // corpus is all handwritten expressions and as many random ones again, always the same.
 func corpus() []string {
-	luck := rand.New(rand.NewPCG(2000, 2037))
+	rnd := rand.New(rand.NewPCG(2000, 2037))
 	all := append([]string(nil), handwritten...)
 	for range 110 {
-		all = append(all, randomExpr(luck))
+		all = append(all, randomExpr(rnd))
 	}
 	return append(all, dense...)
 }
 
 // randomExpr has few ticks a day, most in the small hours.
-func randomExpr(luck *rand.Rand) string {
-	minute := []string{randomField(luck, 0, 59), "0", "30", "15,45", "*/30", "59"}[luck.IntN(6)]
-	hour := []string{randomField(luck, 0, 23), "2", "1", "0-3", "*/4", "0", "23"}[luck.IntN(7)]
-	fields := []string{minute, hour, randomField(luck, 1, 28), randomField(luck, 1, 12), randomField(luck, 1, 7)}
-	if len(randomField(luck, 0, 59)) < 3 {
+func randomExpr(rnd *rand.Rand) string {
+	minute := []string{randomField(rnd, 0, 59), "0", "30", "15,45", "*/30", "59"}[rnd.IntN(6)]
+	hour := []string{randomField(rnd, 0, 23), "2", "1", "0-3", "*/4", "0", "23"}[rnd.IntN(7)]
+	fields := []string{minute, hour, randomField(rnd, 1, 28), randomField(rnd, 1, 12), randomField(rnd, 1, 7)}
+	if len(randomField(rnd, 0, 59)) < 3 {
 		fields[2], fields[3] = "*", "*"
 	}
-	if luck.IntN(2) == 0 {
-		fields = append([]string{fmt.Sprint(luck.IntN(60))}, fields...)
-		if luck.IntN(3) == 0 {
-			fields = append(fields, []string{"*", "2001-2036", "2000/3", "2007,2019,2022"}[luck.IntN(4)])
+	if rnd.IntN(2) == 0 {
+		fields = append([]string{fmt.Sprint(rnd.IntN(60))}, fields...)
+		if rnd.IntN(3) == 0 {
+			fields = append(fields, []string{"*", "2001-2036", "2000/3", "2007,2019,2022"}[rnd.IntN(4)])
 		}
 	}
 	return strings.Join(fields, " ")
 }
 
-func randomField(luck *rand.Rand, low, high int) string {
-	pick := func() int { return low + luck.IntN(high-low+1) }
-	switch a, b := pick(), pick(); luck.IntN(6) {
+func randomField(rnd *rand.Rand, low, high int) string {
+	pick := func() int { return low + rnd.IntN(high-low+1) }
+	switch a, b := pick(), pick(); rnd.IntN(6) {
 	case 0, 1:
 		return "*"
 	case 2:
 		return fmt.Sprintf("%d-%d", min(a, b), max(a, b))
 	case 3:
-		return fmt.Sprintf("*/%d", 1+luck.IntN(high-low+1))
+		return fmt.Sprintf("*/%d", 1+rnd.IntN(high-low+1))
 	case 4:
 		return fmt.Sprintf("%d,%d,%d", a, b, pick())
 	default:

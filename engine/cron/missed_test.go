@@ -33,26 +33,26 @@ func checkMissed(t *testing.T, s *cron.Schedule, name string, after, until time.
 
 func TestMissedAgreesWithPlainIteration(t *testing.T) {
 	t.Logf("seed %d", *seed)
-	luck := rand.New(rand.NewPCG(*seed, 2))
+	rnd := rand.New(rand.NewPCG(*seed, 2))
 	exprs := corpus()
 	zones := []string{"", "America/New_York", "Australia/Lord_Howe", "Antarctica/Casey", "Pacific/Apia", "America/Havana", "America/St_Johns", "Africa/Casablanca"}
 	for range 150 / thin {
-		expr, zone := exprs[luck.IntN(len(exprs))], zones[luck.IntN(len(zones))]
+		expr, zone := exprs[rnd.IntN(len(exprs))], zones[rnd.IntN(len(zones))]
 		s := parse(t, expr, zone)
 		if s == nil {
 			continue
 		}
-		after := time.Unix(946684800+luck.Int64N(38*365*86400), luck.Int64N(2)*luck.Int64N(1e9))
+		after := time.Unix(946684800+rnd.Int64N(38*365*86400), rnd.Int64N(2)*rnd.Int64N(1e9))
 		first, ok := s.Next(after)
 		if !ok {
 			continue
 		}
-		some := s.NextN(first, 1+luck.IntN(40))
+		some := s.NextN(first, 1+rnd.IntN(40))
 		if len(some) == 0 {
 			continue
 		}
-		until := some[len(some)-1].Add(time.Duration(luck.IntN(3)-1) * time.Second)
-		checkMissed(t, s, expr+" in "+zone, after, until, luck.IntN(len(some)+2))
+		until := some[len(some)-1].Add(time.Duration(rnd.IntN(3)-1) * time.Second)
+		checkMissed(t, s, expr+" in "+zone, after, until, rnd.IntN(len(some)+2))
 	}
 }
 

@@ -208,12 +208,12 @@ func TestASampleOfZonesAndExpressionsAgreesWithTheOracle(t *testing.T) {
 		t.Skip("the full product holds this")
 	}
 	t.Logf("seed %d", *seed)
-	luck := rand.New(rand.NewPCG(*seed, 1))
+	rnd := rand.New(rand.NewPCG(*seed, 1))
 	names, exprs := strings.Fields(zoneNames), corpus()
 	type draw struct{ zone, expr string }
 	draws := make([]draw, 40/thin)
 	for i := range draws {
-		draws[i] = draw{names[luck.IntN(len(names))], exprs[luck.IntN(len(exprs)-len(dense))]}
+		draws[i] = draw{names[rnd.IntN(len(names))], exprs[rnd.IntN(len(exprs)-len(dense))]}
 	}
 	c := &comparison{t: t}
 	each(draws, func(d draw) {

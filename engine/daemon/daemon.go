@@ -26,8 +26,8 @@ import (
 const (
 	// stopLimit is how long a stop may take, whatever happens.
 	stopLimit = 30 * time.Second
-	// netInterval is how often the coordinator looks at everything although nobody rang, where several servers share a database
-	// and their rings can be lost on the way.
+	// netInterval is how often the coordinator looks at everything although nobody notified it, where several servers share a database
+	// and their notifications can be lost on the way.
 	netInterval = 5 * time.Minute
 )
 
@@ -142,7 +142,7 @@ type process struct {
 	listener *readyListener
 }
 
-// start opens the doors, once nothing else can fail that would have to close them again, and begins all parts.
+// start opens the listeners, once nothing else can fail that would have to close them again, and begins all parts.
 func (p *process) start(ctx context.Context, at addresses) (Ready, error) {
 	c := p.config.Load()
 	description, err := p.store.Describe(ctx)
@@ -178,8 +178,8 @@ func (p *process) start(ctx context.Context, at addresses) (Ready, error) {
 
 // keyed says whether calls need a key, as far as that can be found out.
 func (p *process) keyed(ctx context.Context) bool {
-	ring, err := p.store.Keyring(ctx)
-	return err == nil && len(ring) > 0
+	keys, err := p.store.Keyring(ctx)
+	return err == nil && len(keys) > 0
 }
 
 // openListeners listens for calls, and for metrics and health; health is nil where these are not served.
@@ -203,33 +203,33 @@ func (p *process) openListeners(ctx context.Context, at *addresses) (health net.
 // startParts makes the parts of a server, has them know each other, and begins them.
 func (p *process) startParts(options server.Options, copies *backups, safetyNet time.Duration, health net.Listener) {
 	c := p.config.Load()
-	dispatcher := matching.New(p.store, p.log)
+	matcher := matching.New(p.store, p.log)
 	options.Backup = copies.send
 	var upkeep *coordinator.Coordinator // which the server tells of, and which tells the server
 	options.Facts = func() []server.Fact {
 		return slices.Concat(looksOf(upkeep.Looks()), copies.facts(), factsOfTLS(p.certs), settingsOf(p.config.Load(), p.opened))
 	}
-	srv := server.New(p.store, dispatcher, options)
+	srv := server.New(p.store, matcher, options)
 	copies.made = srv.BackupMade
 	upkeep = coordinator.New(p.store, coordinator.Options{
 		Interval: c.CoordinatorInterval, BatchSize: c.CoordinatorBatchSize, WorkerLease: c.WorkerLease,
 		HeartbeatInterval: c.HeartbeatInterval, Retention: c.Retention, AuditRetention: c.AuditRetention,
 		CatchupRate: c.CoordinatorCatchupRate, Net: safetyNet, Log: p.log, Observer: srv,
 	})
-	dispatcher.Observe(srv)
+	matcher.Observe(srv)
 	if clock, err := platform.NewClock(); err == nil && clock != nil {
-		dispatcher.KeepTime(clock)
+		matcher.KeepTime(clock)
 	}
 	if health != nil {
 		p.parts.Start("metrics and health", func(ctx context.Context) error { return web.Serve(ctx, health, srv, c.Version, p.log) })
 	}
-	p.parts.Start("dispatcher", dispatcher.Run)
+	p.parts.Start("dispatcher", matcher.Run)
 	p.parts.Start("server", func(ctx context.Context) error { return srv.Run(ctx, p.listener) })
 	p.parts.Start("coordinator", upkeep.Run)
 	p.parts.Start("backups", copies.run)
 	p.parts.Start("bell", func(ctx context.Context) error {
 		return p.store.Listen(ctx, func(r engine.Notification) {
-			dispatcher.Notify(r)
+			matcher.Notify(r)
 			srv.Notify(r)
 			upkeep.Notify(r)
 		}, srv)
@@ -258,7 +258,7 @@ func (p *process) serverOptions(ctx context.Context, at *addresses, warnings []s
 	return options, nil
 }
 
-// netFor is the coordinator's safety net: none where no ring can be lost.
+// netFor is the coordinator's safety net: none where no notification can be lost.
 func netFor(d engine.Description) time.Duration {
 	if d.Notifications == "in-process" {
 		return 0

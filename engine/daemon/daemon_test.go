@@ -256,11 +256,11 @@ type brokenStore struct {
 func (s *brokenStore) Fatal() <-chan struct{} { return s.fatal }
 func (s *brokenStore) Failure() error         { return s.failure }
 
-func (s *brokenStore) Listen(ctx context.Context, ring func(engine.Notification), o engine.Outcomes) error {
+func (s *brokenStore) Listen(ctx context.Context, notify func(engine.Notification), o engine.Outcomes) error {
 	if s.listen != nil {
 		return s.listen(ctx)
 	}
-	return s.Store.Listen(ctx, ring, o)
+	return s.Store.Listen(ctx, notify, o)
 }
 
 func TestAFailedStoreEndsTheProcessAtOnceWithItsCode(t *testing.T) {

@@ -23,14 +23,14 @@ type endpoint struct {
 // addresses is where the server is to listen.
 type addresses struct{ listen, http endpoint }
 
-// exposed are the doors that other machines can reach.
-func (a *addresses) exposed() (doors []endpoint) {
+// exposed are the endpoints that other machines can reach.
+func (a *addresses) exposed() (reachable []endpoint) {
 	for _, e := range []endpoint{a.listen, a.http} {
 		if e.exposed {
-			doors = append(doors, e)
+			reachable = append(reachable, e)
 		}
 	}
-	return doors
+	return reachable
 }
 
 // checkEncryption refuses an address that other machines can reach without TLS, unless that is wanted.
@@ -47,26 +47,26 @@ func (c *Config) checkEncryption(at *addresses) error {
 // checkKeys refuses an address that other machines can reach where nobody needs a key, or nobody has one that opens it, unless that is wanted.
 // url is the database's.
 func (c *Config) checkKeys(ctx context.Context, store engine.Store, url string, at *addresses) (hasKey bool, err error) {
-	doors := at.exposed()
-	if len(doors) == 0 {
+	reachable := at.exposed()
+	if len(reachable) == 0 {
 		return true, nil // and nobody asks
 	}
-	ring, err := store.Keyring(ctx)
+	keys, err := store.Keyring(ctx)
 	if err != nil {
 		return false, fmt.Errorf("look for keys: %w", err)
 	}
 	now := store.Now()
-	if slices.ContainsFunc(ring, func(k engine.APIKey) bool { return k.ValidAt(now) }) {
+	if slices.ContainsFunc(keys, func(k engine.APIKey) bool { return k.ValidAt(now) }) {
 		return true, nil
 	}
 	if c.Insecure {
 		return false, nil
 	}
 	none := "there is no key, so all of them might do everything"
-	if len(ring) > 0 {
+	if len(keys) > 0 {
 		none = "all keys have expired, so none of them might do anything"
 	}
-	e := doors[0]
+	e := reachable[0]
 	return false, unsafef("%s %q: other machines could reach this server, and %s. Make a key with \"kagzi key create NAME --role admin --db %s\"; "+
 		"or listen on 127.0.0.1; or add --insecure if that is what you want", e.flag, e.text, none, word(withoutPassword(url)))
 }

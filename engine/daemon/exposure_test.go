@@ -16,16 +16,16 @@ import (
 )
 
 // ringed is a store whose keys the test decides about.
-type ringed struct {
+type withKeyring struct {
 	engine.Store
-	ring []engine.APIKey
+	keys []engine.APIKey
 	err  error
 }
 
-func (s *ringed) Keyring(context.Context) ([]engine.APIKey, error) { return s.ring, s.err }
+func (s *withKeyring) Keyring(context.Context) ([]engine.APIKey, error) { return s.keys, s.err }
 
-func withKeys(ring ...engine.APIKey) Backends {
-	return embedded(func(inner engine.Store) engine.Store { return &ringed{Store: inner, ring: ring} })
+func withKeys(keys ...engine.APIKey) Backends {
+	return embedded(func(inner engine.Store) engine.Store { return &withKeyring{Store: inner, keys: keys} })
 }
 
 func adminKey(expires time.Time) engine.APIKey {
@@ -106,7 +106,7 @@ func TestAServerWhoseKeysCannotBeReadDoesNotListenWhereOthersReachIt(t *testing.
 	files := team(t)
 	c := testConfig(t)
 	c.Listen, c.TLSCert, c.TLSKey = "0.0.0.0:0", files.Cert, files.Key
-	broken := embedded(func(inner engine.Store) engine.Store { return &ringed{Store: inner, err: errors.New("gone")} })
+	broken := embedded(func(inner engine.Store) engine.Store { return &withKeyring{Store: inner, err: errors.New("gone")} })
 	if err := Run(t.Context(), c, broken, unreached(t)); !mentions(err, "look for keys", "gone") {
 		t.Errorf("Run = %v, want that the keys could not be read", err)
 	}

@@ -28,7 +28,7 @@ type Window struct {
 // windowBuffer is how much a connection within the process holds.
 const windowBuffer = 256 << 10
 
-// Look opens a window on the database at url, a file of SQLite, for looking only: every call that would change something is refused, and
+// Look opens a window on the database at url, a file of SQLite, read-only: every call that would change something is refused, and
 // another process may serve the database meanwhile.
 func Look(ctx context.Context, url, version string, b Backends) (*Window, error) {
 	w, err := open(ctx, url, version, b, true)

@@ -207,7 +207,7 @@ func TestWhoLooksForKeysMakesNoDatabase(t *testing.T) {
 	}
 }
 
-// lookedThrough is a window for looking at a database that has keys.
+// lookedThrough is a read-only window on a database that has keys.
 func lookedThrough(t *testing.T) kagziv1.AdminServiceClient {
 	t.Helper()
 	c := testConfig(t)
@@ -228,14 +228,14 @@ func lookedThrough(t *testing.T) kagziv1.AdminServiceClient {
 	return kagziv1.NewAdminServiceClient(through(t, w))
 }
 
-func TestAWindowForLookingAsksForNoKey(t *testing.T) {
+func TestAReadOnlyWindowAsksForNoKey(t *testing.T) {
 	if _, err := lookedThrough(t).ListKeys(t.Context(), &kagziv1.ListKeysRequest{}); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestAWindowForLookingTellsNothingOfAServer: what the window itself has done since it was opened looks like the figures of a live server.
-func TestAWindowForLookingTellsNothingOfAServer(t *testing.T) {
+// TestAReadOnlyWindowTellsNothingOfAServer: what the window itself has done since it was opened looks like the figures of a live server.
+func TestAReadOnlyWindowTellsNothingOfAServer(t *testing.T) {
 	admin := lookedThrough(t)
 	info, err := admin.GetServerInfo(t.Context(), &kagziv1.GetServerInfoRequest{})
 	if err != nil {

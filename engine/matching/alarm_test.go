@@ -70,11 +70,11 @@ func TestTheAlarmWakesWhoseTimeHasComeAndIsSetToTheNext(t *testing.T) {
 }
 
 func TestATableSetsTheAlarmToWhatIsDueNextAndForgetsItInTheEnd(t *testing.T) {
-	inBubble(t, func(t *testing.T, r room) {
+	inBubble(t, func(t *testing.T, r fixture) {
 		c := &fakeClock{}
 		r.KeepTime(c)
 		r.store.add("q", 1, time.Hour)
-		d := r.sit("w", []string{"q"})
+		d := r.join("w", []string{"q"})
 		d.AddCredit(1)
 		synctest.Wait()
 		if !slices.Equal(c.waits, []time.Duration{time.Hour}) {

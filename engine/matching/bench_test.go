@@ -24,15 +24,15 @@ func BenchmarkDispatch(b *testing.B) {
 	for _, pollers := range []int{10, 10_000} {
 		for with, credit := range map[string]int{"all": pollers, "one": 1} {
 			b.Run(fmt.Sprintf("claim/%s_of_%d", with, pollers), func(b *testing.B) {
-				d, served := seated(b, oneAtATime{newFakeStore()}, pollers, credit)
+				d, served := withPollers(b, oneAtATime{newFakeStore()}, pollers, credit)
 				for b.Loop() {
 					d.Notify(engine.Notification{Kind: engine.NotifyQueue, Namespace: "default", Name: "q"})
 					(<-served).AddCredit(1)
 				}
 			})
 			b.Run(fmt.Sprintf("take/%s_of_%d", with, pollers), func(b *testing.B) {
-				d, served := seated(b, newFakeStore(), pollers, credit)
-				start := starting(room{store: newFakeStore()}, "q")
+				d, served := withPollers(b, newFakeStore(), pollers, credit)
+				start := starting(fixture{store: newFakeStore()}, "q")
 				for b.Loop() {
 					k := d.Offer(start)
 					for ; k == nil; k = d.Offer(start) { // the first look of the group is under way, and has the credit
@@ -47,7 +47,7 @@ func BenchmarkDispatch(b *testing.B) {
 }
 
 // seated is a matcher at work with so many pollers, the first of which have a credit each, and who is given something.
-func seated(b *testing.B, s store, pollers, credit int) (*Matcher, <-chan *Poller) {
+func withPollers(b *testing.B, s store, pollers, credit int) (*Matcher, <-chan *Poller) {
 	d, served := New(s, slog.New(slog.DiscardHandler)), make(chan *Poller, 1)
 	ctx, stop := context.WithCancel(b.Context())
 	done := make(chan error, 1)

@@ -177,14 +177,14 @@ func (d *desk) queues() []string {
 	return names
 }
 
-// room is a matcher at work in a bubble.
-type room struct {
+// fixture is a matcher at work in a bubble.
+type fixture struct {
 	*Matcher
 	store *fakeStore
 }
 
 // inBubble runs f with a matcher at work, in a bubble where time is fake.
-func inBubble(t *testing.T, f func(t *testing.T, r room)) {
+func inBubble(t *testing.T, f func(t *testing.T, r fixture)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		store := newFakeStore()
@@ -193,7 +193,7 @@ func inBubble(t *testing.T, f func(t *testing.T, r room)) {
 		done := make(chan error, 1)
 		go func() { done <- d.Run(ctx) }()
 		synctest.Wait()
-		f(t, room{d, store})
+		f(t, fixture{d, store})
 		stop()
 		if err := <-done; err != nil {
 			t.Errorf("Run = %v", err)
@@ -202,7 +202,7 @@ func inBubble(t *testing.T, f func(t *testing.T, r room)) {
 }
 
 // sit pollers a worker at queues. What is in change may alter its registration.
-func (r room) sit(id string, queues []string, change ...func(*Request)) *desk {
+func (r fixture) join(id string, queues []string, change ...func(*Request)) *desk {
 	d := &desk{}
 	request := Request{
 		Worker: &engine.Worker{ID: id, Namespace: "default"}, Queues: queues, Types: []string{"t"},
@@ -229,12 +229,12 @@ func (r room) sit(id string, queues []string, change ...func(*Request)) *desk {
 }
 
 // notification tells of something new in a queue and waits until all is quiet.
-func (r room) notify(kind engine.NotificationKind, queue string) {
+func (r fixture) notify(kind engine.NotificationKind, queue string) {
 	r.Notify(engine.Notification{Kind: kind, Namespace: "default", Name: queue})
 	synctest.Wait()
 }
 
-func wantClaims(t *testing.T, r room, when string, want int) {
+func wantClaims(t *testing.T, r fixture, when string, want int) {
 	t.Helper()
 	synctest.Wait()
 	if got := r.store.claimed(); got != want {

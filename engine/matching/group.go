@@ -51,8 +51,8 @@ type queue struct {
 	last    time.Time // until when the others come first, since the last claim failed
 	due     time.Time // when the next run will be due, as the last claim said; zero: none known
 
-	// doubtful are the slots of claims of which nobody knows whether they counted, by token with their worker.
-	doubtful map[engine.Token]string
+	// unknown are the slots of claims of which nobody knows whether they counted, by token with their worker.
+	unknown map[engine.Token]string
 }
 
 func newGroup(d *Matcher, key string, r Request) *group {
@@ -242,21 +242,21 @@ func (t *group) serve(ctx context.Context) {
 func (t *group) suspect(q *queue, slots ...engine.ClaimSlot) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if q.doubtful == nil {
-		q.doubtful = map[engine.Token]string{}
+	if q.unknown == nil {
+		q.unknown = map[engine.Token]string{}
 	}
 	for _, g := range slots {
-		q.doubtful[g.Token] = g.WorkerID
+		q.unknown[g.Token] = g.WorkerID
 	}
 }
 
-// resolve hands back the runs that a claim in doubt took from the queue after all; nobody was given them. False: the store does not answer.
+// resolve releases the runs that a claim of unknown outcome took from the queue after all; nobody was given them. False: the store does not answer.
 func (t *group) resolve(ctx context.Context, q *queue) bool {
 	t.mu.Lock()
-	doubtful := maps.Clone(q.doubtful)
+	unknown := maps.Clone(q.unknown)
 	t.mu.Unlock()
 	asked := map[string]bool{}
-	for _, worker := range doubtful {
+	for _, worker := range unknown {
 		if asked[worker] {
 			continue
 		}
@@ -266,20 +266,20 @@ func (t *group) resolve(ctx context.Context, q *queue) bool {
 			return false
 		}
 		for _, h := range held {
-			if _, mine := doubtful[h.Lease.Token]; mine {
+			if _, mine := unknown[h.Lease.Token]; mine {
 				t.release(ctx, h.Lease)
 			}
 		}
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for token := range doubtful {
-		delete(q.doubtful, token)
+	for token := range unknown {
+		delete(q.unknown, token)
 	}
 	return true
 }
 
-// lastTry hands back what is in doubt before the group ends, but where a claim has just failed.
+// lastTry releases what is unknown before the group ends, but where a claim has just failed.
 func (t *group) lastTry(ctx context.Context) {
 	for _, q := range t.queues {
 		t.mu.Lock()
@@ -321,7 +321,7 @@ func (t *group) nextQueue() *queue {
 	return next
 }
 
-// slots turns credit into slots, one for each poller in turn, so that a backlog is spread evenly.
+// slots turns credit into slots, one for each poller after the other, so that a backlog is spread evenly.
 func (t *group) slots() ([]*Poller, []engine.ClaimSlot) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

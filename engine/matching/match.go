@@ -20,7 +20,7 @@ type match struct {
 
 var _ engine.Handoff = (*Matcher)(nil)
 
-// Offer returns a slot of the waiting poller that should get this run, or nil if none is waiting. Groups that could take it are asked in turn.
+// Offer returns a slot of the waiting poller that should get this run, or nil if none is waiting. Groups that could take it are asked one after the other.
 func (d *Matcher) Offer(start *engine.StartRun) engine.Match {
 	now := engine.Micros(d.store.Now())
 	d.mu.Lock()

@@ -12,7 +12,7 @@ import (
 )
 
 // starting is a run of a queue that is about to be made.
-func starting(r room, queue string) *engine.StartRun {
+func starting(r fixture, queue string) *engine.StartRun {
 	now := r.store.Now()
 	return &engine.StartRun{Run: engine.Run{ID: engine.NewID(now), Namespace: "default", Queue: queue, Type: "t", CreatedAt: now, AvailableAt: now}}
 }
@@ -23,7 +23,7 @@ func task(start *engine.StartRun, k engine.Match) engine.Task {
 }
 
 // nobodyTakes fails the test if somebody does.
-func nobodyTakes(t *testing.T, r room, why string, start *engine.StartRun) {
+func nobodyTakes(t *testing.T, r fixture, why string, start *engine.StartRun) {
 	t.Helper()
 	if r.Waits(start) {
 		t.Errorf("%s: somebody waits for the run", why)
@@ -35,11 +35,11 @@ func nobodyTakes(t *testing.T, r room, why string, start *engine.StartRun) {
 }
 
 func TestARunIsTakenByWhoWaitsForItAndCostsNoClaim(t *testing.T) {
-	inBubble(t, func(t *testing.T, r room) {
+	inBubble(t, func(t *testing.T, r fixture) {
 		n := &notebook{}
 		var desks []*desk
 		for i := range 3 {
-			d := r.sit(fmt.Sprintf("w%d", i), []string{"q"})
+			d := r.join(fmt.Sprintf("w%d", i), []string{"q"})
 			d.AddCredit(3)
 			desks = append(desks, d)
 		}
@@ -77,10 +77,10 @@ func TestARunIsTakenByWhoWaitsForItAndCostsNoClaim(t *testing.T) {
 }
 
 func TestTablesTakeRunsInTurn(t *testing.T) {
-	inBubble(t, func(t *testing.T, r room) {
+	inBubble(t, func(t *testing.T, r fixture) {
 		var desks []*desk
 		for i := range 3 {
-			d := r.sit(fmt.Sprintf("w%d", i), []string{"q"}, func(r *Request) { r.Worker.Labels = map[string]string{"host": fmt.Sprint(i)} })
+			d := r.join(fmt.Sprintf("w%d", i), []string{"q"}, func(r *Request) { r.Worker.Labels = map[string]string{"host": fmt.Sprint(i)} })
 			d.AddCredit(9)
 			desks = append(desks, d)
 		}
@@ -124,12 +124,12 @@ func TestNobodyTakesWhatAClaimWouldNotGiveHim(t *testing.T) {
 		"a limit of the queue": {sit: func(r *Request) { r.Worker.QueueLimit = 100 }},
 		"a limit of some type": {sit: func(r *Request) { r.Worker.TypeLimits = map[string]int{"u": 100} }},
 	} {
-		inBubble(t, func(t *testing.T, r room) {
+		inBubble(t, func(t *testing.T, r fixture) {
 			var change []func(*Request)
 			if c.sit != nil {
 				change = append(change, c.sit)
 			}
-			d := r.sit("w", []string{"q"}, change...)
+			d := r.join("w", []string{"q"}, change...)
 			d.AddCredit(1)
 			synctest.Wait()
 			start := starting(r, "q")
@@ -142,13 +142,13 @@ func TestNobodyTakesWhatAClaimWouldNotGiveHim(t *testing.T) {
 }
 
 func TestNobodyTakesARunWhileAQueueThatHePrefersIsLookedAt(t *testing.T) {
-	inBubble(t, func(t *testing.T, r room) {
+	inBubble(t, func(t *testing.T, r fixture) {
 		looked := false
 		r.store.during = func() {
 			looked = true
 			nobodyTakes(t, r, "while the first queue is looked at", starting(r, "second"))
 		}
-		d := r.sit("w", []string{"first", "second"})
+		d := r.join("w", []string{"first", "second"})
 		d.AddCredit(maxClaim + 1)
 		synctest.Wait()
 		if k := r.Offer(starting(r, "second")); !looked || k == nil {
@@ -164,8 +164,8 @@ func TestNobodyTakesARunWhileAQueueThatHePrefersIsLookedAt(t *testing.T) {
 }
 
 func TestACreditThatNothingCameOfIsThereForAClaim(t *testing.T) {
-	inBubble(t, func(t *testing.T, r room) {
-		d := r.sit("w", []string{"q"})
+	inBubble(t, func(t *testing.T, r fixture) {
+		d := r.join("w", []string{"q"})
 		d.AddCredit(1)
 		synctest.Wait()
 		k := r.Offer(starting(r, "q"))
@@ -184,8 +184,8 @@ func TestACreditThatNothingCameOfIsThereForAClaim(t *testing.T) {
 }
 
 func TestARunThatNobodyTakesAfterAllIsReleased(t *testing.T) {
-	inBubble(t, func(t *testing.T, r room) {
-		d := r.sit("w", []string{"q"})
+	inBubble(t, func(t *testing.T, r fixture) {
+		d := r.join("w", []string{"q"})
 		d.AddCredit(1)
 		synctest.Wait()
 		start := starting(r, "q")
@@ -200,8 +200,8 @@ func TestARunThatNobodyTakesAfterAllIsReleased(t *testing.T) {
 }
 
 func TestARunWhoseStartCountedUnheardIsHandedBack(t *testing.T) {
-	inBubble(t, func(t *testing.T, r room) {
-		d := r.sit("w", []string{"q"})
+	inBubble(t, func(t *testing.T, r fixture) {
+		d := r.join("w", []string{"q"})
 		d.AddCredit(1)
 		synctest.Wait()
 		start := starting(r, "q")

@@ -15,10 +15,10 @@ import (
 )
 
 func TestAHundredWaitingSeatsShareOneClaim(t *testing.T) {
-	inBubble(t, func(t *testing.T, r room) {
+	inBubble(t, func(t *testing.T, r fixture) {
 		var desks []*desk
 		for i := range 100 {
-			d := r.sit(fmt.Sprintf("w%d", i), []string{"q"})
+			d := r.join(fmt.Sprintf("w%d", i), []string{"q"})
 			d.AddCredit(1)
 			desks = append(desks, d)
 		}
@@ -44,8 +44,8 @@ func TestAHundredWaitingSeatsShareOneClaim(t *testing.T) {
 }
 
 func TestNobodyAsksForRunsThatAreTaken(t *testing.T) {
-	inBubble(t, func(t *testing.T, r room) {
-		r.sit("w", []string{"q"}).AddCredit(1)
+	inBubble(t, func(t *testing.T, r fixture) {
+		r.join("w", []string{"q"}).AddCredit(1)
 		synctest.Wait()
 		r.store.claimed()
 		r.Notify(engine.Notification{Kind: engine.NotifyQueue, Namespace: "default", Name: "q", Claimed: true})
@@ -56,8 +56,8 @@ func TestNobodyAsksForRunsThatAreTaken(t *testing.T) {
 }
 
 func TestNobodyAsksTheStoreWithoutCredit(t *testing.T) {
-	inBubble(t, func(t *testing.T, r room) {
-		d := r.sit("w", []string{"q"})
+	inBubble(t, func(t *testing.T, r fixture) {
+		d := r.join("w", []string{"q"})
 		r.store.add("q", 3, 0)
 		r.notify(engine.NotifyQueue, "q")
 		r.notify(engine.NotifyAll, "")
@@ -75,9 +75,9 @@ func TestNobodyAsksTheStoreWithoutCredit(t *testing.T) {
 }
 
 func TestAnIdleHourCostsNoQuery(t *testing.T) {
-	inBubble(t, func(t *testing.T, r room) {
+	inBubble(t, func(t *testing.T, r fixture) {
 		for i := range 10 {
-			r.sit(fmt.Sprintf("w%d", i), []string{"q", "p"}).AddCredit(100)
+			r.join(fmt.Sprintf("w%d", i), []string{"q", "p"}).AddCredit(100)
 		}
 		synctest.Wait()
 		r.store.claimed()
@@ -86,9 +86,9 @@ func TestAnIdleHourCostsNoQuery(t *testing.T) {
 	})
 }
 
-func TestARingClaimsAtOnce(t *testing.T) {
-	inBubble(t, func(t *testing.T, r room) {
-		d := r.sit("w", []string{"q"})
+func TestANotificationClaimsAtOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T, r fixture) {
+		d := r.join("w", []string{"q"})
 		d.AddCredit(5)
 		time.Sleep(10 * time.Minute)
 		notified := time.Now()
@@ -100,9 +100,9 @@ func TestARingClaimsAtOnce(t *testing.T) {
 	})
 }
 
-func TestARingOfAnotherQueueOrNamespaceIsNobodysBusiness(t *testing.T) {
-	inBubble(t, func(t *testing.T, r room) {
-		r.sit("w", []string{"q"}).AddCredit(1)
+func TestANotificationOfAnotherQueueOrNamespaceIsIgnored(t *testing.T) {
+	inBubble(t, func(t *testing.T, r fixture) {
+		r.join("w", []string{"q"}).AddCredit(1)
 		synctest.Wait()
 		r.store.claimed()
 		r.notify(engine.NotifyQueue, "other")
@@ -117,11 +117,11 @@ func TestARingOfAnotherQueueOrNamespaceIsNobodysBusiness(t *testing.T) {
 }
 
 func TestTheNextDueMomentIsMetExactly(t *testing.T) {
-	inBubble(t, func(t *testing.T, r room) {
+	inBubble(t, func(t *testing.T, r fixture) {
 		r.store.add("q", 1, 1234*time.Millisecond)
 		r.store.add("q", 1, time.Hour)
 		began := time.Now()
-		d := r.sit("w", []string{"q"})
+		d := r.join("w", []string{"q"})
 		d.AddCredit(2)
 		wantClaims(t, r, "at the start", 1)
 		time.Sleep(2 * time.Second)
@@ -141,11 +141,11 @@ func TestTheNextDueMomentIsMetExactly(t *testing.T) {
 
 func TestTheEarliestOfSeveralQueuesIsMetExactly(t *testing.T) {
 	for _, queues := range [][]string{{"soon", "later", "never"}, {"later", "soon", "never"}, {"never", "later", "soon"}} {
-		inBubble(t, func(t *testing.T, r room) {
+		inBubble(t, func(t *testing.T, r fixture) {
 			r.store.add("soon", 1, time.Minute)
 			r.store.add("later", 1, time.Hour)
 			began := time.Now()
-			d := r.sit("w", queues)
+			d := r.join("w", queues)
 			d.AddCredit(3)
 			time.Sleep(2 * time.Hour)
 			synctest.Wait()
@@ -162,8 +162,8 @@ func TestTheEarliestOfSeveralQueuesIsMetExactly(t *testing.T) {
 }
 
 func TestNoTimerRunsForATableWithoutCredit(t *testing.T) {
-	inBubble(t, func(t *testing.T, r room) {
-		d := r.sit("w", []string{"q"})
+	inBubble(t, func(t *testing.T, r fixture) {
+		d := r.join("w", []string{"q"})
 		d.AddCredit(1)
 		r.store.add("q", 1, 0)
 		r.store.add("q", 1, time.Minute)
@@ -177,11 +177,11 @@ func TestNoTimerRunsForATableWithoutCredit(t *testing.T) {
 }
 
 func TestQueuesAreServedInOrderOfPreference(t *testing.T) {
-	inBubble(t, func(t *testing.T, r room) {
+	inBubble(t, func(t *testing.T, r fixture) {
 		for _, q := range []string{"low", "high", "middle"} {
 			r.store.add(q, 2, 0)
 		}
-		d := r.sit("w", []string{"high", "middle", "low"})
+		d := r.join("w", []string{"high", "middle", "low"})
 		for range 6 {
 			d.AddCredit(1)
 			synctest.Wait()
@@ -201,11 +201,11 @@ func TestQueuesAreServedInOrderOfPreference(t *testing.T) {
 }
 
 func TestABacklogIsSpreadEvenly(t *testing.T) {
-	inBubble(t, func(t *testing.T, r room) {
+	inBubble(t, func(t *testing.T, r fixture) {
 		r.store.add("q", 200, 0)
 		var desks []*desk
 		for i := range 4 {
-			desks = append(desks, r.sit(fmt.Sprintf("w%d", i), []string{"q"}))
+			desks = append(desks, r.join(fmt.Sprintf("w%d", i), []string{"q"}))
 		}
 		// All the credit is there before the first claim.
 		group := desks[0].group
@@ -230,11 +230,11 @@ func TestABacklogIsSpreadEvenly(t *testing.T) {
 }
 
 func TestSingleRunsGoRoundTheWorkers(t *testing.T) {
-	inBubble(t, func(t *testing.T, r room) {
-		busy := r.sit("busy", []string{"q"}) // no credit: stands in nobody's way
+	inBubble(t, func(t *testing.T, r fixture) {
+		busy := r.join("busy", []string{"q"}) // no credit: stands in nobody's way
 		var desks []*desk
 		for i := range 3 {
-			d := r.sit(fmt.Sprintf("w%d", i), []string{"q"})
+			d := r.join(fmt.Sprintf("w%d", i), []string{"q"})
 			d.AddCredit(10)
 			desks = append(desks, d)
 		}
@@ -255,10 +255,10 @@ func TestSingleRunsGoRoundTheWorkers(t *testing.T) {
 }
 
 func TestALimitedQueueIsLookedAtWhenASlotIsFree(t *testing.T) {
-	inBubble(t, func(t *testing.T, r room) {
+	inBubble(t, func(t *testing.T, r fixture) {
 		r.store.limits["q"] = 1
 		r.store.add("q", 3, 0)
-		d := r.sit("w", []string{"q"})
+		d := r.join("w", []string{"q"})
 		d.AddCredit(5)
 		synctest.Wait()
 		if d.given() != 1 {
@@ -277,9 +277,9 @@ func TestALimitedQueueIsLookedAtWhenASlotIsFree(t *testing.T) {
 }
 
 func TestAFreeSlotOfAQueueThatNoLimitHoldsBackIsNobodysBusiness(t *testing.T) {
-	inBubble(t, func(t *testing.T, r room) {
-		r.sit("w", []string{"q"}).AddCredit(5)
-		r.sit("limited", []string{"q"}, func(request *Request) { request.Worker.QueueLimit = 9 }).AddCredit(5)
+	inBubble(t, func(t *testing.T, r fixture) {
+		r.join("w", []string{"q"}).AddCredit(5)
+		r.join("limited", []string{"q"}, func(request *Request) { request.Worker.QueueLimit = 9 }).AddCredit(5)
 		synctest.Wait()
 		r.store.claimed()
 		r.notify(engine.NotifySlot, "q")
@@ -288,10 +288,10 @@ func TestAFreeSlotOfAQueueThatNoLimitHoldsBackIsNobodysBusiness(t *testing.T) {
 }
 
 func TestOfflineWorkersLoseTheirCreditAndOthersAreServed(t *testing.T) {
-	inBubble(t, func(t *testing.T, r room) {
+	inBubble(t, func(t *testing.T, r fixture) {
 		r.store.offline["dead"] = true
 		r.store.add("q", 2, 0)
-		dead, alive := r.sit("dead", []string{"q"}), r.sit("alive", []string{"q"})
+		dead, alive := r.join("dead", []string{"q"}), r.join("alive", []string{"q"})
 		dead.AddCredit(3)
 		alive.AddCredit(2)
 		synctest.Wait()
@@ -315,10 +315,10 @@ func TestOfflineWorkersLoseTheirCreditAndOthersAreServed(t *testing.T) {
 }
 
 func TestWhatAnOfflineWorkerWasNotGivenIsThereForTheNext(t *testing.T) {
-	inBubble(t, func(t *testing.T, r room) {
+	inBubble(t, func(t *testing.T, r fixture) {
 		r.store.offline["dead"] = true
 		r.store.add("q", 1, 0)
-		dead, alive := r.sit("dead", []string{"q"}), r.sit("alive", []string{"q"})
+		dead, alive := r.join("dead", []string{"q"}), r.join("alive", []string{"q"})
 		dead.AddCredit(3)
 		synctest.Wait()
 		alive.AddCredit(1) // nobody notifies again
@@ -330,7 +330,7 @@ func TestWhatAnOfflineWorkerWasNotGivenIsThereForTheNext(t *testing.T) {
 }
 
 func TestAtOneTableSomeLeaveAndOthersStay(t *testing.T) {
-	inBubble(t, func(t *testing.T, r room) {
+	inBubble(t, func(t *testing.T, r fixture) {
 		arrives := func(d *desk, kind engine.NotificationKind, when string) {
 			t.Helper()
 			before := d.given()
@@ -342,24 +342,24 @@ func TestAtOneTableSomeLeaveAndOthersStay(t *testing.T) {
 				t.Errorf("%s: given %d runs, want 1", when, d.given()-before)
 			}
 		}
-		first, stays := r.sit("first", []string{"q"}), r.sit("stays", []string{"q"})
+		first, stays := r.join("first", []string{"q"}), r.join("stays", []string{"q"})
 		first.Leave()
 		arrives(stays, engine.NotifyQueue, "after another has left")
 		stays.Leave()
-		next := r.sit("next", []string{"q"})
+		next := r.join("next", []string{"q"})
 		stays.Leave() // as a session that ends after its worker's goodbye
 		arrives(next, engine.NotifyAll, "after one who had left before left again")
-		if beside := r.sit("beside", []string{"q"}); beside.group != next.group {
+		if beside := r.join("beside", []string{"q"}); beside.group != next.group {
 			t.Error("two alike sit at two groups")
 		}
 	})
 }
 
 func TestAFailedClaimIsTriedAgainAfterASecond(t *testing.T) {
-	inBubble(t, func(t *testing.T, r room) {
+	inBubble(t, func(t *testing.T, r fixture) {
 		r.store.add("q", 1, 0)
 		r.store.fail = 3
-		d := r.sit("w", []string{"q"})
+		d := r.join("w", []string{"q"})
 		d.AddCredit(1)
 		synctest.Wait()
 		for range 100 {
@@ -379,11 +379,11 @@ func TestAFailedClaimIsTriedAgainAfterASecond(t *testing.T) {
 }
 
 func TestAQueueThatCannotBeClaimedFromKeepsNoOther(t *testing.T) {
-	inBubble(t, func(t *testing.T, r room) {
+	inBubble(t, func(t *testing.T, r fixture) {
 		r.store.bad = "bad"
 		r.store.add("good", 250, 0)
 		r.store.add("good", 1, 30*time.Second)
-		d := r.sit("w", []string{"bad", "good"})
+		d := r.join("w", []string{"bad", "good"})
 		d.AddCredit(1000)
 		began := time.Now()
 		time.Sleep(time.Minute)
@@ -419,11 +419,11 @@ func TestAQueueThatCannotBeClaimedFromKeepsNoOther(t *testing.T) {
 }
 
 func TestAQueueOfWhichAClaimFailedOnceComesFirstAgainSoonAfter(t *testing.T) {
-	inBubble(t, func(t *testing.T, r room) {
+	inBubble(t, func(t *testing.T, r fixture) {
 		r.store.add("preferred", 1, 0)
 		r.store.add("other", 1000, 0)
 		r.store.fail = 1
-		d := r.sit("w", []string{"preferred", "other"})
+		d := r.join("w", []string{"preferred", "other"})
 		began := time.Now()
 		for range 1000 { // more waits in the other one than there are slots for
 			d.AddCredit(1)
@@ -442,11 +442,11 @@ func TestAQueueOfWhichAClaimFailedOnceComesFirstAgainSoonAfter(t *testing.T) {
 }
 
 func TestAQueueOfWhichAClaimFailedComesLastForAWhile(t *testing.T) {
-	inBubble(t, func(t *testing.T, r room) {
+	inBubble(t, func(t *testing.T, r fixture) {
 		r.store.add("preferred", 9, 0)
 		r.store.add("other", 9, 0)
 		r.store.fail = 1
-		d := r.sit("w", []string{"preferred", "other"})
+		d := r.join("w", []string{"preferred", "other"})
 		d.AddCredit(1)
 		for _, wait := range []time.Duration{2 * time.Second, 5 * time.Second} { // the pause is over, and then the while
 			time.Sleep(wait)
@@ -484,12 +484,12 @@ func (n *notebook) Claimed(took time.Duration, runs int, err error) {
 }
 
 func TestTheObserverHearsOfEveryClaim(t *testing.T) {
-	inBubble(t, func(t *testing.T, r room) {
+	inBubble(t, func(t *testing.T, r fixture) {
 		n := &notebook{}
 		r.Observe(n)
 		r.store.add("q", 3, 0)
 		r.store.fail, r.store.during = 1, func() { time.Sleep(20 * time.Millisecond) }
-		r.sit("w", []string{"q"}).AddCredit(2)
+		r.join("w", []string{"q"}).AddCredit(2)
 		time.Sleep(time.Minute)
 		n.mu.Lock()
 		defer n.mu.Unlock()
@@ -500,14 +500,14 @@ func TestTheObserverHearsOfEveryClaim(t *testing.T) {
 }
 
 func TestARunWhoseTimeIsUpIsNotBegunAnyMore(t *testing.T) {
-	inBubble(t, func(t *testing.T, r room) {
+	inBubble(t, func(t *testing.T, r fixture) {
 		n := &notebook{}
 		r.Observe(n)
 		r.store.add("late", 2, 0)
 		r.store.add("q", 2, time.Second)
 		r.store.deadline["late"], r.store.deadline["q"] = time.Now(), time.Now().Add(time.Second+time.Microsecond)
 		r.store.ends = []engine.Expired{{Runs: maxClaim, TimedOut: make([]engine.ID, maxClaim)}, {Runs: 1, Cancelled: make([]engine.ID, 1)}}
-		d := r.sit("w", []string{"late", "q"})
+		d := r.join("w", []string{"late", "q"})
 		d.AddCredit(2)
 		time.Sleep(time.Second)
 		synctest.Wait()
@@ -528,10 +528,10 @@ func TestARunWhoseTimeIsUpIsNotBegunAnyMore(t *testing.T) {
 }
 
 func TestWhoHasWaitedLongestIsServedNext(t *testing.T) {
-	inBubble(t, func(t *testing.T, r room) {
+	inBubble(t, func(t *testing.T, r fixture) {
 		var desks []*desk
 		for i := range maxClaim + 50 { // more than one claim asks for
-			d := r.sit(fmt.Sprintf("w%d", i), []string{"q"})
+			d := r.join(fmt.Sprintf("w%d", i), []string{"q"})
 			d.AddCredit(2)
 			desks = append(desks, d)
 		}
@@ -547,9 +547,9 @@ func TestWhoHasWaitedLongestIsServedNext(t *testing.T) {
 }
 
 func TestATaskForASeatThatLeftIsReleased(t *testing.T) {
-	inBubble(t, func(t *testing.T, r room) {
+	inBubble(t, func(t *testing.T, r fixture) {
 		r.store.add("q", 2, 0)
-		left, gone, stays := r.sit("left", []string{"q"}), r.sit("gone", []string{"q"}), r.sit("stays", []string{"q"})
+		left, gone, stays := r.join("left", []string{"q"}), r.join("gone", []string{"q"}), r.join("stays", []string{"q"})
 		gone.gone = true
 		r.store.during = func() { left.Leave() }
 		group := left.group
@@ -569,12 +569,12 @@ func TestATaskForASeatThatLeftIsReleased(t *testing.T) {
 }
 
 func TestARunWhoseClaimCountedUnheardIsHandedBack(t *testing.T) {
-	inBubble(t, func(t *testing.T, r room) {
+	inBubble(t, func(t *testing.T, r fixture) {
 		before := engine.Lease{RunID: engine.NewID(r.store.Now()), Token: engine.NewToken()}
 		r.store.held["w"] = []engine.Held{{Lease: before}} // in the worker's hands, and to stay there
 		r.store.add("q", 2, 0)
 		r.store.mute, r.store.deaf = 1, 1
-		d := r.sit("w", []string{"q"})
+		d := r.join("w", []string{"q"})
 		d.AddCredit(2)
 		synctest.Wait()
 		if released := r.store.handedBack(); len(released) != 0 || d.given() != 0 {
@@ -595,15 +595,15 @@ func TestARunWhoseClaimCountedUnheardIsHandedBack(t *testing.T) {
 	})
 }
 
-func TestWhatIsInDoubtIsHandedBackBeforeItsTableEnds(t *testing.T) {
+func TestUnknownClaimsAreHandedBackBeforeTheirGroupEnds(t *testing.T) {
 	for wait, want := range map[time.Duration]int{
 		retryAfter / 2: 0, // the store is left alone: a heartbeat frees the run
 		2 * retryAfter: 1,
 	} {
-		inBubble(t, func(t *testing.T, r room) {
+		inBubble(t, func(t *testing.T, r fixture) {
 			r.store.add("q", 1, 0)
 			r.store.mute = 1
-			d, other := r.sit("w", []string{"q"}), r.sit("without credit", []string{"q"})
+			d, other := r.join("w", []string{"q"}), r.join("without credit", []string{"q"})
 			r.store.during = func() { d.Leave() }
 			d.AddCredit(1)
 			time.Sleep(wait)
@@ -622,7 +622,7 @@ func TestWhatIsInDoubtIsHandedBackBeforeItsTableEnds(t *testing.T) {
 func TestRunWaitsForTheClaimThatIsUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newFakeStore()
-		r := room{New(store, slog.New(slog.DiscardHandler)), store}
+		r := fixture{New(store, slog.New(slog.DiscardHandler)), store}
 		ctx, stop := context.WithCancel(t.Context())
 		over := make(chan struct{})
 		go func() {
@@ -638,7 +638,7 @@ func TestRunWaitsForTheClaimThatIsUnderWay(t *testing.T) {
 				return false
 			}
 		}
-		d := r.sit("w", []string{"q"})
+		d := r.join("w", []string{"q"})
 		store.add("q", 1, 0)
 		answer := make(chan struct{})
 		store.during = func() { <-answer }
@@ -657,8 +657,8 @@ func TestRunWaitsForTheClaimThatIsUnderWay(t *testing.T) {
 }
 
 func TestAClaimThatFindsNothingForASeatThatLeftGivesTheOthersTheirCreditBack(t *testing.T) {
-	inBubble(t, func(t *testing.T, r room) {
-		left, stays := r.sit("left", []string{"q"}), r.sit("stays", []string{"q"})
+	inBubble(t, func(t *testing.T, r fixture) {
+		left, stays := r.join("left", []string{"q"}), r.join("stays", []string{"q"})
 		left.AddCredit(1)
 		synctest.Wait()
 		r.store.during = func() { left.Leave() }
@@ -673,16 +673,16 @@ func TestAClaimThatFindsNothingForASeatThatLeftGivesTheOthersTheirCreditBack(t *
 }
 
 func TestTheLastSeatCanLeaveDuringItsClaim(t *testing.T) {
-	inBubble(t, func(t *testing.T, r room) {
+	inBubble(t, func(t *testing.T, r fixture) {
 		r.store.add("q", 1, 0)
-		d := r.sit("w", []string{"q"})
+		d := r.join("w", []string{"q"})
 		r.store.during = func() { d.Leave() }
 		d.AddCredit(1)
 		synctest.Wait()
 		if d.given() != 0 || len(r.store.released) != 1 {
 			t.Errorf("given %d, released %d, want 0 and 1", d.given(), len(r.store.released))
 		}
-		again := r.sit("w", []string{"q"})
+		again := r.join("w", []string{"q"})
 		again.AddCredit(1)
 		r.store.add("q", 1, 0)
 		r.notify(engine.NotifyQueue, "q")
@@ -692,9 +692,9 @@ func TestTheLastSeatCanLeaveDuringItsClaim(t *testing.T) {
 	})
 }
 
-func TestARingDuringAClaimIsNotLost(t *testing.T) {
-	inBubble(t, func(t *testing.T, r room) {
-		d := r.sit("w", []string{"q"})
+func TestANotificationDuringAClaimIsNotLost(t *testing.T) {
+	inBubble(t, func(t *testing.T, r fixture) {
+		d := r.join("w", []string{"q"})
 		d.AddCredit(1)
 		synctest.Wait()
 		r.store.during = func() {
@@ -712,8 +712,8 @@ func TestASlotThatIsFreedDuringAClaimIsNotLost(t *testing.T) {
 		"with a limit":   {1, 2}, // what the claim counted may be the lease that has just ended
 		"without limits": {0, 1},
 	} {
-		inBubble(t, func(t *testing.T, r room) {
-			d := r.sit("w", []string{"q"}, func(request *Request) { request.Worker.QueueLimit = c.limit })
+		inBubble(t, func(t *testing.T, r fixture) {
+			d := r.join("w", []string{"q"}, func(request *Request) { request.Worker.QueueLimit = c.limit })
 			d.AddCredit(1)
 			synctest.Wait()
 			r.store.during = func() { r.Notify(engine.Notification{Kind: engine.NotifySlot, Namespace: "default", Name: "q"}) }
@@ -725,10 +725,10 @@ func TestASlotThatIsFreedDuringAClaimIsNotLost(t *testing.T) {
 }
 
 func TestLookIsThrottledAndNeedsCredit(t *testing.T) {
-	inBubble(t, func(t *testing.T, r room) {
+	inBubble(t, func(t *testing.T, r fixture) {
 		var desks []*desk
 		for i := range 20 {
-			d := r.sit(fmt.Sprintf("w%d", i), []string{"q"})
+			d := r.join(fmt.Sprintf("w%d", i), []string{"q"})
 			d.AddCredit(1)
 			desks = append(desks, d)
 		}
@@ -758,9 +758,9 @@ func TestLookIsThrottledAndNeedsCredit(t *testing.T) {
 }
 
 func TestWorkersThatCouldNotTakeTheSameRunsSitApart(t *testing.T) {
-	inBubble(t, func(t *testing.T, r room) {
-		base := r.sit("a", []string{"q"})
-		same := r.sit("b", []string{"q"})
+	inBubble(t, func(t *testing.T, r fixture) {
+		base := r.join("a", []string{"q"})
+		same := r.join("b", []string{"q"})
 		if base.group != same.group {
 			t.Error("two alike sit at two groups")
 		}
@@ -778,12 +778,12 @@ func TestWorkersThatCouldNotTakeTheSameRunsSitApart(t *testing.T) {
 			"names that look like two": func(r *Request) { r.Queues = []string{`q""p`} },
 			"a queue as its type":      func(r *Request) { r.Queues, r.Types = []string{"q", "t"}, nil },
 		} {
-			if d := r.sit("c", []string{"q"}, change); d.group == base.group {
+			if d := r.join("c", []string{"q"}, change); d.group == base.group {
 				t.Errorf("%s sits at the same group", name)
 			}
 		}
-		sorted := r.sit("d", []string{"q"}, func(r *Request) { r.Types = []string{"t", "u"} })
-		turned := r.sit("e", []string{"q"}, func(r *Request) { r.Types = []string{"u", "t"} })
+		sorted := r.join("d", []string{"q"}, func(r *Request) { r.Types = []string{"t", "u"} })
+		turned := r.join("e", []string{"q"}, func(r *Request) { r.Types = []string{"u", "t"} })
 		if sorted.group != turned.group {
 			t.Error("the order of types decides over the group")
 		}
@@ -792,15 +792,15 @@ func TestWorkersThatCouldNotTakeTheSameRunsSitApart(t *testing.T) {
 			labels[fmt.Sprint("k", i)] = "v"
 		}
 		labelled := func(r *Request) { r.Worker.Labels = labels }
-		if r.sit("f", []string{"q"}, labelled).group != r.sit("g", []string{"q"}, labelled).group {
+		if r.join("f", []string{"q"}, labelled).group != r.join("g", []string{"q"}, labelled).group {
 			t.Error("the order of labels decides over the group")
 		}
 	})
 }
 
 func TestAClaimSaysWhatItsWorkersSaid(t *testing.T) {
-	inBubble(t, func(t *testing.T, r room) {
-		d := r.sit("w", []string{"q"}, func(r *Request) {
+	inBubble(t, func(t *testing.T, r fixture) {
+		d := r.join("w", []string{"q"}, func(r *Request) {
 			r.Worker.Labels = map[string]string{"zone": "a"}
 			r.Worker.QueueLimit = 7
 			r.Worker.TypeLimits = map[string]int{"t": 3}
@@ -823,8 +823,8 @@ func TestSeatsTakenBeforeRunAreServedByIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newFakeStore()
 		store.add("q", 1, 0)
-		r := room{New(store, slog.New(slog.DiscardHandler)), store}
-		d := r.sit("w", []string{"q"})
+		r := fixture{New(store, slog.New(slog.DiscardHandler)), store}
+		d := r.join("w", []string{"q"})
 		d.AddCredit(1)
 		synctest.Wait()
 		if len(store.claims) != 0 || r.Offer(starting(r, "q")) != nil {
@@ -848,7 +848,7 @@ func TestSeatsTakenBeforeRunAreServedByIt(t *testing.T) {
 		if synctest.Wait(); len(store.handedBack()) != 0 {
 			t.Error("a matcher that has stopped writes")
 		}
-		late := r.sit("late", []string{"q"})
+		late := r.join("late", []string{"q"})
 		late.AddCredit(1)
 		store.add("q", 1, 0)
 		r.notify(engine.NotifyQueue, "q")

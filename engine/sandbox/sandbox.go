@@ -51,7 +51,7 @@ type Sandbox struct {
 	clock   *clock
 	store   engine.Store
 	matcher *matching.Matcher
-	door    *server.Server
+	server  *server.Server
 	upkeep  *coordinator.Coordinator
 	next    time.Time // when upkeep is next due; unset: when a notification says so
 
@@ -91,11 +91,11 @@ func open(from *Snapshot) *Sandbox {
 	events := &server.Events{Clock: s.Now}
 	log := slog.New(events.Handler(slog.DiscardHandler))
 	s.matcher = matching.New(s.store, log)
-	s.door = server.New(s.store, s.matcher, server.Options{
+	s.server = server.New(s.store, s.matcher, server.Options{
 		Log: log, Version: o.Version, Events: events, Clock: s.Now, Past: from.past, Trusted: true, Facts: s.facts,
 	})
-	s.upkeep = coordinator.New(s.store, coordinator.Options{Interval: upkeepEvery, Clock: s.Now, Log: log, Observer: s.door})
-	s.matcher.Observe(s.door)
+	s.upkeep = coordinator.New(s.store, coordinator.Options{Interval: upkeepEvery, Clock: s.Now, Log: log, Observer: s.server})
+	s.matcher.Observe(s.server)
 	s.upkeep.Begin()
 	s.next = s.Now()
 	if from.past == nil {
@@ -108,9 +108,9 @@ func open(from *Snapshot) *Sandbox {
 // outcomes passes on to the server what the store commits.
 type outcomes struct{ *Sandbox }
 
-func (o outcomes) RunEnded(run engine.ID, e *engine.Ending) { o.door.RunEnded(run, e) }
+func (o outcomes) RunEnded(run engine.ID, e *engine.Ending) { o.server.RunEnded(run, e) }
 
-func (o outcomes) SideEffects(e *engine.SideEffects) { o.door.SideEffects(e) }
+func (o outcomes) SideEffects(e *engine.SideEffects) { o.server.SideEffects(e) }
 
 // facts are what an operator is told of the server.
 func (s *Sandbox) facts() []server.Fact {
@@ -138,7 +138,7 @@ func (s *Sandbox) Snapshot() *Snapshot {
 	defer s.clock.mu.Unlock()
 	return &Snapshot{
 		options: Options{Seed: s.seed, Version: s.version, Begin: s.clock.now}, disk: *rand.NewPCG(s.seed, 2), due: slices.Clone(s.clock.due),
-		past: s.door.Past(),
+		past: s.server.Past(),
 	}
 }
 
@@ -150,7 +150,7 @@ func (p *Snapshot) Open(store func(Hooks) engine.Store) *Sandbox {
 }
 
 // Direct is a way to the server by which a call has been carried out when it returns.
-func (s *Sandbox) Direct() grpc.ClientConnInterface { return s.door.Direct() }
+func (s *Sandbox) Direct() grpc.ClientConnInterface { return s.server.Direct() }
 
 // Now is what the clock says.
 func (s *Sandbox) Now() time.Time { return s.clock.read() }
@@ -174,7 +174,7 @@ func (s *Sandbox) TakeDue() [][2]string { return s.clock.takeDue() }
 // notify passes a notification of the store on.
 func (s *Sandbox) notify(r engine.Notification) {
 	s.matcher.Notify(r)
-	s.door.Notify(r)
+	s.server.Notify(r)
 	s.upkeep.Notify(r)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -191,7 +191,7 @@ func (s *Sandbox) Upkeep() (next time.Time) {
 	if !due {
 		return s.next
 	}
-	wait, found := s.upkeep.Turn(context.Background())
+	wait, found := s.upkeep.Pass(context.Background())
 	if s.next = (time.Time{}); found {
 		s.next = s.Now().Add(max(wait, time.Millisecond))
 	}

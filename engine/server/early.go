@@ -16,10 +16,10 @@ func (s *Server) notifyEarly(starts []engine.StartRun) *engine.Ticket {
 				continue
 			}
 			last = start
-			if start.ConcurrencyKey == "" && s.dispatcher.Waits(start) {
+			if start.ConcurrencyKey == "" && s.matcher.Waits(start) {
 				continue
 			}
-			s.dispatcher.Notify(engine.Notification{Kind: engine.NotifyQueue, Namespace: start.Namespace, Name: start.Queue})
+			s.matcher.Notify(engine.Notification{Kind: engine.NotifyQueue, Namespace: start.Namespace, Name: start.Queue})
 		}
 	})
 	return ticket

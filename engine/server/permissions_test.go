@@ -112,7 +112,7 @@ func holdsPayload(m protoreflect.MessageDescriptor, seen []protoreflect.FullName
 	return false
 }
 
-// ask makes one call and says what became of it: "in" when it got past the door.
+// ask makes one call and says what became of it: "in" when it was let in.
 func ask(t *testing.T, conn *grpc.ClientConn, header []string, method protoreflect.MethodDescriptor, request proto.Message) string {
 	t.Helper()
 	ctx := soon(t)

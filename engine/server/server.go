@@ -111,13 +111,13 @@ type Server struct {
 	kagziv1.UnimplementedWorkflowScheduleServiceServer
 	metrics.Observer
 
-	store      Store
-	dispatcher *matching.Matcher
-	options    Options
-	log        *slog.Logger
-	errors     *wire.Errors
-	starts     wire.StartReader
-	started    time.Time
+	store   Store
+	matcher *matching.Matcher
+	options Options
+	log     *slog.Logger
+	errors  *wire.Errors
+	starts  wire.StartReader
+	started time.Time
 
 	watch    *watch.Service
 	workers  *session.Service
@@ -137,11 +137,11 @@ type Server struct {
 	grpc        *grpc.Server
 }
 
-// New returns a server. Give it every notification of the store with Ring, and serve it with Run.
-func New(store Store, dispatcher *matching.Matcher, options Options) *Server {
+// New returns a server. Give it every notification of the store with Notify, and serve it with Run.
+func New(store Store, matcher *matching.Matcher, options Options) *Server {
 	options = options.withDefaults()
 	s := &Server{
-		store: store, dispatcher: dispatcher, options: options, log: options.Log, started: store.Now(), stopping: make(chan struct{}),
+		store: store, matcher: matcher, options: options, log: options.Log, started: store.Now(), stopping: make(chan struct{}),
 		errors: &wire.Errors{Log: options.Log, Now: store.Now},
 	}
 	s.importer = bundle.NewImporter(store, s.stopping)
@@ -152,7 +152,7 @@ func New(store Store, dispatcher *matching.Matcher, options Options) *Server {
 	s.Observer = s.recorder.Observer()
 	s.guard = auth.New(store, options.Log, s.errors, options.Trusted, options.NeedKey)
 	s.workers = session.New(session.Config{
-		Store: store, Dispatcher: dispatcher, Log: options.Log, Errors: s.errors, Starts: &s.starts, Recorder: s.recorder, Guard: s.guard,
+		Store: store, Matcher: matcher, Log: options.Log, Errors: s.errors, Starts: &s.starts, Recorder: s.recorder, Guard: s.guard,
 		InFlight: &s.inFlight, Stopping: s.stopping, Clock: options.Clock, HeartbeatInterval: options.HeartbeatInterval, WorkerLease: options.WorkerLease,
 		PollTimeout: options.PollTimeout, AllowUnleased: options.AllowUnleased,
 	})

@@ -28,7 +28,7 @@ func TestASessionThatIsOverIsGivenNothingAndForgotten(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if !waitedFor(s.dispatcher) || s.workers.Sessions() != 1 {
+	if !waitedFor(s.matcher) || s.workers.Sessions() != 1 {
 		t.Fatalf("it has no place, or is unknown: %d sessions", s.workers.Sessions())
 	}
 	if err := stream.CloseSend(); err != nil {
@@ -37,7 +37,7 @@ func TestASessionThatIsOverIsGivenNothingAndForgotten(t *testing.T) {
 	if _, err := stream.Recv(); err != io.EOF {
 		t.Fatalf("a session whose worker hung up ends with %v", err)
 	}
-	if waitedFor(s.dispatcher) || s.workers.Sessions() != 0 {
+	if waitedFor(s.matcher) || s.workers.Sessions() != 0 {
 		t.Errorf("runs are claimed for it, or it is still known: %d sessions", s.workers.Sessions())
 	}
 }

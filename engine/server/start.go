@@ -76,7 +76,7 @@ func (s *Server) refusedTo(err error) *kagziv1.StartWorkflowsResponse_Result {
 func (s *Server) startRuns(ctx context.Context, starts []engine.StartRun) ([]engine.Started, error) {
 	s.watch.Starting(starts)
 	started, err := s.store.StartRuns(ctx, engine.StartRunsParams{
-		Sequenced: engine.Sequenced{Ticket: s.notifyEarly(starts)}, Runs: starts, Handoff: s.dispatcher,
+		Sequenced: engine.Sequenced{Ticket: s.notifyEarly(starts)}, Runs: starts, Handoff: s.matcher,
 	})
 	for i := range starts {
 		if err != nil || started[i].Err != nil || started[i].RunID != starts[i].ID {

@@ -50,7 +50,7 @@ func TestWorkersThatWaitHereMayHaveWhatIsStarted(t *testing.T) {
 	if _, err := kagziv1.NewWorkflowServiceClient(conn).StartWorkflow(t.Context(), &kagziv1.StartWorkflowRequest{WorkflowType: "w"}); err != nil {
 		t.Fatal(err)
 	}
-	if store.takers != engine.Handoff(s.dispatcher) {
+	if store.takers != engine.Handoff(s.matcher) {
 		t.Errorf("the store may ask %v, want the dispatcher", store.takers)
 	}
 }

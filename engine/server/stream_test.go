@@ -60,27 +60,27 @@ func TestACallThatIsOverIsOnTheBooksNoMore(t *testing.T) {
 	keyed(t, func(t *testing.T, s *Server, l *servertest.KeyStore) {
 		secret := l.Make(engine.APIKey{Name: "one", Role: engine.RoleAdmin})
 		ctx := metadata.NewIncomingContext(t.Context(), metadata.Pairs("authorization", "Bearer "+secret))
-		visitors := func() int {
+		openStreams := func() int {
 			open, _ := s.guard.OpenCalls()
 			return open
 		}
 		for _, end := range []error{nil, errors.New("it went wrong")} {
 			inside := -1
 			_ = s.stream(nil, &letterbox{ctx: ctx}, &grpc.StreamServerInfo{FullMethod: "/kagzi.v1.AdminService/Watch"}, func(any, grpc.ServerStream) error {
-				inside = visitors()
+				inside = openStreams()
 				return end
 			})
-			if inside != 1 || visitors() != 0 {
-				t.Errorf("%d visits during a stream that ends with %v, and %d after it; want 1 and none", inside, end, visitors())
+			if inside != 1 || openStreams() != 0 {
+				t.Errorf("%d visits during a stream that ends with %v, and %d after it; want 1 and none", inside, end, openStreams())
 			}
 			inside = -1
 			request := &kagziv1.WaitWorkflowRequest{Namespace: "default", RunId: servertest.AnID}
 			_, _ = s.unary(ctx, request, &grpc.UnaryServerInfo{FullMethod: "/kagzi.v1.WorkflowService/WaitWorkflow"}, func(context.Context, any) (any, error) {
-				inside = visitors()
+				inside = openStreams()
 				return &kagziv1.WaitWorkflowResponse{}, end
 			})
-			if inside != 1 || visitors() != 0 {
-				t.Errorf("%d visits during a wait that ends with %v, and %d after it; want 1 and none", inside, end, visitors())
+			if inside != 1 || openStreams() != 0 {
+				t.Errorf("%d visits during a wait that ends with %v, and %d after it; want 1 and none", inside, end, openStreams())
 			}
 		}
 	})

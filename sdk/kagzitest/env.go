@@ -139,19 +139,19 @@ func (e *Env) serve(log *slog.Logger, c climate) {
 	if c.store != nil {
 		store = c.store(store)
 	}
-	dispatcher := matching.New(store, log)
-	door := server.New(store, dispatcher, server.Options{Log: log, Version: "kagzitest", HeartbeatInterval: c.heartbeat, WorkerLease: c.lease, Keepalive: c.keepalive})
+	matcher := matching.New(store, log)
+	door := server.New(store, matcher, server.Options{Log: log, Version: "kagzitest", HeartbeatInterval: c.heartbeat, WorkerLease: c.lease, Keepalive: c.keepalive})
 	upkeep := coordinator.New(store, coordinator.Options{Interval: c.heartbeat, HeartbeatInterval: c.heartbeat, WorkerLease: c.lease, Log: log})
 	e.part(func(ctx context.Context) error {
 		return store.Listen(ctx, func(r engine.Notification) {
-			dispatcher.Notify(r)
+			matcher.Notify(r)
 			door.Notify(r)
 			upkeep.Notify(r)
 			e.ends.ring(r)
 		}, outcomes{door, e.ends})
 	})
 	e.part(upkeep.Run)
-	e.part(dispatcher.Run)
+	e.part(matcher.Run)
 	e.part(func(ctx context.Context) error { return door.Run(ctx, e.address) })
 }
 

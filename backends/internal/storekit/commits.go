@@ -8,19 +8,19 @@ import (
 )
 
 // CommitTally counts engine.CommitSizes, from any goroutine. It allocates nothing; the zero value is ready for use.
-type CommitTally struct {
+type CommitCounts struct {
 	writes  atomic.Uint64
 	commits [11]atomic.Uint64 // of at most 1, 2, 4, .. 512 writes, and of more
 }
 
 // Add counts a commit.
-func (t *CommitTally) Add(writes int) {
+func (t *CommitCounts) Add(writes int) {
 	t.writes.Add(uint64(writes))
 	t.commits[min(bits.Len(uint(max(writes, 1)-1)), len(t.commits)-1)].Add(1)
 }
 
 // Sizes is what was counted.
-func (t *CommitTally) Sizes() engine.CommitSizes {
+func (t *CommitCounts) Sizes() engine.CommitSizes {
 	s := engine.CommitSizes{Writes: t.writes.Load(), AtMost: map[float64]uint64{}}
 	for i := range t.commits {
 		s.Commits += t.commits[i].Load()

@@ -49,10 +49,10 @@ func TestTheEndOfARunGoesUpToItsParentAndDownToItsChildren(t *testing.T) {
 
 func TestARunThatNamesTheStepOfAnotherEndsItNeitherItselfNorByItsContinuation(t *testing.T) {
 	m := family(t)
-	stranger := aHeldRun(5)
-	stranger.ParentRunID, stranger.ParentStepID = id(1), id(101)
-	m.runs[stranger.ID] = stranger
-	p := engine.CompleteRunParams{Lease: leaseOf(stranger), ContinueAs: &engine.StartRun{Run: engine.Run{ID: id(9)}}, Now: noon}
+	unrelated := aHeldRun(5)
+	unrelated.ParentRunID, unrelated.ParentStepID = id(1), id(101)
+	m.runs[unrelated.ID] = unrelated
+	p := engine.CompleteRunParams{Lease: leaseOf(unrelated), ContinueAs: &engine.StartRun{Run: engine.Run{ID: id(9)}}, Now: noon}
 	if _, err := CompleteRun(m, p); err != nil {
 		t.Fatal(err)
 	}

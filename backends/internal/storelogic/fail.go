@@ -38,7 +38,7 @@ func FailStep(tx Tx, p engine.FailStepParams) (v engine.Verdict, err error) {
 	if !p.StartedAt.IsZero() {
 		step.StartedAt = p.StartedAt // by which a repetition is known
 	}
-	v = fail(run, &step, p.Failure, u.now, p.Roll)
+	v = fail(run, &step, p.Failure, u.now, p.Jitter)
 	if err := u.put(run, prev, &step); err != nil {
 		return v, err
 	}
@@ -52,9 +52,9 @@ func FailStep(tx Tx, p engine.FailStepParams) (v engine.Verdict, err error) {
 }
 
 // fail makes the attempt a failed one, and asks the rule what follows.
-func fail(run *Run, step *engine.Step, failure engine.Failure, now time.Time, roll float64) engine.Verdict {
+func fail(run *Run, step *engine.Step, failure engine.Failure, now time.Time, jitter float64) engine.Verdict {
 	step.Failures++
-	v := engine.AfterStepFailed(run.RetryPolicy, step.RetryPolicy, step.Failures, failure, now, roll)
+	v := engine.AfterStepFailed(run.RetryPolicy, step.RetryPolicy, step.Failures, failure, now, jitter)
 	step.Status, step.Error, step.FinishedAt, step.TimeoutAt = engine.StepFailed, &failure, now, time.Time{}
 	if v.Retry {
 		step.Status, step.RetryAt = engine.StepPending, v.RetryAt
@@ -64,7 +64,7 @@ func fail(run *Run, step *engine.Step, failure engine.Failure, now time.Time, ro
 }
 
 // failsAgain compares a failure that is reported under the current lease with the attempt that is there: it is a
-// repetition, it is refused, or it is news.
+// repetition, it is refused, or it is new.
 func failsAgain(run *Run, prev *engine.Step, p *engine.FailStepParams, now time.Time) (refusal error, repeated bool) {
 	mine := prev.Token == p.Lease.Token && prev.Error != nil && prev.Error.Equal(p.Failure)
 	switch {

@@ -63,7 +63,7 @@ func (u *unitOfWork) parentStep(run *Run) (engine.ID, error) {
 	return run.ParentStepID, nil
 }
 
-// passSignals hands unconsumed signals to the run that this one continues as.
+// passSignals passes unconsumed signals to the run that this one continues as.
 func (u *unitOfWork) passSignals(run *Run, next *engine.StartRun) error {
 	signals, err := u.tx.Unconsumed(run.ID)
 	if err != nil {
@@ -158,7 +158,7 @@ func FailRun(tx Tx, p engine.FailRunParams) (engine.RunVerdict, error) {
 		}
 		return u.failed(run, engine.RunCancelled, failure, p.Lease.Token)
 	}
-	v := engine.AfterRunFailed(run.RetryPolicy, run.Failures+1, p.Failure, u.now, p.Roll)
+	v := engine.AfterRunFailed(run.RetryPolicy, run.Failures+1, p.Failure, u.now, p.Jitter)
 	if !v.Retry {
 		run.Bytes += int64(p.Failure.Size())
 		return u.failed(run, engine.RunFailed, &p.Failure, p.Lease.Token)

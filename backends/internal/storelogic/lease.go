@@ -141,7 +141,7 @@ func (u *unitOfWork) freeSlot(run *Run) {
 	}
 }
 
-// openGates lets the first in the line of the run's concurrency key have their turn, one of each lane and limit. Where limits differ, who finds no room
+// openGates lets the first in the line of the run's concurrency key through, one of each lane and limit. Where limits differ, who finds no room
 // by its own does not keep back those who do; it is passed by them, and by new arrivals, until the key has room by its limit too.
 func (u *unitOfWork) openGates(run *Run) error {
 	first, err := u.tx.FirstGated(run.Namespace, run.Type, run.ConcurrencyKey)

@@ -7,7 +7,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// NamespaceID is the id of a namespace. It follows from the name, so that making one needs no luck.
+// NamespaceID is the id of a namespace. It follows from the name, so that making one needs no randomness.
 func NamespaceID(name string) engine.ID {
 	digest := sha256.Sum256([]byte("kagzi namespace " + name))
 	digest[6], digest[8] = digest[6]&0x0f|0x80, digest[8]&0x3f|0x80

@@ -35,13 +35,13 @@ func SignalRun(tx Tx, p engine.SignalRunParams) (engine.Signalled, error) {
 	if err != nil {
 		return engine.Signalled{}, err
 	}
-	taker := slices.IndexFunc(steps, func(s engine.Step) bool { return awaits(&s, p.Name) && !outOfTime(&s, u.now) })
-	if taker < 0 && waiting >= engine.MaxSignals {
+	consumer := slices.IndexFunc(steps, func(s engine.Step) bool { return awaits(&s, p.Name) && !outOfTime(&s, u.now) })
+	if consumer < 0 && waiting >= engine.MaxSignals {
 		return engine.Signalled{}, engine.TooLarge("signal", "%d signals of the run wait already, at most %d are allowed", waiting, engine.MaxSignals)
 	}
 	signal := engine.Signal{RunID: run.ID, Sequence: last + 1, Name: p.Name, SignalID: p.SignalID, Payload: p.Payload, ReceivedAt: u.now}
 	u.count(run, 0, size)
-	if err := u.deliver(run, &signal, steps, taker); err != nil {
+	if err := u.deliver(run, &signal, steps, consumer); err != nil {
 		return engine.Signalled{}, err
 	}
 	if err := tx.InsertSignals([]engine.Signal{signal}); err != nil {
@@ -50,12 +50,12 @@ func SignalRun(tx Tx, p engine.SignalRunParams) (engine.Signalled, error) {
 	return engine.Signalled{}, u.flush()
 }
 
-// deliver has the step at taker consume the signal, if that is one of steps, and those whose limit has passed time out.
-func (u *unitOfWork) deliver(run *Run, signal *engine.Signal, steps []engine.Step, taker int) error {
+// deliver has the step at consumer consume the signal, if that is one of steps, and those whose limit has passed time out.
+func (u *unitOfWork) deliver(run *Run, signal *engine.Signal, steps []engine.Step, consumer int) error {
 	for i := range steps {
 		step := &steps[i]
 		switch {
-		case i == taker:
+		case i == consumer:
 			signal.StepName = step.Name
 			consume(step, signal.Payload, u.now)
 		case awaits(step, signal.Name) && outOfTime(step, u.now):

@@ -91,8 +91,8 @@ func decide(s *engine.Schedule, busy bool) tickFate {
 
 // fire starts the run of a tick, unless the tick has its record already. The schedule is changed in memory only.
 func (u *unitOfWork) fire(s *engine.Schedule, tick time.Time, run engine.ID) (bool, error) {
-	news, err := u.tx.InsertFire(s.ID, tick, run, u.now)
-	if err != nil || !news {
+	inserted, err := u.tx.InsertFire(s.ID, tick, run, u.now)
+	if err != nil || !inserted {
 		return false, err
 	}
 	start := s.Start(run, tick, u.now)

@@ -1,4 +1,4 @@
--- Claims runs that were chosen, in their order, for grants of workers that are locked; what a rival holds is left to him. Rows are the runs
+-- Claims runs that were chosen, in their order, for slots of workers that are locked; what a rival holds is left to him. Rows are the runs
 -- that were claimed. Their steps are woken as in claim.sql.
 with locked as materialized (
     select r.run_id, c.place

@@ -4,7 +4,7 @@
 -- of the namespace while the table is small, and keep that plan while it grows. Rows are the runs made. A rival who took an id at the same
 -- moment makes it a unique violation. A lane that is not there, as after a failover that lost it, makes it a null where none may be.
 --
--- A run with a meeting is claimed at once for the grant that comes with it, if its worker is ONLINE and nothing else is due in the lanes of the
+-- A run with a meeting is claimed at once for the slot that comes with it, if its worker is ONLINE and nothing else is due in the lanes of the
 -- meeting, of any requirements. A worker whose row somebody locks is about to go, and is not waited for. Where one is gone or about to, nobody
 -- takes any: what another takes might come after what that one leaves.
 with starts as (

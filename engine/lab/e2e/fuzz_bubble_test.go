@@ -104,7 +104,7 @@ func newMemoryTarget(tb testing.TB) *target {
 	db := memory.New(memory.Options{})
 	store := db.Open(func(_ context.Context, c *memory.Call) error {
 		db.Commit(c)
-		c.Turn.Admit()
+		c.Ticket.Admit()
 		if c.Write && c.Err == nil {
 			writes.Add(1)
 		}

@@ -50,7 +50,7 @@ func aWorkerOnASlowLine(t *testing.T, inputs []string) {
 		db := memory.New(memory.Options{})
 		store := db.Open(func(_ context.Context, c *memory.Call) error {
 			db.Commit(c)
-			c.Turn.Admit()
+			c.Ticket.Admit()
 			return c.Err
 		})
 		pipe := bufconn.Listen(64 << 10)

@@ -48,7 +48,7 @@ func (h *Host) Dial(ctx context.Context, _ string) (net.Conn, error) {
 		}
 		return nil, ErrUnreachable
 	}
-	if stalled := h.standstill(); stalled != nil {
+	if stalled := h.stall(); stalled != nil {
 		select {
 		case <-stalled:
 		case <-ctx.Done():
@@ -65,7 +65,7 @@ func (h *Host) Dial(ctx context.Context, _ string) (net.Conn, error) {
 		_ = conn.Close() // nobody is there to hear of an error
 		return nil, ErrUnreachable
 	}
-	l := &line{Conn: conn, host: h, server: server, turn: make(chan struct{}, 1), closed: make(chan struct{})}
+	l := &line{Conn: conn, host: h, server: server, writing: make(chan struct{}, 1), closed: make(chan struct{})}
 	h.lines[l] = struct{}{}
 	return l, nil
 }
@@ -159,8 +159,8 @@ func (h *Host) quiet() (chan struct{}, Way) {
 	return h.silent, h.lost
 }
 
-// standstill is the present stall; nil when there is none.
-func (h *Host) standstill() chan struct{} {
+// stall is the present stall; nil when there is none.
+func (h *Host) stall() chan struct{} {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.stalled
@@ -172,10 +172,10 @@ type line struct {
 	host   *Host
 	server int
 
-	turn   chan struct{} // of who writes; a mutex would keep the time of a bubble from passing
-	held   []byte        // what a stall has kept from the server
-	once   sync.Once
-	closed chan struct{}
+	writing chan struct{} // of who writes; a mutex would keep the time of a bubble from passing
+	held    []byte        // what a stall has kept from the server
+	once    sync.Once
+	closed  chan struct{}
 }
 
 func (l *line) Read(b []byte) (int, error) {
@@ -191,7 +191,7 @@ func (l *line) Read(b []byte) (int, error) {
 		}
 		return 0, ErrUnreachable
 	}
-	if stalled := l.host.standstill(); stalled != nil {
+	if stalled := l.host.stall(); stalled != nil {
 		select {
 		case <-stalled:
 		case <-l.closed:
@@ -205,9 +205,9 @@ func (l *line) Write(b []byte) (int, error) {
 	if silent, lost := l.host.quiet(); silent != nil && lost != Come {
 		return len(b), nil
 	}
-	l.turn <- struct{}{}
-	defer func() { <-l.turn }()
-	if l.host.standstill() != nil {
+	l.writing <- struct{}{}
+	defer func() { <-l.writing }()
+	if l.host.stall() != nil {
 		l.held = append(l.held, b...)
 		return len(b), nil
 	}

@@ -50,7 +50,7 @@ type outcome struct {
 	output  string
 }
 
-const patience = 10 * time.Minute
+const testLimit = 10 * time.Minute
 
 func main() {
 	only := flag.String("only", "", "the mistakes to try, by their numbers, separated by commas (all)")
@@ -173,7 +173,7 @@ func try(root, dir string, b bug) (o outcome) {
 	if err != nil {
 		return outcome{verdict: "DOES NOT APPLY", output: err.Error()}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), testLimit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "go", append([]string{"test", "-overlay", file, "-count=1", "-timeout", "9m"}, b.test...)...)
 	cmd.Dir = root

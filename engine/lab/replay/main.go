@@ -1,12 +1,12 @@
 // Command replay runs a seed of the simulation, or a plan, so that it is the same each time, down to the order in which goroutines run: in a process
-// of its own, on one processor, with a Go runtime whose luck is fixed (runtime.patch). The first time takes some minutes, for everything is built
+// of its own, on one processor, with a Go runtime whose randomness is fixed (runtime.patch). The first time takes some minutes, for everything is built
 // with that runtime. What it prints as the history of a seed tells whether two runs were the same.
 //
 //	go run ./engine/lab/replay -seed 4711 -trace
 //	go run ./engine/lab/replay -plan kagzi-simulate-4711.json
 //	go run ./engine/lab/replay -seeds 200 -times 5     how many seeds have more than one history
 //
-// What a seed finds here may differ from what it found elsewhere, where the luck was another; -seeds tries several. It ends with 1 when a promise was
+// What a seed finds here may differ from what it found elsewhere, where the runtime chose otherwise; -seeds tries several. It ends with 1 when a promise was
 // not kept or a seed had more than one history, and with 2 when it could not be tried.
 package main
 

@@ -28,11 +28,11 @@ type acked struct {
 	do, run string
 }
 
-// patience is how long a client repeats a call whose outcome it does not know.
-const patience = 5 * time.Minute
+// retryLimit is how long a client repeats a call whose outcome it does not know.
+const retryLimit = 5 * time.Minute
 
 // ask has all clients do what the plan says. asked is for what was asked for, waited for those who wait for results.
-func (w *world) ask(asked, waited *sync.WaitGroup) {
+func (w *simulation) ask(asked, waited *sync.WaitGroup) {
 	w.acks = acks{starts: map[string]string{}, runs: map[string]string{}, known: map[string]chan int{}, ends: map[string]string{},
 		signals: map[string]string{}, schedules: map[string]*Template{}}
 	for i := range w.plan.Starts {
@@ -57,11 +57,11 @@ func (w *world) ask(asked, waited *sync.WaitGroup) {
 	}
 }
 
-func (w *world) client(i int) *kagzi.Client { return w.clients[i%len(w.clients)].sdk }
+func (w *simulation) client(i int) *kagzi.Client { return w.clients[i%len(w.clients)].sdk }
 
 // persist repeats a call until its outcome is known: what it returns is that, or that time is up.
-func (w *world) persist(call func(ctx context.Context) error) error {
-	limit, cancel := context.WithTimeout(w.over, patience)
+func (w *simulation) persist(call func(ctx context.Context) error) error {
+	limit, cancel := context.WithTimeout(w.over, retryLimit)
 	defer cancel()
 	for {
 		ctx, cancel := context.WithTimeout(limit, 10*time.Second)
@@ -85,7 +85,7 @@ func (w *world) persist(call func(ctx context.Context) error) error {
 	}
 }
 
-func (w *world) start(s *Start, at time.Duration, client int) {
+func (w *simulation) start(s *Start, at time.Duration, client int) {
 	time.Sleep(at)
 	o := kagzi.StartOptions{
 		RequestID: s.Name, ExternalID: s.External, ConcurrencyKey: s.Key, ConcurrencyLimit: s.Limit, ExecutionTimeout: s.Deadline, Delay: s.Delay,
@@ -118,13 +118,13 @@ func (w *world) start(s *Start, at time.Duration, client int) {
 }
 
 // order waits until its run is known, and asks.
-func (w *world) order(o *Order, n int) {
+func (w *simulation) order(o *Order, n int) {
 	time.Sleep(o.At)
 	select {
 	case <-w.acks.known[o.Run]:
 	case <-w.over.Done():
 		return
-	case <-time.After(patience):
+	case <-time.After(retryLimit):
 		return
 	}
 	w.acks.mu.Lock()
@@ -139,7 +139,7 @@ func (w *world) order(o *Order, n int) {
 	}
 }
 
-func (w *world) command(o *Order, run *kagzi.Run) {
+func (w *simulation) command(o *Order, run *kagzi.Run) {
 	switch o.Do {
 	case "wait":
 		if d, err := run.Wait(w.over); err == nil {
@@ -194,7 +194,7 @@ func (w *world) command(o *Order, run *kagzi.Run) {
 }
 
 // retry makes the run's retry what later orders are about.
-func (w *world) retry(o *Order, run *kagzi.Run) {
+func (w *simulation) retry(o *Order, run *kagzi.Run) {
 	var again *kagzi.Run
 	err := w.persist(func(ctx context.Context) (err error) {
 		again, err = run.Retry(ctx, kagzi.RetryOptions{RequestID: o.ID, FromStep: o.Name, Reason: "ordered"})
@@ -213,7 +213,7 @@ func (w *world) retry(o *Order, run *kagzi.Run) {
 }
 
 // ended keeps what somebody was told of a run's end: everybody has to be told the same.
-func (w *world) ended(d *kagzi.RunDetails) {
+func (w *simulation) ended(d *kagzi.RunDetails) {
 	output := ""
 	if d.Status == kagzi.StatusCompleted {
 		output, _ = kagzi.Output[string](d)
@@ -226,7 +226,7 @@ func endText(status, output string, at time.Time) string {
 	return fmt.Sprintf("%s with %q at %s", status, output, at.UTC().Format(time.RFC3339Nano))
 }
 
-func (w *world) seen(run, end string) {
+func (w *simulation) seen(run, end string) {
 	w.acks.mu.Lock()
 	defer w.acks.mu.Unlock()
 	first, again := w.acks.ends[run]
@@ -234,7 +234,7 @@ func (w *world) seen(run, end string) {
 	w.acks.ends[run] = end
 }
 
-func (w *world) schedule(t *Template) {
+func (w *simulation) schedule(t *Template) {
 	time.Sleep(t.At)
 	var s *kagzi.Schedule
 	err := w.persist(func(ctx context.Context) (err error) {
@@ -255,7 +255,7 @@ func (w *world) schedule(t *Template) {
 }
 
 // resumeForgotten resumes the runs whose resumption a fail-over has lost.
-func (w *world) resumeForgotten() {
+func (w *simulation) resumeForgotten() {
 	if !w.report.failedOver.Load() {
 		return
 	}
@@ -268,7 +268,7 @@ func (w *world) resumeForgotten() {
 }
 
 // stopSchedules has no more ticks fire, once those have that are due.
-func (w *world) stopSchedules() {
+func (w *simulation) stopSchedules() {
 	for _, s := range w.acks.created {
 		w.catchUp(s.ID())
 		err := w.persist(func(ctx context.Context) error { return s.Pause(ctx, "the simulation ends") })
@@ -277,7 +277,7 @@ func (w *world) stopSchedules() {
 }
 
 // catchUp waits until a schedule has no tick that is due, but not for ever: one that stands still has no ticks either that could be missed.
-func (w *world) catchUp(schedule string) {
+func (w *simulation) catchUp(schedule string) {
 	for limit := time.Now().Add(healing); ; time.Sleep(time.Second) {
 		next, there := w.nextTick(schedule)
 		if next.After(time.Now()) || !there && w.report.failedOver.Load() {
@@ -291,7 +291,7 @@ func (w *world) catchUp(schedule string) {
 }
 
 // nextTick is the next tick of a schedule that nothing has been decided about, and whether the schedule is there.
-func (w *world) nextTick(schedule string) (next time.Time, there bool) {
+func (w *simulation) nextTick(schedule string) (next time.Time, there bool) {
 	for _, s := range w.db.Schedules() {
 		if s.ID.String() == schedule {
 			return s.NextFireAt, true

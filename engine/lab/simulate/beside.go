@@ -15,7 +15,7 @@ import (
 )
 
 // beside is a store with a disk that is given every write which the database in memory is given, in the same order and the same groups, and
-// has to answer the same and hold the same rows in the end. It rings for the server, which restarts on what the disk has when it is killed.
+// has to answer the same and hold the same rows in the end. It notifies the server, which restarts on what the disk has when it is killed.
 // One whose store is nil is none.
 type beside struct {
 	open   func() engine.Store
@@ -50,47 +50,47 @@ func (b *beside) commit(calls ...*memory.Call) {
 		b.memory.Commit(calls...)
 		return
 	}
-	turns := turnsOf(calls)
+	tickets := ticketsOf(calls)
 	b.memory.Commit(calls...)
 	var group sync.WaitGroup
 	for i, c := range calls {
 		if c.Write {
-			group.Go(func() { b.repeat(c, turns[i]) })
-			<-turns[i].Admitted() // the next comes after it
+			group.Go(func() { b.repeat(c, tickets[i]) })
+			<-tickets[i].Admitted() // the next comes after it
 		}
 	}
 	group.Wait()
 }
 
-// turnsOf is turns of their own for calls, which stand behind what the calls stand behind. What that has come to is known by now, unless it is in
+// ticketsOf is tickets of their own for calls, which stand behind what the calls stand behind. What that has come to is known by now, unless it is in
 // the group itself.
-func turnsOf(calls []*memory.Call) []*engine.Ticket {
+func ticketsOf(calls []*memory.Call) []*engine.Ticket {
 	own := map[*engine.Ticket]*engine.Ticket{}
-	turns := make([]*engine.Ticket, len(calls))
+	tickets := make([]*engine.Ticket, len(calls))
 	for i, c := range calls {
-		before := own[c.Turn.Prev()]
+		before := own[c.Ticket.Prev()]
 		if before == nil {
 			before = engine.NewTicket(nil)
-			before.Resolve(c.Turn.Err())
+			before.Resolve(c.Ticket.Err())
 		}
-		turns[i] = engine.NewTicket(before)
-		if c.Turn != nil {
-			own[c.Turn] = turns[i]
+		tickets[i] = engine.NewTicket(before)
+		if c.Ticket != nil {
+			own[c.Ticket] = tickets[i]
 		}
 	}
-	return turns
+	return tickets
 }
 
 // repeat makes a call that was carried out in memory.
-func (b *beside) repeat(c *memory.Call, turn *engine.Ticket) {
-	defer turn.Admit()
+func (b *beside) repeat(c *memory.Call, ticket *engine.Ticket) {
+	defer ticket.Admit()
 	p := reflect.New(reflect.TypeOf(c.Params))
 	p.Elem().Set(reflect.ValueOf(c.Params))
 	if sequenced, ok := p.Interface().(interface{ SetTicket(*engine.Ticket) }); ok {
-		sequenced.SetTicket(turn)
+		sequenced.SetTicket(ticket)
 	}
 	if start, ok := p.Interface().(*engine.StartRunsParams); ok && start.Handoff != nil {
-		start.Handoff = c.Takers
+		start.Handoff = c.Handoff
 	}
 	in := []reflect.Value{reflect.ValueOf(context.Background()), p.Elem()}
 	out := reflect.ValueOf(b.store).MethodByName(c.Verb).Call(in)
@@ -189,30 +189,30 @@ func restOf(s engine.Store) (all []any) {
 	return all
 }
 
-// served is a server's way to the database in memory. The store beside it, if there is one, rings for it.
+// served is a server's way to the database in memory. The store beside it, if there is one, notifies for it.
 type served struct {
 	*memory.Store
 	beside *beside
 
-	mu   sync.Mutex // one rings at a time
-	ring func(engine.Notification)
+	mu     sync.Mutex // one notifies at a time
+	notify func(engine.Notification)
 }
 
 // Notifier is that of the store which was opened last.
-func (s *served) Listen(ctx context.Context, ring func(engine.Notification), o engine.Outcomes) error {
+func (s *served) Listen(ctx context.Context, notify func(engine.Notification), o engine.Outcomes) error {
 	s.beside.baton.take()
 	store := s.beside.store
 	s.beside.baton.pass()
 	if store == nil {
-		return s.Store.Listen(ctx, ring, o)
+		return s.Store.Listen(ctx, notify, o)
 	}
 	s.mu.Lock()
-	s.ring = ring
+	s.notify = notify
 	s.mu.Unlock()
 	return store.Listen(ctx, func(r engine.Notification) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		ring(r)
+		notify(r)
 	}, o)
 }
 
@@ -220,9 +220,9 @@ func (s *served) Listen(ctx context.Context, ring func(engine.Notification), o e
 func (s *served) Gap() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.ring == nil {
+	if s.notify == nil {
 		s.Store.Gap()
 	} else {
-		s.ring(engine.Notification{Kind: engine.NotifyAll})
+		s.notify(engine.Notification{Kind: engine.NotifyAll})
 	}
 }

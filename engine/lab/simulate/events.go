@@ -9,13 +9,13 @@ import (
 )
 
 // happen carries one event out.
-func (w *world) happen(e Event, luck *rand.Rand) {
+func (w *simulation) happen(e Event, rnd *rand.Rand) {
 	if !w.await(&e) {
 		return
 	}
 	switch e.Do {
 	case "server":
-		if w.killServer(e.Index, luck) {
+		if w.killServer(e.Index, rnd) {
 			w.report.hit("server killed")
 			time.Sleep(e.For)
 			w.startServer(e.Index)
@@ -53,14 +53,14 @@ func (w *world) happen(e Event, luck *rand.Rand) {
 			s.store.Gap()
 		}
 	case "lose":
-		w.loseCommits(luck)
+		w.loseCommits(rnd)
 	case "failover":
-		w.failOver(luck)
+		w.failOver(rnd)
 	}
 }
 
 // await is false when the moment of the event does not come.
-func (w *world) await(e *Event) bool {
+func (w *simulation) await(e *Event) bool {
 	if e.Body == 0 {
 		time.Sleep(e.At)
 		return true
@@ -74,7 +74,7 @@ func (w *world) await(e *Event) bool {
 }
 
 // bodyOf tells which worker begins the n-th body of a step.
-func (w *world) bodyOf(n int) chan int {
+func (w *simulation) bodyOf(n int) chan int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.bodies[n] == nil {
@@ -84,7 +84,7 @@ func (w *world) bodyOf(n int) chan int {
 }
 
 // bodyBegins tells the events that wait for it.
-func (w *world) bodyBegins(worker int) {
+func (w *simulation) bodyBegins(worker int) {
 	w.mu.Lock()
 	w.begun++
 	n := w.begun
@@ -97,10 +97,10 @@ func (w *world) bodyBegins(worker int) {
 }
 
 // loseCommits is what no database may do: all servers die, and what comes back has forgotten the last commits.
-func (w *world) loseCommits(luck *rand.Rand) {
+func (w *simulation) loseCommits(rnd *rand.Rand) {
 	var killed []int
 	for i := range w.plan.Servers {
-		if w.killServer(i, luck) {
+		if w.killServer(i, rnd) {
 			killed = append(killed, i)
 		}
 	}
@@ -113,15 +113,15 @@ func (w *world) loseCommits(luck *rand.Rand) {
 }
 
 // failOver has another database take over that lacks the last commits. All connections break, and the servers go on with what they believe.
-func (w *world) failOver(luck *rand.Rand) {
+func (w *simulation) failOver(rnd *rand.Rand) {
 	w.mu.Lock()
 	servers := slices.DeleteFunc(slices.Clone(w.servers), func(s *server) bool { return s == nil })
 	w.mu.Unlock()
 	for _, s := range servers {
-		w.traffic.crash(s, luck)
+		w.traffic.crash(s, rnd)
 	}
 	w.report.failedOver.Store(true)
-	if w.db.Lose(1+luck.IntN(20)) > 0 {
+	if w.db.Lose(1+rnd.IntN(20)) > 0 {
 		w.report.hit("failover")
 	}
 	w.watch.recount(w.db.Runs())
@@ -131,7 +131,7 @@ func (w *world) failOver(luck *rand.Rand) {
 }
 
 // killServer is false when there is none to kill.
-func (w *world) killServer(index int, luck *rand.Rand) bool {
+func (w *simulation) killServer(index int, rnd *rand.Rand) bool {
 	w.mu.Lock()
 	s := w.servers[index]
 	w.servers[index] = nil
@@ -140,19 +140,19 @@ func (w *world) killServer(index int, luck *rand.Rand) bool {
 	if s == nil {
 		return false
 	}
-	s.die(w.traffic, w.network, hosts, luck)
+	s.die(w.traffic, w.network, hosts, rnd)
 	w.graves.Go(s.close)
 	return true
 }
 
-func (w *world) startServer(index int) {
+func (w *simulation) startServer(index int) {
 	s := serve(index, w.beside, w.traffic, w.network.listen(index))
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.servers[index] = s
 }
 
-func (w *world) killWorker(index int) bool {
+func (w *simulation) killWorker(index int) bool {
 	w.mu.Lock()
 	k := w.workers[index]
 	w.workers[index] = nil
@@ -165,14 +165,14 @@ func (w *world) killWorker(index int) bool {
 	return true
 }
 
-func (w *world) startWorker(index int) {
+func (w *simulation) startWorker(index int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.workers[index] = w.hire(index)
 }
 
 // hostOf is the machine of a client or a worker; nil when the worker is dead.
-func (w *world) hostOf(e Event) *host.Host {
+func (w *simulation) hostOf(e Event) *host.Host {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if e.Client {
@@ -185,7 +185,7 @@ func (w *world) hostOf(e Event) *host.Host {
 }
 
 // hosts is all machines; it needs w.mu.
-func (w *world) hosts() (hosts []*host.Host) {
+func (w *simulation) hosts() (hosts []*host.Host) {
 	for _, c := range w.clients {
 		hosts = append(hosts, c.host)
 	}

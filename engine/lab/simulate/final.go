@@ -9,7 +9,7 @@ import (
 )
 
 // final holds what has become of everything against what everybody was told.
-func (w *world) final() {
+func (w *simulation) final() {
 	runs := w.db.Runs()
 	w.acks.mu.Lock()
 	defer w.acks.mu.Unlock()
@@ -38,12 +38,12 @@ func (w *world) final() {
 }
 
 // asked wants somebody to have asked for the run.
-func (w *world) asked(r *memory.Run) {
+func (w *simulation) asked(r *memory.Run) {
 	why := r.RequestID != "" || !r.ParentRunID.IsZero() || r.ScheduleID != "" || !r.FailedRunID.IsZero() || !r.RetriedFrom.IsZero() || !r.ContinuedFrom.IsZero()
 	w.report.check(1, why, "nobody asked for run %s", r.ID)
 }
 
-func (w *world) finalStarts(byID map[string]*memory.Run) {
+func (w *simulation) finalStarts(byID map[string]*memory.Run) {
 	requests := map[string]string{}
 	for id, r := range byID {
 		if r.RequestID != "" {
@@ -65,7 +65,7 @@ func (w *world) finalStarts(byID map[string]*memory.Run) {
 	}
 }
 
-func (w *world) finalOrders(byID map[string]*memory.Run) {
+func (w *simulation) finalOrders(byID map[string]*memory.Run) {
 	want := map[string]engine.RunStatus{"cancel": engine.RunCancelled, "terminate": engine.RunTerminated}
 	for _, o := range w.acks.orders {
 		r := byID[o.run]
@@ -86,7 +86,7 @@ func (w *world) finalOrders(byID map[string]*memory.Run) {
 	}
 }
 
-func (w *world) finalHandlers(runs []*memory.Run) {
+func (w *simulation) finalHandlers(runs []*memory.Run) {
 	handlers := map[engine.ID]int{}
 	for _, r := range runs {
 		if !r.FailedRunID.IsZero() {
@@ -104,7 +104,7 @@ func (w *world) finalHandlers(runs []*memory.Run) {
 }
 
 // finalSchedules counts the ticks of each schedule by itself.
-func (w *world) finalSchedules(runs []*memory.Run) {
+func (w *simulation) finalSchedules(runs []*memory.Run) {
 	fires := w.db.Fires()
 	byTick := map[memory.Fire]int{}
 	for _, r := range runs {

@@ -11,9 +11,9 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// untold is a world whose database is empty and whose clients were told nothing.
-func untold(db *memory.Database) *world {
-	w := &world{plan: &Plan{}, report: &Report{Counts: map[string]int{}}, db: db}
+// untold is a simulation whose database is empty and whose clients were told nothing.
+func untold(db *memory.Database) *simulation {
+	w := &simulation{plan: &Plan{}, report: &Report{Counts: map[string]int{}}, db: db}
 	w.acks = acks{starts: map[string]string{}, runs: map[string]string{}, ends: map[string]string{}, signals: map[string]string{}, schedules: map[string]*Template{}}
 	return w
 }
@@ -42,18 +42,18 @@ func TestWhatBecameOfStartsAndOrdersIsHeldAgainstWhatWasTold(t *testing.T) {
 	}
 	status := func(s engine.RunStatus) func(r *memory.Run) { return func(r *memory.Run) { r.Status = s } }
 	continued := func(r *memory.Run) { r.ContinuedAs = two }
-	started := func(w *world) {
+	started := func(w *simulation) {
 		w.acks.starts["q"+one.String()] = one.String()
 		w.plan.Starts = []Start{{Name: "q" + one.String(), External: "e", Key: "k"}}
 	}
-	ordered := func(do string) func(w *world) {
-		return func(w *world) { w.acks.orders = []acked{{do, one.String()}} }
+	ordered := func(do string) func(w *simulation) {
+		return func(w *simulation) { w.acks.orders = []acked{{do, one.String()}} }
 	}
-	signalled := func(w *world) { w.acks.signals["id"] = one.String() }
+	signalled := func(w *simulation) { w.acks.signals["id"] = one.String() }
 	for _, test := range []struct {
 		name string
 		runs []*memory.Run
-		told func(w *world)
+		told func(w *simulation)
 		want int
 	}{
 		{"a start", []*memory.Run{asked(one)}, started, 0},

@@ -16,7 +16,7 @@ type Plan struct {
 	Clients   int
 	Group     int           // so many writes share a commit at most
 	Early     bool          // the store takes a write before the one that it stands behind has come to its end
-	Endings   bool          // the store tells how a run ended as it rings
+	Endings   bool          // the store tells how a run ended as it notifies
 	Chaos     time.Duration // how long faults and requests go on; then everything heals, and must come to its end
 	Starts    []Start       `json:",omitempty"`
 	Orders    []Order       `json:",omitempty"`
@@ -90,9 +90,9 @@ type Fault struct {
 	For  time.Duration `json:",omitempty"`
 }
 
-// Event is a fault that comes at a time: "server" and "worker" kill a process for a while, what its calls under way have come to is luck; "silence" has
+// Event is a fault that comes at a time: "server" and "worker" kill a process for a while, what its calls under way have come to is random; "silence" has
 // all connections of a worker or, with Client, of a client neither deliver nor break for a while, "deaf" have it hear nothing although it is heard, "mute"
-// not be heard although it hears, and "stall" holds up what goes either way, which then arrives late; "cut" breaks them; "gap" has a server miss rings;
+// not be heard although it hears, and "stall" holds up what goes either way, which then arrives late; "cut" breaks them; "gap" has a server miss notifications;
 // "lose" kills all servers and takes the last commits back, as no database may; "failover" takes some back while the servers go on, as a database does
 // whose standby is promoted before it has got all.
 type Event struct {
@@ -318,7 +318,7 @@ func (p *planner) faults() {
 	}
 }
 
-// failover is drawn by a luck of its own, so that a seed has everything else as if it did not come. Few seeds have one, for what clients were told
+// failover is drawn from a stream of its own, so that a seed has everything else as if it did not come. Few seeds have one, for what clients were told
 // before it proves nothing afterwards.
 func (p *planner) failover() {
 	p.Rand = rand.New(rand.NewPCG(p.plan.Seed, 0x6661696c6f766572))
@@ -327,7 +327,7 @@ func (p *planner) failover() {
 	}
 }
 
-// lines has some machines on bad lines, by a luck of its own likewise.
+// lines has some machines on bad lines, from a stream of its own likewise.
 func (p *planner) lines() {
 	p.Rand = rand.New(rand.NewPCG(p.plan.Seed, 0x6c696e6573))
 	if !p.chance(0.25) {

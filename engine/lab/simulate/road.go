@@ -12,12 +12,12 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// traffic has the calls of all servers wait until everything else in the bubble waits too, and then lets luck that follows from the seed
+// traffic has the calls of all servers wait until everything else in the bubble waits too, and then lets randomness that follows from the seed
 // decide which of them are committed next. So the order of events is the seed's, as far as the calls are.
 type traffic struct {
 	beside *beside
 	plan   *Plan
-	luck   *rand.Rand
+	rnd    *rand.Rand
 	fates  map[string]map[int]Fault // by verb and number
 	come   chan struct{}            // capacity one
 	report *Report
@@ -41,7 +41,7 @@ type ride struct {
 
 func newTraffic(b *beside, plan *Plan, report *Report) *traffic {
 	t := &traffic{
-		beside: b, plan: plan, luck: rand.New(rand.NewPCG(plan.Seed, 1)), fates: map[string]map[int]Fault{}, come: make(chan struct{}, 1),
+		beside: b, plan: plan, rnd: rand.New(rand.NewPCG(plan.Seed, 1)), fates: map[string]map[int]Fault{}, come: make(chan struct{}, 1),
 		calls: map[string]int{}, report: report,
 	}
 	for _, f := range plan.Faults {
@@ -63,11 +63,11 @@ func (t *traffic) road(s *server) memory.Road {
 	return func(ctx context.Context, c *memory.Call) error {
 		r := &ride{Call: c, server: s, done: make(chan struct{})}
 		if !t.enter(ctx, r) {
-			c.Turn.Resolve(errFailed)
+			c.Ticket.Resolve(errFailed)
 			return errFailed
 		}
 		if t.plan.Early {
-			c.Turn.Admit()
+			c.Ticket.Admit()
 		}
 		select {
 		case <-r.done:
@@ -134,8 +134,8 @@ func (t *traffic) direct(stop <-chan struct{}) {
 			}
 		}
 		t.commit(group)
-		if t.luck.IntN(4) == 0 {
-			time.Sleep(time.Duration(t.luck.IntN(20_000)) * time.Microsecond)
+		if t.rnd.IntN(4) == 0 {
+			time.Sleep(time.Duration(t.rnd.IntN(20_000)) * time.Microsecond)
 		}
 	}
 }
@@ -149,13 +149,13 @@ func (t *traffic) next() (group []*ride) {
 		if len(free) == 0 {
 			break
 		}
-		r := free[t.luck.IntN(len(free))]
+		r := free[t.rnd.IntN(len(free))]
 		if !r.Write && len(group) > 0 {
 			break
 		}
 		t.waiting = slices.DeleteFunc(t.waiting, func(other *ride) bool { return other == r })
 		group = append(group, r)
-		if !r.Write || t.luck.IntN(3) == 0 {
+		if !r.Write || t.rnd.IntN(3) == 0 {
 			break
 		}
 	}
@@ -166,7 +166,7 @@ func (t *traffic) next() (group []*ride) {
 func (t *traffic) free() (free []*ride) {
 	behind := map[engine.ID]bool{}
 	for _, r := range t.waiting {
-		if r.Turn != nil {
+		if r.Ticket != nil {
 			run := leaseOf(r.Params).RunID
 			if behind[run] {
 				continue
@@ -191,7 +191,7 @@ func (t *traffic) commit(group []*ride) {
 		r.err = r.Err
 		if lost {
 			r.err = errFailed
-			r.Turn.Resolve(errFailed)
+			r.Ticket.Resolve(errFailed)
 		}
 		if lost || r.server.isDead() {
 			t.report.hit("call lose")
@@ -201,7 +201,7 @@ func (t *traffic) commit(group []*ride) {
 }
 
 // crash decides what has become of the calls of a server that died.
-func (t *traffic) crash(s *server, luck *rand.Rand) {
+func (t *traffic) crash(s *server, rnd *rand.Rand) {
 	t.mu.Lock()
 	var its []*ride
 	t.waiting = slices.DeleteFunc(t.waiting, func(r *ride) bool {
@@ -212,10 +212,10 @@ func (t *traffic) crash(s *server, luck *rand.Rand) {
 	})
 	t.mu.Unlock()
 	for _, r := range its {
-		if luck.IntN(2) == 0 {
+		if rnd.IntN(2) == 0 {
 			t.beside.commit(r.Call)
 		} else {
-			r.Turn.Resolve(errFailed)
+			r.Ticket.Resolve(errFailed)
 		}
 		r.err = errFailed
 		close(r.done)

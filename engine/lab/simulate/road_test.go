@@ -78,7 +78,7 @@ func TestACallWhoseCallerLeftBeforeItArrivedDoesNotHappen(t *testing.T) {
 	})
 }
 
-func TestWhatADyingServerHadUnderWayIsLuckAndToldToNobody(t *testing.T) {
+func TestWhatADyingServerHadUnderWayIsRandomAndToldToNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := memory.New(memory.Options{})
 		report := &Report{Counts: map[string]int{}}

@@ -40,36 +40,36 @@ func serve(index int, b *beside, t *traffic, l *bufconn.Listener) *server {
 	ctx, stop := context.WithCancel(context.Background())
 	s := &server{index: index, stop: stop}
 	s.store = &served{Store: b.memory.Open(t.road(s)), beside: b}
-	dispatcher := matching.New(s.store, quiet)
-	door := doorway.New(s.store, dispatcher, doorway.Options{
+	matcher := matching.New(s.store, quiet)
+	front := doorway.New(s.store, matcher, doorway.Options{
 		Log: quiet, HeartbeatInterval: heartbeat, WorkerLease: lease, DrainTimeout: time.Second, Trusted: true,
 	})
 	upkeep := coordinator.New(s.store, coordinator.Options{Interval: 5 * time.Second, HeartbeatInterval: heartbeat, WorkerLease: lease, Log: quiet})
 	behind, stopBehind := context.WithCancel(context.Background())
 	s.group.Go(func() {
 		_ = s.store.Listen(behind, func(r engine.Notification) {
-			dispatcher.Notify(r)
-			door.Notify(r)
+			matcher.Notify(r)
+			front.Notify(r)
 			upkeep.Notify(r)
-		}, door)
+		}, front)
 	})
 	s.group.Go(func() { _ = upkeep.Run(behind) })
-	s.group.Go(func() { _ = dispatcher.Run(behind) })
+	s.group.Go(func() { _ = matcher.Run(behind) })
 	s.group.Go(func() {
 		defer stopBehind()
-		_ = door.Run(ctx, l)
+		_ = front.Run(ctx, l)
 	})
 	return s
 }
 
-// die is the end of the process: nothing that it still does reaches the database or anybody. What it had under way with the database is luck.
-func (s *server) die(t *traffic, n *network, hosts []*host.Host, luck *rand.Rand) {
+// die is the end of the process: nothing that it still does reaches the database or anybody. What becomes of its calls to the database is random.
+func (s *server) die(t *traffic, n *network, hosts []*host.Host, rnd *rand.Rand) {
 	s.dead.Store(true)
 	n.down(s.index)
 	for _, h := range hosts {
 		h.Cut(func(server int) bool { return server == s.index })
 	}
-	t.crash(s, luck)
+	t.crash(s, rnd)
 	t.beside.restart()
 }
 

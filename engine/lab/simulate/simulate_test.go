@@ -51,14 +51,14 @@ func simulate(t *testing.T, plan Plan) (report *Report) {
 			return s
 		}
 	}
-	defer standstill(fmt.Sprintf("seed %d", plan.Seed))()
+	defer deadline(fmt.Sprintf("seed %d", plan.Seed))()
 	synctest.Test(t, func(*testing.T) { report = Run(plan, *traced, open) })
 	return report
 }
 
-// standstill panics after a minute, which no plan takes, unless the function that it returns is called: the time of a bubble stands still while
+// deadline panics after a minute, which no plan takes, unless the function that it returns is called: the time of a bubble stands still while
 // somebody there waits for a mutex, and that of the test does not tell which it was.
-func standstill(what string) (moves func()) {
+func deadline(what string) (moves func()) {
 	timer := time.AfterFunc(time.Minute, func() {
 		_ = pprof.Lookup("goroutine").WriteTo(os.Stderr, 2)
 		panic(what + ": time stands still, or never ends")
@@ -255,7 +255,7 @@ func (s slow) Heartbeat(ctx context.Context, p engine.HeartbeatParams) (engine.B
 
 // TestAStoreThatNeedsTimeIsGivenIt: a server that dies meanwhile waits for the store too, and time has to pass for both.
 func TestAStoreThatNeedsTimeIsGivenIt(t *testing.T) {
-	defer standstill("a server that dies beside a slow store")()
+	defer deadline("a server that dies beside a slow store")()
 	synctest.Test(t, func(t *testing.T) {
 		db, disk := memory.New(memory.Options{}), memory.New(memory.Options{})
 		report := &Report{Counts: map[string]int{}}

@@ -21,7 +21,7 @@ type watch struct {
 
 	mu     sync.Mutex
 	tokens map[engine.Token]engine.ID    // that were ever granted: for which run
-	handed map[handing][]map[string]bool // the steps that had a result at each claim whose stay is not known to have begun, and at the last
+	handed map[handing][]map[string]bool // the steps that had a result at each claim whose activation is not known to have begun, and at the last
 	held   map[string]int                // leases of each concurrency key
 	names  map[engine.ID]int             // of runs, by when they were first seen
 }
@@ -161,7 +161,7 @@ func endOf(r *memory.Run) string {
 	return endText(r.Status.String(), string(r.Output.Data), r.FinishedAt)
 }
 
-// leases holds grants against each other.
+// leases holds leases against each other.
 func (w *watch) leases(c *memory.Call, old, r *memory.Run) {
 	var before *memory.Lease
 	if old != nil {

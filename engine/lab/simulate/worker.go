@@ -20,7 +20,7 @@ import (
 
 // worker is one life of a worker process.
 type worker struct {
-	world *world
+	sim   *simulation
 	index int
 	host  *host.Host
 	sdk   *kagzi.Worker
@@ -37,9 +37,9 @@ const (
 	handlerType = "handler"
 )
 
-func (w *world) hire(index int) *worker {
+func (w *simulation) hire(index int) *worker {
 	w.lives++
-	k := &worker{world: w, index: index, host: host.New(w.network.connect), life: fmt.Sprintf("w%d.%d", index, w.lives)}
+	k := &worker{sim: w, index: index, host: host.New(w.network.connect), life: fmt.Sprintf("w%d.%d", index, w.lives)}
 	k.sdk = kagzi.NewWorker(kagzi.WorkerOptions{
 		Profile: kagzi.NoProfile, Address: "passthrough:///simulation", Namespace: namespace, Queue: "default", Logger: quiet,
 		MaxConcurrent: w.plan.Workers[index], DrainTimeout: time.Second, HandleSignals: []os.Signal{},
@@ -65,8 +65,8 @@ func (k *worker) close() {
 	k.group.Wait()
 }
 
-// stay is one execution of a run's code.
-type stay struct {
+// activation is one execution of a run's code.
+type activation struct {
 	worker *worker
 	run    engine.ID
 	done   map[string]bool // the steps that had a result when it was handed out: what another has recorded since, a task that was long on its way has not
@@ -81,7 +81,7 @@ func (k *worker) program(ctx kagzi.Context, p Program) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	s := &stay{worker: k, run: id, done: k.world.watch.known(k.sdk.ID(), id)}
+	s := &activation{worker: k, run: id, done: k.sim.watch.known(k.sdk.ID(), id)}
 	heard := told{}
 	var results []string
 	for _, a := range p.Acts {
@@ -100,7 +100,7 @@ func (k *worker) program(ctx kagzi.Context, p Program) (string, error) {
 	return strings.Join(results, ","), nil
 }
 
-func (s *stay) act(ctx kagzi.Context, heard told, a Act) (string, error) {
+func (s *activation) act(ctx kagzi.Context, heard told, a Act) (string, error) {
 	switch a.Do {
 	case "step":
 		return s.step(ctx, heard, a)
@@ -126,7 +126,7 @@ func (s *stay) act(ctx kagzi.Context, heard told, a Act) (string, error) {
 	return "", nil
 }
 
-func (s *stay) step(ctx kagzi.Context, heard told, a Act) (string, error) {
+func (s *activation) step(ctx kagzi.Context, heard told, a Act) (string, error) {
 	began := false
 	options := []kagzi.StepOption{kagzi.Retry{Attempts: a.Tries, Initial: 500 * time.Millisecond}}
 	if a.Limit > 0 {
@@ -140,15 +140,15 @@ func (s *stay) step(ctx kagzi.Context, heard told, a Act) (string, error) {
 		return "", err
 	}
 	if !began && !s.worker.dead.Load() {
-		s.worker.world.report.told(2, s.recorded(a.Name) == v, "run %s: the code was told %q of step %s, which is recorded as %q", s.run, v, a.Name, s.recorded(a.Name))
+		s.worker.sim.report.told(2, s.recorded(a.Name) == v, "run %s: the code was told %q of step %s, which is recorded as %q", s.run, v, a.Name, s.recorded(a.Name))
 	}
 	heard[a.Name] = v
 	return v, nil
 }
 
 // recorded is the result of a step in the database; empty when it has none.
-func (s *stay) recorded(step string) string {
-	row := s.worker.world.db.Run(s.run)
+func (s *activation) recorded(step string) string {
+	row := s.worker.sim.db.Run(s.run)
 	if row == nil {
 		return ""
 	}
@@ -159,12 +159,12 @@ func (s *stay) recorded(step string) string {
 }
 
 // body is the code of a step: what it returns names this execution.
-func (s *stay) body(ctx context.Context, heard told, a Act) (string, error) {
+func (s *activation) body(ctx context.Context, heard told, a Act) (string, error) {
 	k := s.worker
 	if !k.dead.Load() {
-		r := k.world.report
+		r := k.sim.report
 		r.note("bodies")
-		k.world.bodyBegins(k.index)
+		k.sim.bodyBegins(k.index)
 		r.told(9, !s.done[a.Name], "run %s: step %s runs again, although its result was recorded when %s was handed it", s.run, a.Name, k.life)
 		for name, v := range heard {
 			r.told(2, s.recorded(name) == v, "run %s: step %s begins, and the result %q of step %s before it is not recorded (but %q)", s.run, a.Name, v, name, s.recorded(name))
@@ -183,7 +183,7 @@ func (s *stay) body(ctx context.Context, heard told, a Act) (string, error) {
 	return fmt.Sprintf("%s of %s/%d", a.Name, k.life, k.nonce.Add(1)), nil
 }
 
-func (s *stay) branches(ctx kagzi.Context, heard told, a Act) (string, error) {
+func (s *activation) branches(ctx kagzi.Context, heard told, a Act) (string, error) {
 	var futures []*kagzi.Future[string]
 	for _, part := range a.Parts {
 		own := told{}
@@ -206,14 +206,14 @@ func (s *stay) branches(ctx kagzi.Context, heard told, a Act) (string, error) {
 	return strings.Join(results, "+"), failed
 }
 
-func (s *stay) sleep(ctx kagzi.Context, a Act) (string, error) {
+func (s *activation) sleep(ctx kagzi.Context, a Act) (string, error) {
 	kagzi.Sleep(ctx, a.Name, a.For)
 	if s.worker.dead.Load() || ctx.Err() != nil {
 		return "", ctx.Err()
 	}
-	r := s.worker.world.report
+	r := s.worker.sim.report
 	r.note("sleeps")
-	if row := s.worker.world.db.Run(s.run); row != nil {
+	if row := s.worker.sim.db.Run(s.run); row != nil {
 		if step := row.Latest(a.Name); step != nil {
 			now := time.Now()
 			r.told(10, !now.Before(step.WakeAt) && step.WakeAt.Sub(step.StartedAt) >= a.For,

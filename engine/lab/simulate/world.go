@@ -1,10 +1,10 @@
-// Package simulate runs the real server, dispatcher, coordinator, client and worker against each other in a bubble of testing/synctest, on a
+// Package simulate runs the real server, matcher, coordinator, client and worker against each other in a bubble of testing/synctest, on a
 // database in memory whose calls fail, come late, or happen and are told to have failed, while processes die and connections break: some
 // virtual minutes in some milliseconds. A seed decides what is done and what goes wrong (NewPlan) and in which order the calls of all servers
 // are committed; then everything heals, has to come to its end, and is held against the promises (watch.go, final.go).
 //
 // Exact is what a seed plans and which of the calls that wait is next. Not the simulation's are the choices of Go's runtime, between ready
-// cases of a select, timers that are due together and the keys of a map, and the luck of ids and jitter. Command replay fixes these too: there one
+// cases of a select, timers that are due together and the keys of a map, and random ids and jitter. Command replay fixes these too: there one
 // seed has the same history each time. Report.Trace tells whether two histories were the same.
 //
 // The same calls may be given to a store on a disk as well, with its servers' deaths, and then every answer and in the end every row is held
@@ -32,8 +32,8 @@ const (
 	healing = 10 * time.Minute
 )
 
-// world is one simulation at work.
-type world struct {
+// simulation is one simulation at work.
+type simulation struct {
 	plan    *Plan
 	report  *Report
 	began   time.Time
@@ -67,7 +67,7 @@ type client struct {
 // that is held against the database in memory, again each time that the plan's only server has been killed.
 func Run(plan Plan, trace bool, open func() engine.Store) *Report {
 	report := &Report{Counts: map[string]int{}}
-	w := &world{plan: &plan, report: report, began: time.Now(), network: &network{}, healed: make(chan struct{}), bodies: map[int]chan int{}}
+	w := &simulation{plan: &plan, report: report, began: time.Now(), network: &network{}, healed: make(chan struct{}), bodies: map[int]chan int{}}
 	w.watch = newWatch(report, trace)
 	keep := 0
 	for _, e := range plan.Events {
@@ -90,7 +90,7 @@ func Run(plan Plan, trace bool, open func() engine.Store) *Report {
 	return report
 }
 
-func (w *world) open() {
+func (w *simulation) open() {
 	w.network.listeners = make([]*bufconn.Listener, w.plan.Servers)
 	for i := range w.plan.Servers {
 		w.servers = append(w.servers, serve(i, w.beside, w.traffic, w.network.listen(i)))
@@ -103,7 +103,7 @@ func (w *world) open() {
 	}
 }
 
-func (w *world) connect() *client {
+func (w *simulation) connect() *client {
 	h := host.New(w.network.connect)
 	c, err := kagzi.NewClient(kagzi.ClientOptions{
 		Profile: kagzi.NoProfile, Address: "passthrough:///simulation", Namespace: namespace, Logger: quiet,
@@ -116,7 +116,7 @@ func (w *world) connect() *client {
 }
 
 // live is the chaos, the healing, and the look at what has become of everything.
-func (w *world) live() {
+func (w *simulation) live() {
 	over, end := context.WithCancel(context.Background())
 	defer end()
 	w.over = over
@@ -140,7 +140,7 @@ func (w *world) live() {
 }
 
 // settle lets time pass until every run has ended, but not for ever.
-func (w *world) settle() {
+func (w *simulation) settle() {
 	for limit := time.Now().Add(healing); time.Now().Before(limit); time.Sleep(2 * time.Second) {
 		if !w.anyOpen() {
 			time.Sleep(2 * heartbeat) // who waits for an end hears of it
@@ -149,7 +149,7 @@ func (w *world) settle() {
 	}
 }
 
-func (w *world) anyOpen() bool {
+func (w *simulation) anyOpen() bool {
 	for _, r := range w.db.Runs() {
 		if !r.Status.Ended() {
 			return true
@@ -158,7 +158,7 @@ func (w *world) anyOpen() bool {
 	return false
 }
 
-func (w *world) close() {
+func (w *simulation) close() {
 	for _, k := range w.workers {
 		k.close()
 	}

@@ -165,7 +165,7 @@ func Accept(ctx context.Context, path string, check CheckRows) (kept string, fin
 	return kept, nil, TakePlace(next, path)
 }
 
-// acceptable is the file that is made of a database without looking at checksums, unless there is
+// acceptable is the file that is made of a database without reading checksums, unless there is
 // something else to be found.
 func acceptable(ctx context.Context, c *sqlite3.Conn, path string, check CheckRows) (next string, findings []engine.Finding, err error) {
 	var of engine.Backup

@@ -122,7 +122,7 @@ func (m *model) fail(p engine.FailStepParams) string {
 	}
 	a := m.attempt(r, p.ID, p.Step.Name, engine.StepFunction, p.RetryPolicy)
 	a.Token = p.Lease.Token
-	v := m.failed(r, a, p.Failure, p.Now, p.Roll)
+	v := m.failed(r, a, p.Failure, p.Now, p.Jitter)
 	if v.Retry && !p.Hold {
 		m.park(r, p.Now)
 	}
@@ -181,7 +181,7 @@ func (m *model) failRun(p engine.FailRunParams) string {
 	if r == nil {
 		return answer
 	}
-	v := engine.AfterRunFailed(r.RetryPolicy, r.Failures+1, p.Failure, p.Now, p.Roll)
+	v := engine.AfterRunFailed(r.RetryPolicy, r.Failures+1, p.Failure, p.Now, p.Jitter)
 	if v.Retry {
 		r.Attempts++
 		r.Failures++

@@ -120,7 +120,7 @@ func (m *model) timeoutSteps(p engine.TimeoutStepsParams) string {
 			if a.TimeoutAt.After(p.Now) {
 				continue
 			}
-			v := m.failed(r, a, engine.StepTimedOutFailure(), p.Now, p.Roll)
+			v := m.failed(r, a, engine.StepTimedOutFailure(), p.Now, p.Jitter)
 			if v.Retry {
 				m.park(r, p.Now)
 			} else {

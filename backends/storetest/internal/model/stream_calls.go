@@ -172,7 +172,7 @@ func (f *stream) upkeep() (act, bool) {
 			model: func(m *model) string { return m.freeLost(now) },
 		}, true
 	case 1:
-		p := engine.TimeoutStepsParams{Now: f.now, Limit: 1000, Roll: f.roll.Float64()}
+		p := engine.TimeoutStepsParams{Now: f.now, Limit: 1000, Jitter: f.roll.Float64()}
 		return act{text: "time out steps",
 			store: func(ctx context.Context, s engine.Store) string {
 				out, err := s.TimeoutSteps(ctx, p)
@@ -339,7 +339,7 @@ func (f *stream) completeStep(l engine.Lease, name string) act {
 
 func (f *stream) failStep(l engine.Lease, name string) act {
 	p := engine.FailStepParams{Lease: l, Step: fixture.Named(name), ID: f.mint.ID(f.now), Failure: fixture.Boom(f.content()), Now: f.now,
-		Hold: f.chance(40), Roll: f.roll.Float64()}
+		Hold: f.chance(40), Jitter: f.roll.Float64()}
 	if f.chance(20) {
 		p.Failure.NonRetryable = true
 	}
@@ -374,7 +374,7 @@ func (f *stream) finish(l engine.Lease) act {
 }
 
 func (f *stream) failRun(l engine.Lease) act {
-	p := engine.FailRunParams{Lease: l, Failure: fixture.Boom(f.content()), Now: f.now, Roll: f.roll.Float64()}
+	p := engine.FailRunParams{Lease: l, Failure: fixture.Boom(f.content()), Now: f.now, Jitter: f.roll.Float64()}
 	return act{text: "fail run", run: l.RunID,
 		store: func(ctx context.Context, s engine.Store) string {
 			v, err := s.FailRun(ctx, p)

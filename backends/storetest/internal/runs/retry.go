@@ -168,7 +168,7 @@ var RetryCases = []fixture.Case{
 		l := s.Held()
 		for i, roll := range []float64{0, 0.25, 0.999} {
 			name := string(rune('a' + i))
-			v := s.Fail(l, name, "no", fixture.Holding, func(p *engine.FailStepParams) { p.Roll = roll })
+			v := s.Fail(l, name, "no", fixture.Holding, func(p *engine.FailStepParams) { p.Jitter = roll })
 			s.SameTime("retry at", v.RetryAt, engine.AfterStepFailed(nil, nil, 1, fixture.Boom("no"), s.Now, roll).RetryAt)
 		}
 	}},

@@ -134,12 +134,12 @@ var WorkerCases = []fixture.Case{
 	{Name: "a heartbeat that may wait is noted like any other, from when the worker was heard", Run: func(s *fixture.F) {
 		s.Worker("w1")
 		s.Pass(time.Second)
-		beat := s.Heartbeat("w1", func(p *engine.HeartbeatParams) { p.Completed, p.Whole, p.Patience = 3, true, time.Millisecond })
+		beat := s.Heartbeat("w1", func(p *engine.HeartbeatParams) { p.Completed, p.Whole, p.MaxWait = 3, true, time.Millisecond })
 		fixture.Equal(s, "status", beat.Status, engine.WorkerOnline)
 		w := s.WorkerState("w1")
 		fixture.Equal(s, "completed", w.Completed, 3)
 		s.SameTime("heard from", w.LastHeartbeatAt, s.Now)
-		_, err := s.TryHeartbeat("nobody", func(p *engine.HeartbeatParams) { p.Patience = time.Millisecond })
+		_, err := s.TryHeartbeat("nobody", func(p *engine.HeartbeatParams) { p.MaxWait = time.Millisecond })
 		s.Refused(err, engine.ErrNotFound, "Heartbeat of an unknown worker")
 	}},
 	{Name: "a heartbeat of a worker that is unknown or OFFLINE changes nothing", Run: func(s *fixture.F) {

@@ -27,10 +27,10 @@ func TestSpansGoToTheCollectorThatTheEnvironmentNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	kept := sink{requests: make(chan *collector.ExportTraceServiceRequest, 1)}
-	door := grpc.NewServer()
-	collector.RegisterTraceServiceServer(door, kept)
-	go door.Serve(listener)
-	t.Cleanup(door.Stop)
+	srv := grpc.NewServer()
+	collector.RegisterTraceServiceServer(srv, kept)
+	go srv.Serve(listener)
+	t.Cleanup(srv.Stop)
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://"+listener.Addr().String())
 
 	provider, err := New(t.Context(), "v1.2.3", slog.New(slog.DiscardHandler))

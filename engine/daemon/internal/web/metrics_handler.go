@@ -59,7 +59,7 @@ func (d *metricsHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}).ServeHTTP(w, r)
 }
 
-// readsMetrics says whether keys with the role are for looking at a server.
+// readsMetrics says whether keys with the role may read metrics.
 func readsMetrics(r engine.KeyRole) bool {
 	return r == engine.RoleAdmin || r == engine.RoleOperator || r == engine.RoleViewer
 }

@@ -96,7 +96,7 @@ func (c *scraper) Collect(to chan<- prometheus.Metric) {
 	s.healthy = <-healthy
 	c.note(err)
 	if s.read = err == nil; s.read {
-		s.reading, s.queues = reading, c.places.seat(reading.Queues)
+		s.reading, s.queues = reading, c.places.assign(reading.Queues)
 		if c.reaches != nil {
 			s.queues = slices.DeleteFunc(s.queues, func(q server.QueueReading) bool { return !c.reaches(q.Namespace) })
 		}
@@ -139,33 +139,33 @@ const (
 // places are the queues that have metrics of their own. One keeps its place while it is there, so that its line in a graph does not break
 // off when others overtake it; free places go to those with the most runs.
 type places struct {
-	mu     sync.Mutex
-	seated map[placeKey]bool
+	mu   sync.Mutex
+	held map[placeKey]bool
 }
 
 type placeKey struct{ namespace, queue string }
 
-// seat is the queues with a place, and the others as one.
-func (p *places) seat(queues []server.QueueReading) []server.QueueReading {
+// assign returns the queues with a place, and the others as one.
+func (p *places) assign(queues []server.QueueReading) []server.QueueReading {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	order := slices.Clone(queues)
 	open := func(q *server.QueueReading) int64 { return q.Pending + q.Running + q.Sleeping }
 	slices.SortFunc(order, func(a, b server.QueueReading) int {
 		return cmp.Or(
-			-cmp.Compare(oneIf(p.seated[placeKey{a.Namespace, a.Queue}]), oneIf(p.seated[placeKey{b.Namespace, b.Queue}])),
+			-cmp.Compare(oneIf(p.held[placeKey{a.Namespace, a.Queue}]), oneIf(p.held[placeKey{b.Namespace, b.Queue}])),
 			-cmp.Compare(open(&a), open(&b)), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Queue, b.Queue))
 	})
-	seated := order[:min(len(order), maxPlaces)]
-	p.seated = make(map[placeKey]bool, len(seated))
-	for i := range seated {
-		p.seated[placeKey{seated[i].Namespace, seated[i].Queue}] = true
-		seated[i].Namespace, seated[i].Queue = output.Plain(seated[i].Namespace), output.Plain(seated[i].Queue)
+	placed := order[:min(len(order), maxPlaces)]
+	p.held = make(map[placeKey]bool, len(placed))
+	for i := range placed {
+		p.held[placeKey{placed[i].Namespace, placed[i].Queue}] = true
+		placed[i].Namespace, placed[i].Queue = output.Plain(placed[i].Namespace), output.Plain(placed[i].Queue)
 	}
 	if len(order) > maxPlaces {
-		return append(seated, together(order[maxPlaces:]))
+		return append(placed, together(order[maxPlaces:]))
 	}
-	return seated
+	return placed
 }
 
 // together is many queues as one.

@@ -161,30 +161,30 @@ func TestTheNumberOfQueuesWithMetricsIsBounded(t *testing.T) {
 
 func TestQueuesKeepTheirPlacesAndTheOthersAreOne(t *testing.T) {
 	var p places
-	seated := func(list []server.QueueReading) map[string]bool {
+	placed := func(list []server.QueueReading) map[string]bool {
 		names := map[string]bool{}
 		for _, q := range list {
 			names[q.Queue] = true
 		}
 		return names
 	}
-	first := p.seat(queues(0, maxPlaces+3))
+	first := p.assign(queues(0, maxPlaces+3))
 	want := server.QueueReading{Namespace: "(others)", QueueDepth: engine.QueueDepth{
 		Queue: "(others)", Pending: 0 + 1 + 2, OnlineWorkers: 3, OldestDue: time.Unix(1, 0), Unserved: map[string]int64{"(others)": 3},
 	}}
 	if diff := cmp.Diff(want, first[maxPlaces]); diff != "" {
 		t.Errorf("the others (-want +got):\n%s", diff)
 	}
-	before := seated(first)
+	before := placed(first)
 	grown := queues(0, maxPlaces+3)
 	grown[0].Pending = 1_000_000 // which has no place
-	if again := seated(p.seat(grown)); !maps.Equal(before, again) {
+	if again := placed(p.assign(grown)); !maps.Equal(before, again) {
 		t.Error("a queue that grew took another's place")
 	}
-	if after := seated(p.seat(append(grown[:1:1], grown[4:]...))); after["q0003"] || !after["q0000"] {
+	if after := placed(p.assign(append(grown[:1:1], grown[4:]...))); after["q0003"] || !after["q0000"] {
 		t.Error("a place that became free was not given to the queue with the most runs")
 	}
-	if few := p.seat(queues(0, 3)); len(few) != 3 {
+	if few := p.assign(queues(0, 3)); len(few) != 3 {
 		t.Errorf("%d rows of 3 queues, want no others", len(few))
 	}
 }

@@ -46,9 +46,9 @@ func ActorOf(ctx context.Context) engine.Actor {
 	return actor
 }
 
-// KeyOf is the key whose secret stands in an authorization header ("Bearer kz_…"), for doors other than gRPC; nil where none is needed.
+// KeyOf is the key whose secret stands in an authorization header ("Bearer kz_…"), for listeners other than gRPC; nil where none is needed.
 // Without a valid one the error is of engine.KindNoKey. While the database does not answer, it goes by the keys as they were last read: it
-// is for doors behind which there is nothing but to look at this server.
+// is for listeners that only tell of this server.
 func (g *Guard) KeyOf(ctx context.Context, authorization string) (*engine.APIKey, error) {
 	var headers []string
 	if authorization != "" {

@@ -113,7 +113,7 @@ func (k *keyring) read(ctx context.Context, age time.Duration) (*keyset, error) 
 // getOrLast is get and, while the database does not answer, the keys as they were last read: for what is asked for most when the database is
 // away, which is whether it is away. Without it nobody could be told by the metrics, not even where no key was ever made.
 //
-// It is for looking at this server alone, and nothing that changes or reads runs may be let in by it. The database would refuse that during
+// It is for reading about this server alone, and nothing that changes or reads runs may be let in by it. The database would refuse that during
 // the outage, but a call that waits for the database would get through as it comes back, for a key that was revoked on another server
 // meanwhile. So what such a key opens longer than keyringAge is the figures of a server that is cut off from its database, and with them the
 // names of its queues at most, should the database come back in the very moment between the two questions. Each call asks for the keys

@@ -176,7 +176,7 @@ func TestWhoLooksAtMetricsIsKnownWhileTheDatabaseIsAway(t *testing.T) {
 
 // TestAKeyThatWasRevokedInAnOutageOpensNothingAfterIt, not at the first call either, and nothing but the metrics in it.
 func TestAKeyThatWasRevokedInAnOutageOpensNothingAfterIt(t *testing.T) {
-	for name, door := range map[string]func(*Guard, context.Context, string) error{
+	for name, method := range map[string]func(*Guard, context.Context, string) error{
 		"the metrics": func(s *Guard, ctx context.Context, header string) error { _, err := s.KeyOf(ctx, header); return err },
 		"a call": func(s *Guard, ctx context.Context, header string) error {
 			_, err := s.identify(ctx, []string{header})
@@ -189,7 +189,7 @@ func TestAKeyThatWasRevokedInAnOutageOpensNothingAfterIt(t *testing.T) {
 				l.Make(engine.APIKey{Name: "root", Role: engine.RoleAdmin})
 				header := "Bearer " + l.Make(engine.APIKey{Name: "one", Role: engine.RoleViewer})
 				s := newTestGuard(l)
-				if err := door(s, t.Context(), header); err != nil {
+				if err := method(s, t.Context(), header); err != nil {
 					t.Fatal(err)
 				}
 				l.Set(func() { l.Broken = engine.ErrUnavailable })
@@ -199,7 +199,7 @@ func TestAKeyThatWasRevokedInAnOutageOpensNothingAfterIt(t *testing.T) {
 				}
 				l.Revoke("one") // at another server, which reaches the database
 				l.Set(func() { l.Broken = nil })
-				if err := door(s, t.Context(), header); engine.KindOf(err) != engine.KindNoKey {
+				if err := method(s, t.Context(), header); engine.KindOf(err) != engine.KindNoKey {
 					t.Errorf("the first call after it: %v, want UNAUTHENTICATED", err)
 				}
 			})

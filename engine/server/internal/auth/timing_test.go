@@ -27,7 +27,7 @@ func TestTheHashOfAKeyIsComparedWithoutTellingByItsTiming(t *testing.T) {
 	if *timings == 0 {
 		t.Skip("without -timing.samples")
 	}
-	luck := rand.New(rand.NewPCG(1, 2))
+	rnd := rand.New(rand.NewPCG(1, 2))
 	key := &Key{APIKey: engine.APIKey{Hash: sha256.Sum256([]byte("secret"))}}
 	early, late := key.Hash, key.Hash
 	early[0] ^= 1
@@ -42,12 +42,12 @@ func TestTheHashOfAKeyIsComparedWithoutTellingByItsTiming(t *testing.T) {
 		return true
 	}
 	const significant = 4.5 // as usual for this test (dudect)
-	if x := difference(luck, *timings, leaks, &early, &late); math.Abs(x) < significant {
+	if x := difference(rnd, *timings, leaks, &early, &late); math.Abs(x) < significant {
 		t.Errorf("t = %.2f for a comparison that tells: the clock is too coarse or the samples are too few", x)
 	} else {
 		t.Logf("t = %.2f for a comparison that tells", x)
 	}
-	if x := difference(luck, *timings, key.opensWith, &early, &late); math.Abs(x) >= significant {
+	if x := difference(rnd, *timings, key.opensWith, &early, &late); math.Abs(x) >= significant {
 		t.Errorf("t = %.2f: how long it takes tells where the hashes begin to differ", x)
 	} else {
 		t.Logf("t = %.2f for ours", x)
@@ -56,11 +56,11 @@ func TestTheHashOfAKeyIsComparedWithoutTellingByItsTiming(t *testing.T) {
 
 // difference is Welch's t of how long compare takes with a and with b, in samples that alternate at random. Of each, the slowest tenth is left
 // out, in which the machine did something else.
-func difference(luck *rand.Rand, samples int, compare func(*[sha256.Size]byte) bool, a, b *[sha256.Size]byte) float64 {
+func difference(rnd *rand.Rand, samples int, compare func(*[sha256.Size]byte) bool, a, b *[sha256.Size]byte) float64 {
 	const calls = 64 // in a sample, for the sake of the clock
 	var took [2][]float64
 	for range 2 * samples {
-		which := luck.IntN(2)
+		which := rnd.IntN(2)
 		hash := []*[sha256.Size]byte{a, b}[which]
 		began := time.Now()
 		for range calls {

@@ -29,13 +29,13 @@ type Events struct {
 	ring      []*kagziv1.ServerEvent // at their sequence modulo keptEvents; never changed once they are in it
 	followers map[chan struct{}]struct{}
 
-	second  time.Time         // when the tallies began, by the monotonic clock
-	tallies map[string]*tally // by message; messages are the program's, so they are few
-	more    bool              // something is left out, and will be told
+	second time.Time         // when the counts began, by the monotonic clock
+	counts map[string]*count // by message; messages are the program's, so they are few
+	more   bool              // something is left out, and will be told
 }
 
-// tally is how often a message was noted within a second.
-type tally struct {
+// count is how often a message was noted within a second.
+type count struct {
 	level slog.Level
 	kept  int
 	more  int // left out
@@ -53,17 +53,17 @@ func (e *Events) admit(level slog.Level, message string) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	now := e.now()
-	if e.tallies == nil {
-		e.tallies = map[string]*tally{}
+	if e.counts == nil {
+		e.counts = map[string]*count{}
 	}
 	if now.Sub(e.second) >= time.Second && !e.more {
 		e.second = now
-		clear(e.tallies)
+		clear(e.counts)
 	}
-	t := e.tallies[message]
+	t := e.counts[message]
 	if t == nil {
-		t = &tally{level: level}
-		e.tallies[message] = t
+		t = &count{level: level}
+		e.counts[message] = t
 	}
 	if t.kept < eventsPerSecond {
 		t.kept++
@@ -82,7 +82,7 @@ func (e *Events) admit(level slog.Level, message string) bool {
 func (e *Events) tellMore() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for message, t := range e.tallies {
+	for message, t := range e.counts {
 		if t.more > 0 {
 			more := strconv.Itoa(t.more)
 			e.append(e.now(), t.level, message+" … and "+more+" more", []*kagziv1.EventAttribute{{Key: "more", Value: more}})
@@ -90,7 +90,7 @@ func (e *Events) tellMore() {
 	}
 	e.more = false
 	e.second = e.now()
-	clear(e.tallies)
+	clear(e.counts)
 }
 
 // keep adds an event that was admitted.

@@ -26,8 +26,8 @@ type meters struct {
 	notifications [engine.NotifyKeys + 1]atomic.Int64
 }
 
-// ringNames are the kinds of notifications.
-var ringNames = [engine.NotifyKeys + 1]string{
+// notificationNames are the kinds of notifications.
+var notificationNames = [engine.NotifyKeys + 1]string{
 	engine.NotifyAll: "all", engine.NotifyQueue: "queue", engine.NotifySlot: "slot", engine.NotifyRun: "run", engine.NotifyEnd: "end",
 	engine.NotifyWorker: "worker", engine.NotifySchedule: "schedule", engine.NotifyNamespace: "namespace", engine.NotifyTimer: "timer",
 	engine.NotifyKeys: "keys",
@@ -112,10 +112,10 @@ func (r *Recorder) Metrics() Metrics {
 		WorkersLost: t.workersLost.Load(), LeasesLost: t.leasesLost.Load(),
 		ScheduleLag: t.lags.read(), ScheduleRuns: t.scheduleRuns.Load(),
 		TicksCaughtUp: t.ticksCaughtUp.Load(), TicksSkipped: t.ticksSkipped.Load(),
-		Notifications: make(map[string]int64, len(ringNames)),
+		Notifications: make(map[string]int64, len(notificationNames)),
 	}
 	m.LastBackup, m.BackupsFailed = t.backups()
-	for kind, name := range ringNames {
+	for kind, name := range notificationNames {
 		m.Notifications[name] = t.notifications[kind].Load()
 	}
 	return m

@@ -10,7 +10,7 @@ import (
 // mostNamed is how many runs or steps of one sweep the log names: it is not to be drowned when thousands are late at once.
 const mostNamed = 50
 
-// RunsExpired hears from the coordinator and the dispatcher of this process that runs have ended by their deadline, or by the end of their grace.
+// RunsExpired hears from the coordinator and the matcher of this process that runs have ended by their deadline, or by the end of their grace.
 func (o Observer) RunsExpired(e engine.Expired) {
 	o.r.CountN(RunFailed, len(e.TimedOut))
 	o.r.CountN(RunStopped, len(e.Cancelled))
@@ -77,7 +77,7 @@ func (o Observer) ScheduleFired(schedule *engine.Schedule, fired engine.Fired, m
 // Observer hears from the other parts of the process what they did.
 type Observer struct{ r *Recorder }
 
-// Claimed hears from the dispatcher how long a claim took and how many runs it brought.
+// Claimed hears from the matcher how long a claim took and how many runs it brought.
 func (o Observer) Claimed(took time.Duration, runs int, err error) {
 	o.r.meters.claims.add(took)
 	o.r.meters.claimed.Add(int64(runs))

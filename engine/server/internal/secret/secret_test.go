@@ -11,13 +11,13 @@ import (
 func TestASecretSaysWhoseItIsAndIsWhole(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
-	luck := rand.New(rand.NewPCG(seed, 0))
+	rnd := rand.New(rand.NewPCG(seed, 0))
 	seen := map[string]bool{}
 	for role := engine.RoleAdmin; role <= engine.RoleViewer; role++ {
 		for i := range 200 {
 			var id engine.ID
 			for j := range id {
-				id[j] = byte(luck.Uint32())
+				id[j] = byte(rnd.Uint32())
 			}
 			switch i {
 			case 0:
@@ -35,9 +35,9 @@ func TestASecretSaysWhoseItIsAndIsWhole(t *testing.T) {
 			}
 			seen[parts[3]] = true
 			for range 20 { // one character is another
-				at := luck.IntN(len(secret))
+				at := rnd.IntN(len(secret))
 				spoiled := []byte(secret)
-				spoiled[at] = digits62[luck.IntN(62)]
+				spoiled[at] = digits62[rnd.IntN(62)]
 				if _, ok := Parse(string(spoiled)); ok && string(spoiled) != secret {
 					t.Fatalf("%q is taken for whole", spoiled)
 				}

@@ -84,7 +84,7 @@ func (w *session) heartbeat(ctx context.Context, r *kagziv1.HeartbeatRequest) (*
 		return nil, engine.Invalid("worker_id", "is not the worker of this session")
 	}
 	w.service.guard.Used(auth.CallerOf(ctx)) // the stream may be open for days
-	response, err := w.service.heartbeat(ctx, r, w.inTransit(r), w.service.patience())
+	response, err := w.service.heartbeat(ctx, r, w.inTransit(r), w.service.maxBeatWait())
 	if err != nil {
 		return nil, err
 	}

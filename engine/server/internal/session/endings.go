@@ -53,7 +53,7 @@ func (s *Service) failWorkflow(ctx context.Context, at engine.Sequenced, r *kagz
 	if err != nil {
 		return nil, err
 	}
-	p := engine.FailRunParams{Sequenced: at, Lease: lease, Failure: failure, Now: s.store.Now(), Roll: engine.Jitter()}
+	p := engine.FailRunParams{Sequenced: at, Lease: lease, Failure: failure, Now: s.store.Now(), Jitter: engine.Jitter()}
 	began := s.options.Clock()
 	verdict, err := s.store.FailRun(ctx, p)
 	if err != nil {

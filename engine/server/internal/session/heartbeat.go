@@ -42,16 +42,16 @@ func (s *clockWatch) steady(clock, own time.Time, within time.Duration) bool {
 	return s.set.IsZero() || own.Sub(s.set) >= within
 }
 
-// patience is how long a session's heartbeat may wait for others to be noted with where its worker holds nothing: many thousands of idle workers
+// maxBeatWait is how long a session's heartbeat may wait for others to be noted with where its worker holds nothing: many thousands of idle workers
 // then cost the database a few commits a second.
-func (s *Service) patience() time.Duration {
+func (s *Service) maxBeatWait() time.Duration {
 	return min(250*time.Millisecond, s.options.HeartbeatInterval/40)
 }
 
 // heartbeat notes a worker's sign of life. inTransit are leases that it does not name because their tasks are on their way to it: they count as
-// named, and the answer, which may overtake the tasks, says nothing of them. patience is how long it may wait where there are no leases to keep.
+// named, and the answer, which may overtake the tasks, says nothing of them. maxWait is how long it may wait where there are no leases to keep.
 func (s *Service) heartbeat(
-	ctx context.Context, r *kagziv1.HeartbeatRequest, underWay []engine.Lease, patience time.Duration,
+	ctx context.Context, r *kagziv1.HeartbeatRequest, underWay []engine.Lease, maxWait time.Duration,
 ) (*kagziv1.HeartbeatResponse, error) {
 	if err := engine.CheckWorkerID("worker_id", r.WorkerId); err != nil {
 		return nil, err
@@ -94,7 +94,7 @@ func (s *Service) heartbeat(
 		p.Held = append(p.Held, engine.Lease{RunID: id, Token: token})
 	}
 	if p.Held = append(p.Held, underWay...); len(p.Held) == 0 {
-		p.Patience = patience
+		p.MaxWait = maxWait
 	}
 	beat, err := s.store.Heartbeat(ctx, p)
 	if err != nil {

@@ -28,12 +28,12 @@ func TestOnlyASessionsHeartbeatThatNamesNothingMayWait(t *testing.T) {
 		}, 0},
 	} {
 		test.beat()
-		if got := servertest.Last[engine.HeartbeatParams](b).Patience; got != test.want {
+		if got := servertest.Last[engine.HeartbeatParams](b).MaxWait; got != test.want {
 			t.Errorf("%s may wait for %s, want %s", test.name, got, test.want)
 		}
 	}
 	w.service.options.HeartbeatInterval = time.Minute
-	if w.do(t, beatOf(nil)); servertest.Last[engine.HeartbeatParams](b).Patience != 250*time.Millisecond {
+	if w.do(t, beatOf(nil)); servertest.Last[engine.HeartbeatParams](b).MaxWait != 250*time.Millisecond {
 		t.Error("with a long interval a heartbeat may wait for longer than 250 ms")
 	}
 }

@@ -100,7 +100,7 @@ func (w *session) load(ctx context.Context, size int) error {
 	return nil
 }
 
-// carryOut carries an operation out in its turn.
+// carryOut carries an operation out when its ticket is next.
 func (w *session) carryOut(ctx context.Context, f *inFlightOp) {
 	defer w.calls.Done()
 	if f.before != nil {
@@ -108,8 +108,8 @@ func (w *session) carryOut(ctx context.Context, f *inFlightOp) {
 	}
 	answer, err := w.perform(ctx, f)
 	w.service.inFlight.Release(f.bytes)
-	if f.turn != nil {
-		f.turn.Close(err)
+	if f.ticket != nil {
+		f.ticket.Close(err)
 	}
 	w.answer(f, answer)
 }
@@ -149,10 +149,10 @@ func (w *session) queue(f *inFlightOp, answer *kagziv1.SessionResponse) (send bo
 // perform carries one operation out and makes its answer; the error says that it was refused.
 func (w *session) perform(ctx context.Context, f *inFlightOp) (answer *kagziv1.SessionResponse, err error) {
 	if err = f.refusal; err == nil {
-		answer, err = w.call(ctx, engine.Sequenced{Ticket: f.turn}, f.request)
+		answer, err = w.call(ctx, engine.Sequenced{Ticket: f.ticket}, f.request)
 	}
 	if err != nil {
-		w.refused.add(f.request.Seq) // before its turn ends: whoever finds it gone from its queue finds it here
+		w.refused.add(f.request.Seq) // before its ticket is closed: whoever finds it gone from its queue finds it here
 		code, detail := w.service.errors.Detail(err)
 		if level := wire.LogLevelOf(code); w.service.log.Enabled(ctx, level) {
 			w.service.log.Log(ctx, level, "operation refused", "worker", w.worker.ID, "code", code.String(), "error", err)

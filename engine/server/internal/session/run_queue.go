@@ -12,8 +12,8 @@ type inFlightOp struct {
 	request *kagziv1.SessionRequest
 	refusal error          // why it is not carried out; its payload is not kept then
 	bytes   int            // of its payload, which are counted in
-	run     string         // that it is about; empty: none, and then it has no turn either
-	turn    *engine.Ticket // its place among the operations of the run
+	run     string         // that it is about; empty: none, and then it has no ticket either
+	ticket  *engine.Ticket // its place among the operations of the run
 	before  *engine.Ticket // of the one before it, which is to have its place first; nil when there is none
 	answer  *kagziv1.SessionResponse
 }
@@ -41,18 +41,18 @@ func (w *session) enter(request *kagziv1.SessionRequest, refusal error) *inFligh
 type runQueue []*inFlightOp
 
 func (q runQueue) push(f *inFlightOp) runQueue {
-	f.turn = engine.NewTicket(q.builtOn(f.request.After))
+	f.ticket = engine.NewTicket(q.builtOn(f.request.After))
 	if n := len(q); n > 0 {
-		f.before = q[n-1].turn
+		f.before = q[n-1].ticket
 	}
 	return append(q, f)
 }
 
-// builtOn is the turn of the operation with that number; nil when it is not under way, but answered: then refusals knows of it.
+// builtOn is the ticket of the operation with that number; nil when it is not under way, but answered: then refusals knows of it.
 func (q runQueue) builtOn(seq int64) *engine.Ticket {
 	for i := len(q) - 1; i >= 0 && seq > 0; i-- {
 		if q[i].request.Seq == seq {
-			return q[i].turn
+			return q[i].ticket
 		}
 	}
 	return nil

@@ -49,16 +49,16 @@ type Store interface {
 
 // Config is what a Service needs. All but AllowUnleased must be set.
 type Config struct {
-	Store      Store
-	Dispatcher *matching.Matcher
-	Log        *slog.Logger
-	Errors     *wire.Errors
-	Starts     *wire.StartReader
-	Recorder   *metrics.Recorder
-	Guard      *auth.Guard
-	InFlight   *limit.InFlight
-	Stopping   <-chan struct{}  // closed when long polls and sessions are to end
-	Clock      func() time.Time // measures how long a worker waits until its write is durable
+	Store    Store
+	Matcher  *matching.Matcher
+	Log      *slog.Logger
+	Errors   *wire.Errors
+	Starts   *wire.StartReader
+	Recorder *metrics.Recorder
+	Guard    *auth.Guard
+	InFlight *limit.InFlight
+	Stopping <-chan struct{}  // closed when long polls and sessions are to end
+	Clock    func() time.Time // measures how long a worker waits until its write is durable
 
 	HeartbeatInterval time.Duration // told to workers
 	WorkerLease       time.Duration // how long a worker that is not heard from keeps its runs
@@ -70,16 +70,16 @@ type Config struct {
 type Service struct {
 	kagziv1.UnimplementedWorkerServiceServer
 
-	store      Store
-	dispatcher *matching.Matcher
-	log        *slog.Logger
-	errors     *wire.Errors
-	starts     *wire.StartReader
-	recorder   *metrics.Recorder
-	guard      *auth.Guard
-	inFlight   *limit.InFlight
-	stopping   <-chan struct{}
-	options    Config
+	store    Store
+	matcher  *matching.Matcher
+	log      *slog.Logger
+	errors   *wire.Errors
+	starts   *wire.StartReader
+	recorder *metrics.Recorder
+	guard    *auth.Guard
+	inFlight *limit.InFlight
+	stopping <-chan struct{}
+	options  Config
 
 	sessions    sessions
 	pool        async.Pool    // of goroutines for the operations of sessions
@@ -91,7 +91,7 @@ type Service struct {
 // New returns a Service. Give it every notification of the store.
 func New(c Config) *Service {
 	return &Service{
-		store: c.Store, dispatcher: c.Dispatcher, log: c.Log, errors: c.Errors, starts: c.Starts, recorder: c.Recorder, guard: c.Guard,
+		store: c.Store, matcher: c.Matcher, log: c.Log, errors: c.Errors, starts: c.Starts, recorder: c.Recorder, guard: c.Guard,
 		inFlight: c.InFlight, stopping: c.Stopping, options: c, registering: make(chan struct{}, registeredAtOnce),
 	}
 }

@@ -150,7 +150,7 @@ func (s *Service) welcome(worker *engine.Worker, seq int64, stream kagziv1.Worke
 		held: map[engine.ID]holding{}, queues: map[string]runQueue{}, heard: time.Now(),
 	}
 	w.out.stream, w.out.room, w.out.sentTask = stream.Send, w.room, w.sent
-	w.poller = s.dispatcher.Join(matching.Request{
+	w.poller = s.matcher.Join(matching.Request{
 		Worker: &w.worker, Queues: worker.Queues, Types: worker.Types, Deliver: w.deliver, Refused: w.detach,
 	})
 	w.out.push(outgoing{message: &kagziv1.SessionResponse{
@@ -168,7 +168,7 @@ func (w *session) say(m outgoing) {
 	w.out.push(m, w.end)
 }
 
-// detach notes that the dispatcher has dropped the poller, which is right only for a worker that is not ONLINE.
+// detach notes that the matcher has dropped the poller, which is right only for a worker that is not ONLINE.
 func (w *session) detach() {
 	w.mu.Lock()
 	w.detached = true
@@ -313,7 +313,7 @@ func (u *untold) tell(log *slog.Logger, worker string, err error) {
 // look compares what this session handed out with what the store says, and the worker's status with what the worker knows.
 func (w *session) look(ctx context.Context) error {
 	w.mu.Lock()
-	unseated := w.detached // before its status is read, which may be newer, but must not be older
+	dropped := w.detached // before its status is read, which may be newer, but must not be older
 	w.mu.Unlock()
 	worker, err := w.service.store.GetWorker(ctx, w.worker.ID)
 	if err != nil {
@@ -322,7 +322,7 @@ func (w *session) look(ctx context.Context) error {
 	if err := w.lookAtLeases(ctx); err != nil {
 		return err
 	}
-	w.followStatus(&worker, unseated)
+	w.followStatus(&worker, dropped)
 	return nil
 }
 
@@ -353,8 +353,8 @@ func (w *session) lookAtLeases(ctx context.Context) error {
 	return nil
 }
 
-// followStatus does what the worker's status asks for. unseated says that the dispatcher had dropped its poller when that was read.
-func (w *session) followStatus(worker *engine.Worker, unseated bool) {
+// followStatus does what the worker's status asks for. dropped says that the matcher had dropped its poller when that was read.
+func (w *session) followStatus(worker *engine.Worker, dropped bool) {
 	switch worker.Status {
 	case engine.WorkerOffline:
 		w.mu.Lock()
@@ -367,13 +367,13 @@ func (w *session) followStatus(worker *engine.Worker, unseated bool) {
 	case engine.WorkerDraining:
 		w.drain()
 	case engine.WorkerOnline:
-		if unseated { // it was taken off and registered again, by another way: a new hello gives it a poller
+		if dropped { // it was taken off and registered again, by another way: a new hello gives it a poller
 			w.end(&engine.Error{Kind: engine.KindUnavailable, Subject: "worker", SubjectID: worker.ID, Message: "the worker was offline meanwhile"})
 		}
 	}
 }
 
-// toldNow notes that the worker is told to stop a run by the end of its grace, and says whether that is news to it.
+// toldNow notes that the worker is told to stop a run by the end of its grace, and says whether that is new to it.
 func (w *session) toldNow(h engine.Held) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

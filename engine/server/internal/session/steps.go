@@ -158,7 +158,7 @@ func (s *Service) failStep(ctx context.Context, at engine.Sequenced, r *kagziv1.
 	}
 	p := engine.FailStepParams{
 		Sequenced: at, Lease: lease, Failure: failure, RetryPolicy: wire.RetryPolicyOf(r.RetryPolicy), Hold: r.Hold,
-		Now: s.store.Now(), Roll: engine.Jitter(),
+		Now: s.store.Now(), Jitter: engine.Jitter(),
 	}
 	if p.Step, err = stepRefOf(r.StepId); err != nil {
 		return nil, err

@@ -215,7 +215,7 @@ var errRefused = errors.New("worker refused")
 // takeTasks gets tasks for a poll: those that are due now, or else the first that comes up within wait.
 func (s *Service) takeTasks(ctx context.Context, request matching.Request, p *poll, most int, wait time.Duration) ([]engine.Task, error) {
 	if wait == 0 {
-		s.dispatcher.Poll(ctx, request, most)
+		s.matcher.Poll(ctx, request, most)
 		select {
 		case <-p.refused:
 			return nil, errRefused
@@ -223,7 +223,7 @@ func (s *Service) takeTasks(ctx context.Context, request matching.Request, p *po
 			return nil, nil // the poll has them
 		}
 	}
-	poller := s.dispatcher.Join(request)
+	poller := s.matcher.Join(request)
 	defer poller.Leave()
 	poller.AddCredit(most)
 	poller.Look()

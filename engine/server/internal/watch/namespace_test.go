@@ -76,7 +76,7 @@ func TestAWatcherHearsOfAChangeNoLaterThanItsInterval(t *testing.T) {
 	})
 }
 
-func TestAPatientWatcherIsNotToldMoreOftenThanItWants(t *testing.T) {
+func TestAWatcherIsNotToldMoreOftenThanItWants(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *Service, _ *shelf) {
 		watching(t, s, &kagziv1.WatchRequest{Interval: durationpb.New(50 * time.Millisecond)})
 		sc := watching(t, s, &kagziv1.WatchRequest{Interval: durationpb.New(time.Second)})
@@ -161,7 +161,7 @@ func TestAReadingTakesAtMostATenthOfTheTime(t *testing.T) {
 	})
 }
 
-func TestEachRingIsToldToThoseItConcerns(t *testing.T) {
+func TestEachNotificationIsToldToThoseItConcerns(t *testing.T) {
 	for _, c := range []struct {
 		notification engine.Notification
 		want         *kagziv1.WatchEvent
@@ -376,7 +376,7 @@ func TestAnIntervalOutOfBoundsIsRefused(t *testing.T) {
 	}
 }
 
-func BenchmarkRingWhileNobodyWatches(b *testing.B) {
+func BenchmarkNotifyWhileNobodyWatches(b *testing.B) {
 	s, _ := newTestWatch(servertest.StubStore{})
 	r := engine.Notification{Kind: engine.NotifyRun, ID: servertest.NthID(1)}
 	b.ReportAllocs()

@@ -75,10 +75,10 @@ type screen struct {
 	blocked chan struct{} // while it is not nil, sending waits for it
 
 	mu     sync.Mutex
-	events []sighting
+	events []delivery
 }
 
-type sighting struct {
+type delivery struct {
 	at    time.Time
 	event *kagziv1.WatchEvent
 }
@@ -88,7 +88,7 @@ func (s *screen) Context() context.Context { return s.ctx }
 func (s *screen) Send(e *kagziv1.WatchEvent) error {
 	s.mu.Lock()
 	blocked := s.blocked
-	s.events = append(s.events, sighting{time.Now(), e})
+	s.events = append(s.events, delivery{time.Now(), e})
 	s.mu.Unlock()
 	if blocked != nil {
 		<-blocked
@@ -97,7 +97,7 @@ func (s *screen) Send(e *kagziv1.WatchEvent) error {
 }
 
 // taken is what came since the last time.
-func (s *screen) taken() []sighting {
+func (s *screen) taken() []delivery {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	taken := s.events

@@ -11,27 +11,27 @@ import (
 
 // Listen notifies of what this server and, while they can be heard, the others on the same schema commit.
 func (s *Store) Listen(ctx context.Context, notify func(engine.Notification), o engine.Outcomes) error {
-	if err := s.bell.local.Listen(ctx, s.bell.closed, notify, o); err != nil {
+	if err := s.notifier.local.Listen(ctx, s.notifier.closed, notify, o); err != nil {
 		return err
 	}
 	return errClosed
 }
 
 const (
-	maxKeys    = 500  // rings in one flush; more are merged into NotifyAll
+	maxKeys    = 500  // notifications in one flush; more are merged into NotifyAll
 	maxPayload = 7900 // bytes of a notification; Postgres allows less than 8,000
 	hello      = "h"  // a server has begun to listen
 )
 
-// encodeNotifications writes rings as payloads: the sender, then a line each. Names hold neither '/' in a namespace nor line ends anywhere.
-func encodeNotifications(sender string, rings []engine.Notification) []string {
-	if len(rings) > maxKeys || slices.ContainsFunc(rings, func(r engine.Notification) bool { return r.Kind == engine.NotifyAll }) {
-		rings = []engine.Notification{{Kind: engine.NotifyAll}}
+// encodeNotifications writes notifications as payloads: the sender, then a line each. Names hold neither '/' in a namespace nor line ends anywhere.
+func encodeNotifications(sender string, notifications []engine.Notification) []string {
+	if len(notifications) > maxKeys || slices.ContainsFunc(notifications, func(r engine.Notification) bool { return r.Kind == engine.NotifyAll }) {
+		notifications = []engine.Notification{{Kind: engine.NotifyAll}}
 	}
 	var payloads []string
 	var b strings.Builder
 	b.WriteString(sender)
-	for _, r := range rings {
+	for _, r := range notifications {
 		line := encodeNotification(r)
 		if b.Len()+1+len(line) > maxPayload {
 			payloads = append(payloads, b.String())
@@ -68,8 +68,8 @@ func encodeNotification(r engine.Notification) string {
 	return "a"
 }
 
-// decodeNotifications reads a payload. What a newer server may ring is taken as NotifyAll.
-func decodeNotifications(payload string) (sender string, rings []engine.Notification, greeting bool) {
+// decodeNotifications reads a payload. An unknown kind, of a newer server, is taken as NotifyAll.
+func decodeNotifications(payload string) (sender string, notifications []engine.Notification, greeting bool) {
 	sender, lines, _ := strings.Cut(payload, "\n")
 	for line := range strings.SplitSeq(lines, "\n") {
 		if line == hello {
@@ -77,10 +77,10 @@ func decodeNotifications(payload string) (sender string, rings []engine.Notifica
 			continue
 		}
 		if line != "" {
-			rings = append(rings, decodeNotification(line))
+			notifications = append(notifications, decodeNotification(line))
 		}
 	}
-	return sender, rings, greeting
+	return sender, notifications, greeting
 }
 
 func decodeNotification(line string) engine.Notification {

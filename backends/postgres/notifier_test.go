@@ -7,7 +7,7 @@ import (
 )
 
 func TestListenersAreCountedAgainAlthoughTheClockWasSetBack(t *testing.T) {
-	var b bell
+	var b notifier
 	if !b.stale() {
 		t.Error("what was never counted is not to be counted")
 	}

@@ -57,12 +57,12 @@ var someDay = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 var directions = [][2]string{{"sqlite", "postgres"}, {"postgres", "sqlite"}, {"sqlite", "sqlite"}, {"postgres", "postgres"}}
 
 // eachWay tells a story for the two directions between the kinds of database.
-func eachWay(t *testing.T, story func(t *testing.T, from, to string)) {
+func eachWay(t *testing.T, test func(t *testing.T, from, to string)) {
 	t.Parallel()
 	for _, d := range directions[:2] {
 		t.Run(d[0]+" to "+d[1], func(t *testing.T) {
 			t.Parallel()
-			story(t, freshURL(t, d[0]), freshURL(t, d[1]))
+			test(t, freshURL(t, d[0]), freshURL(t, d[1]))
 		})
 	}
 }
@@ -93,7 +93,7 @@ func openEnd(t testing.TB, url string) move.Database {
 }
 
 // populate makes a database and fills each of its tables with rows of all that its columns can hold on either kind of database.
-func populate(t testing.TB, url string, roll *rand.Rand, most int) {
+func populate(t testing.TB, url string, rnd *rand.Rand, most int) {
 	t.Helper()
 	if err := backends.Migrate(t.Context(), url); err != nil {
 		t.Fatal(err)
@@ -117,12 +117,12 @@ func populate(t testing.TB, url string, roll *rand.Rand, most int) {
 			if (table.Name == "runs") != (name == "runs") {
 				continue
 			}
-			rows := make([][]any, 1+roll.IntN(most))
+			rows := make([][]any, 1+rnd.IntN(most))
 			if name == "runs" {
 				rows = make([][]any, most) // enough for everybody
 			}
 			for n := range rows {
-				rows[n] = randomRow(roll, table, narrow, runs, n)
+				rows[n] = randomRow(rnd, table, narrow, runs, n)
 				if table.Name == "runs" {
 					runs = append(runs, rows[n][table.At("run_id")].([]byte))
 				}
@@ -173,41 +173,41 @@ func narrowest(t testing.TB) map[string]engine.CopyColumn {
 }
 
 // randomRow is the n-th row of a table; texts and ids differ from row to row, as unique columns want it.
-func randomRow(roll *rand.Rand, table *engine.CopyTable, narrow map[string]engine.CopyColumn, runs [][]byte, n int) []any {
+func randomRow(rnd *rand.Rand, table *engine.CopyTable, narrow map[string]engine.CopyColumn, runs [][]byte, n int) []any {
 	row := make([]any, len(table.Columns))
 	for i, c := range table.Columns {
 		c = narrow[table.Name+"."+c.Name]
 		nullable := strings.HasSuffix(c.Name, "put") || c.Name == "payload" || c.Name == "expires_at" || c.Name == "retry_at" || c.Name == "final_token"
 		switch {
-		case nullable && roll.IntN(3) == 0:
+		case nullable && rnd.IntN(3) == 0:
 		case c.Name == "run_id" && table.Name != "runs":
 			row[i] = runs[n]
 		case c.Kind == engine.CopyNumber && c.Least == 0 && c.Most == 1:
-			row[i] = int64(roll.IntN(2))
+			row[i] = int64(rnd.IntN(2))
 		case c.Name == "lane_id":
 			row[i] = int64(3*n + 1)
 		case c.Kind == engine.CopyNumber:
-			row[i] = []int64{c.Least, c.Most, 0, 1, int64(roll.IntN(1000))}[roll.IntN(5)]
+			row[i] = []int64{c.Least, c.Most, 0, 1, int64(rnd.IntN(1000))}[rnd.IntN(5)]
 			if c.Name == "sequence" || c.Name == "tick" || c.Name == "attempt" {
 				row[i] = int64(n)
 			}
 		case c.Name == "requirements":
 			row[i] = "" // which a server reads when it starts
 		case c.Kind == engine.CopyText:
-			row[i] = []string{"", "a'b\\\"", "é\U0001F600\u202e", "\t\n", strings.Repeat("long ", 300)}[roll.IntN(5)] + strconv.Itoa(n)
+			row[i] = []string{"", "a'b\\\"", "é\U0001F600\u202e", "\t\n", strings.Repeat("long ", 300)}[rnd.IntN(5)] + strconv.Itoa(n)
 		case c.Length > 0:
-			row[i] = randomBytes(roll, c.Length)
+			row[i] = randomBytes(rnd, c.Length)
 		default:
-			row[i] = randomBytes(roll, []int{0, 1, 300, 5000}[roll.IntN(4)])
+			row[i] = randomBytes(rnd, []int{0, 1, 300, 5000}[rnd.IntN(4)])
 		}
 	}
 	return row
 }
 
-func randomBytes(roll *rand.Rand, n int) []byte {
+func randomBytes(rnd *rand.Rand, n int) []byte {
 	out := make([]byte, n)
 	for i := range out {
-		out[i] = byte(roll.Uint32())
+		out[i] = byte(rnd.Uint32())
 	}
 	return out
 }
