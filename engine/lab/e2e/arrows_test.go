@@ -16,7 +16,7 @@ const module = "github.com/kagzi/kagzi/"
 // arrow says what a package of ours may reach, itself aside, and those within it that have no line of their own.
 type arrow struct {
 	from   string
-	may    []string // packages, or with /... whole rooms
+	may    []string // packages, or with /... all below it
 	reason string
 }
 
@@ -25,7 +25,7 @@ var arrows = []arrow{
 	{"engine/cron", nil, "when an expression fires is arithmetic"},
 	{"engine/matching", []string{"engine"}, "matching runs and workers needs no wire and no database"},
 	{"engine/coordinator", []string{"engine", "engine/cron"}, "upkeep needs no wire and no database"},
-	{"engine/server", []string{"engine", "engine/cron", "engine/matching", "engine/server/internal/...", "proto/..."}, "the door sees the store as an interface only"},
+	{"engine/server", []string{"engine", "engine/cron", "engine/matching", "engine/server/internal/...", "proto/..."}, "the handlers see the store as an interface only"},
 	{"engine/server/internal/wire", []string{"engine", "proto/..."}, "how messages are read and made depends on nothing that a server keeps"},
 	{"engine/server/internal/watch", []string{"engine", "engine/server/internal/wire", "engine/server/internal/async", "proto/..."}, "who watches is told what the store notified, and reads it"},
 	{"engine/server/internal/metrics", []string{"engine", "engine/server/internal/wire", "engine/server/internal/async", "proto/..."}, "counting depends on nothing that is counted"},
@@ -63,7 +63,7 @@ var arrows = []arrow{
 	{"engine/lab", []string{"engine", "engine/...", "backends/...", "migrations", "proto/...", "sdk", "sdk/profile", "sdk/internal/..."}, "it tests whole systems"},
 }
 
-// engineImports is all that the engine may pull in from elsewhere, but for the door, which needs gRPC.
+// engineImports is all that the engine may pull in from elsewhere, but for the server, which needs gRPC.
 var engineImports = []string{"github.com/adhocore/gronx"}
 
 // sdkImports is all that the SDK may pull into a user's worker from elsewhere: gRPC, protobuf, a UUID, the API of OpenTelemetry,
@@ -115,10 +115,10 @@ func list(t *testing.T, packages ...string) map[string]dependency {
 	return found
 }
 
-func allowed(may []string, room string) bool {
+func allowed(may []string, name string) bool {
 	return slices.ContainsFunc(may, func(m string) bool {
 		whole, isWhole := strings.CutSuffix(m, "/...")
-		return m == room || isWhole && strings.HasPrefix(room, whole+"/")
+		return m == name || isWhole && strings.HasPrefix(name, whole+"/")
 	})
 }
 
@@ -132,7 +132,7 @@ func arrowOf(name string) (found arrow, ok bool) {
 	return found, ok
 }
 
-func TestEachRoomReachesOnlyWhatItMay(t *testing.T) {
+func TestEachPackageImportsOnlyWhatItMay(t *testing.T) {
 	t.Parallel()
 	var named []string
 	for _, a := range arrows {
@@ -148,16 +148,16 @@ func TestEachRoomReachesOnlyWhatItMay(t *testing.T) {
 	for path, p := range list(t, module+"...") {
 		name, ours := strings.CutPrefix(path, module)
 		if !ours {
-			continue // not ours, or main.go, which wires all rooms
+			continue // not ours, or main.go, which wires all packages
 		}
 		a, ok := arrowOf(name)
 		if !ok {
 			t.Errorf("%s has no line in the table of arrows", name)
 		}
 		for _, dep := range p.Deps {
-			room, ours := strings.CutPrefix(dep, module)
-			if ours && !allowed(a.may, room) {
-				t.Errorf("%s reaches %s: %s", name, room, a.reason)
+			imported, ours := strings.CutPrefix(dep, module)
+			if ours && !allowed(a.may, imported) {
+				t.Errorf("%s imports %s: %s", name, imported, a.reason)
 			}
 		}
 	}
