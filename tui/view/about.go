@@ -3,7 +3,6 @@ package view
 import (
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/gdamore/tcell/v2"
 	"github.com/rivo/tview"
@@ -13,6 +12,7 @@ import (
 	"github.com/kagzi/kagzi/tui/model"
 	"github.com/kagzi/kagzi/tui/render"
 	"github.com/kagzi/kagzi/tui/theme"
+	"github.com/kagzi/kagzi/tui/view/internal/format"
 	"github.com/kagzi/kagzi/tui/widget"
 )
 
@@ -302,7 +302,7 @@ func (a *App) readPairs(title string, pairs []render.Pair) {
 	for _, p := range pairs {
 		label := p.Label
 		for _, text := range p.Lines {
-			lines = append(lines, widget.Line{Cells: []render.Cell{{Text: " " + pad(label, wide+2), Style: render.Dim}, {Text: text, Style: p.Style}}})
+			lines = append(lines, widget.Line{Cells: []render.Cell{{Text: " " + format.Pad(label, wide+2), Style: render.Dim}, {Text: text, Style: p.Style}}})
 			label = ""
 		}
 	}
@@ -323,9 +323,9 @@ func (a *App) runsFacet(title, none string, columns []widget.Column, items *mode
 			case !items.Loaded():
 				return title
 			case items.More():
-				return fmt.Sprintf("%s (the latest %s)", title, number(int64(items.Len())))
+				return fmt.Sprintf("%s (the latest %s)", title, format.Number(int64(items.Len())))
 			}
-			return fmt.Sprintf("%s (%s)", title, number(int64(items.Len())))
+			return fmt.Sprintf("%s (%s)", title, format.Number(int64(items.Len())))
 		},
 		prepare: func() {
 			text := none
@@ -356,14 +356,4 @@ func (a *App) linesFacet(title func() string, lines func() []widget.Line) *facet
 	l := widget.NewLines(a.theme)
 	l.SetWrap(false)
 	return &facet{title: title, part: l, prepare: func() { l.SetLines(lines()) }, want: func() int { return len(lines()) }}
-}
-
-// until says how far off a moment is: to the second in the last minute, to the minute in the last hours, so that a screen on which nothing
-// happens stays quiet.
-func until(d time.Duration) string {
-	rounded := d + time.Second - 1 // as render.Ago does
-	if rounded < time.Minute || rounded >= 10*time.Hour {
-		return render.Ago(-d)
-	}
-	return "in " + render.Days(rounded.Truncate(time.Minute))
 }

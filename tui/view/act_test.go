@@ -11,6 +11,8 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	"github.com/kagzi/kagzi/tui"
 	"github.com/kagzi/kagzi/tui/render"
+	"github.com/kagzi/kagzi/tui/view/internal/format"
+	"github.com/kagzi/kagzi/tui/view/internal/settings"
 )
 
 // statusOf is a run's status in the shop.
@@ -113,7 +115,7 @@ func TestManyRunsAreCancelledOnlyAfterTheirNumberWasTyped(t *testing.T) {
 			t.Fatal("they were cancelled without their number")
 		}
 		r.press("x")
-		r.enter(strings.TrimSpace(number(int64(len(ids)))))
+		r.enter(strings.TrimSpace(format.Number(int64(len(ids)))))
 		r.press("tab", "enter")
 		r.pass(time.Second)
 		for _, id := range ids {
@@ -305,7 +307,7 @@ func TestWhatFailsAfterSomethingElseWasDoneCanBeTriedAgain(t *testing.T) {
 func TestInAProtectedNamespaceItsNameIsTyped(t *testing.T) {
 	options := func() Options {
 		w := newShop()
-		return Options{API: w, Open: "runs", Now: w.Now, Config: Config{Protected: []string{"def*"}}}
+		return Options{API: w, Open: "runs", Now: w.Now, Config: settings.Config{Protected: []string{"def*"}}}
 	}
 	onRig(t, options, 100, 24, func(r *rig) {
 		onRun(t, r, "status:sleeping")

@@ -11,6 +11,8 @@ import (
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	"github.com/kagzi/kagzi/tui/render"
+	"github.com/kagzi/kagzi/tui/view/internal/format"
+	"github.com/kagzi/kagzi/tui/view/internal/terminal"
 	"github.com/kagzi/kagzi/tui/widget"
 )
 
@@ -108,8 +110,8 @@ func (r registry) hints() registry {
 
 // key takes every key: what is on top gets it, else the actions that are there, else the page moves with it.
 func (a *App) key(event *tcell.EventKey) *tcell.EventKey {
-	if event.Key() == wakeKey {
-		a.posts.run()
+	if event.Key() == terminal.WakeKey {
+		a.posts.Run()
 		return nil
 	}
 	name := widget.KeyName(event)
@@ -330,14 +332,9 @@ func commandOf(a *Action) string {
 
 func helpLine(keys, command, help string) widget.Line {
 	if command != "" {
-		help = pad(help, helpText)
+		help = format.Pad(help, helpText)
 	}
 	return widget.Line{Hang: 2 + helpKeys, Cells: []render.Cell{
-		{Text: "  " + pad(keys, helpKeys), Style: render.Busy}, {Text: help}, {Text: command, Style: render.Dim},
+		{Text: "  " + format.Pad(keys, helpKeys), Style: render.Busy}, {Text: help}, {Text: command, Style: render.Dim},
 	}}
-}
-
-// pad fills text up with blanks to a width, and always ends in one.
-func pad(text string, width int) string {
-	return text + strings.Repeat(" ", max(width-render.Width(text), 1))
 }

@@ -4,12 +4,13 @@
 // Start with page.go, which defines a page and lists the pages, and action.go, which defines what people can do and which keys do it.
 // By subject:
 //
-//   - Pages that are a table: list.go holds what they share, rows.go their columns and rows. Collections that are loaded whole are a
-//     shelf (list.go); runs are loaded as far as one looks (runs.go). Pages about one thing use about.go, except the run, which has tabs (run*.go).
+//   - Pages that are a table: list.go holds what they share, internal/tables their columns and rows. Collections that are loaded whole are
+//     a shelf (list.go); runs are loaded as far as one looks (runs.go). Pages about one thing use about.go, except the run, which has
+//     tabs (run*.go), and the comparison of two runs (diff.go over internal/diff).
 //   - Around a page: the frame (frame.go), what lies over it (layer.go), keys that work everywhere (global.go).
 //   - Changes: act.go, act_runs.go and the file of each kind of thing.
-//   - The terminal: screen and event loop (terminal.go, suspend_*.go), settings and times (config.go, clock.go), the clipboard, files
-//     and the editor (copy.go).
+//   - The program: options and event loop (app.go), the clipboard, files and the editor (copy.go). The screen, times, figures and settings
+//     are in internal/terminal, clock, format and settings.
 package view
 
 import (
@@ -31,7 +32,17 @@ import (
 	"github.com/kagzi/kagzi/tui"
 	"github.com/kagzi/kagzi/tui/model"
 	"github.com/kagzi/kagzi/tui/theme"
+	"github.com/kagzi/kagzi/tui/view/internal/clock"
+	"github.com/kagzi/kagzi/tui/view/internal/settings"
+	"github.com/kagzi/kagzi/tui/view/internal/tables"
+	"github.com/kagzi/kagzi/tui/view/internal/terminal"
 )
+
+// Config is what a person keeps in tui.toml.
+type Config = settings.Config
+
+// LoadConfig reads a file of settings; one that is not there is empty. Errors name the file and the line.
+func LoadConfig(path string) (Config, error) { return settings.LoadConfig(path) }
 
 // Options of Run. API is needed, the rest has defaults.
 type Options struct {
@@ -72,8 +83,8 @@ func (o Options) withDefaults() Options {
 	if o.Open == "" {
 		o.Open = "overview"
 	}
-	if o.Refresh < frameEvery {
-		o.Refresh = frameEvery
+	if o.Refresh < terminal.FrameEvery {
+		o.Refresh = terminal.FrameEvery
 	}
 	if o.Zone == nil {
 		o.Zone = time.Local
@@ -93,11 +104,12 @@ type App struct {
 	ctx     context.Context // of all calls; ends with the program
 	tv      *tview.Application
 	screen  tcell.Screen
-	posts   *posts
+	posts   *terminal.Posts
 	look    *theme.Theme
-	clock   clock
-	state   State
-	typed   State // the lines of the histories that were typed here
+	clock   clock.Clock
+	tables  tables.Rows
+	state   settings.State
+	typed   settings.State // the lines of the histories that were typed here
 
 	link     *model.Link
 	overview *model.Overview // what the counters and the warnings are made of
@@ -118,7 +130,7 @@ type App struct {
 // returned as an error with its stack in the log. Errors are about the terminal, and an *OptionError about what the options ask for.
 func Run(ctx context.Context, o Options) (err error) {
 	if o.Screen == nil {
-		if o.Screen, err = terminal(o.withDefaults().Lookup); err != nil {
+		if o.Screen, err = terminal.Open(o.withDefaults().Lookup); err != nil {
 			return err
 		}
 	}
@@ -145,15 +157,16 @@ func (e *OptionError) Unwrap() error { return e.Err }
 // newApp makes the program over a screen that has been initialised.
 func newApp(ctx context.Context, o Options) *App {
 	o = o.withDefaults()
-	a := &App{options: o, ctx: ctx, posts: newPosts(), screen: o.Screen, header: true}
-	a.clock = clock{now: a.now, style: timeNames[0], zone: o.Zone}
+	a := &App{options: o, ctx: ctx, posts: terminal.NewPosts(), screen: o.Screen, header: true}
+	a.clock = clock.Clock{Now: a.now, Style: clock.Styles[0], Zone: o.Zone}
+	a.tables = tables.Rows{Clock: &a.clock, Look: a.theme}
 	if o.Config.Time != "" {
-		a.clock.style = o.Config.Time
+		a.clock.Style = o.Config.Time
 	}
 	if o.State != "" {
-		a.state = LoadState(o.State)
+		a.state = settings.LoadState(o.State)
 	}
-	a.tv = tview.NewApplication().SetScreen(newStillScreen(a.screen)).EnableMouse(o.Mouse || o.Config.Mouse).EnablePaste(true)
+	a.tv = tview.NewApplication().SetScreen(terminal.NewScreen(a.screen)).EnableMouse(o.Mouse || o.Config.Mouse).EnablePaste(true)
 	a.tv.SetRoot(newFrame(a), true).SetInputCapture(a.key)
 	registerPlainer(a.screen)
 	if err := a.setTheme(a.firstTheme()); err != nil {
@@ -171,7 +184,7 @@ func (a *App) run(cancel context.CancelFunc) error {
 	var group sync.WaitGroup
 	stop := make(chan struct{})
 	group.Go(func() {
-		a.posts.pump(stop, a.options.Refresh, func() { a.tv.QueueEvent(tcell.NewEventKey(wakeKey, 0, 0)) })
+		a.posts.Pump(stop, a.options.Refresh, func() { a.tv.QueueEvent(tcell.NewEventKey(terminal.WakeKey, 0, 0)) })
 	})
 	group.Go(func() {
 		select {
@@ -217,7 +230,7 @@ func (a *App) end() {
 }
 
 // post lets the UI goroutine do something, from any goroutine. A panic in it ends the program in good order.
-func (a *App) post(f func()) { a.posts.add(f) }
+func (a *App) post(f func()) { a.posts.Add(f) }
 
 // now is the server's time as far as it is known, so that a clock that is wrong on this machine does not show.
 func (a *App) now() time.Time {
@@ -319,7 +332,7 @@ func (a *App) chooseTheme(args []string) error {
 		if err := a.setTheme(args[0]); err != nil {
 			return err
 		}
-		return a.memorize(func(s *State) { s.Theme = args[0] })
+		return a.memorize(func(s *settings.State) { s.Theme = args[0] })
 	}
 	before := a.look
 	a.pick("Theme", a.themeNames(), before.Name, func(name string) { a.done(a.setTheme(name)) }, func(name string, ok bool) {
@@ -328,7 +341,44 @@ func (a *App) chooseTheme(args []string) error {
 			return
 		}
 		a.done(a.setTheme(name))
-		a.done(a.memorize(func(s *State) { s.Theme = name }))
+		a.done(a.memorize(func(s *settings.State) { s.Theme = name }))
 	})
 	return nil
+}
+
+// memorize changes what is remembered, at once and in the file as it stands: another window may have changed it too, and this one may be closed
+// without a word.
+func (a *App) memorize(what func(*settings.State)) error {
+	what(&a.state)
+	if a.options.State == "" {
+		return nil
+	}
+	s := settings.LoadState(a.options.State)
+	what(&s)
+	return s.Save(a.options.State)
+}
+
+// saveTyped adds what was typed in this window to the histories in the file.
+func (a *App) saveTyped() error {
+	if a.options.State == "" {
+		return nil
+	}
+	s := settings.LoadState(a.options.State)
+	for _, line := range a.typed.Commands {
+		s.Commands = settings.Remember(s.Commands, line)
+	}
+	for _, line := range a.typed.Searches {
+		s.Searches = settings.Remember(s.Searches, line)
+	}
+	return s.Save(a.options.State)
+}
+
+// crashed turns a panic into an error and writes its stack where it can be read later.
+func crashed(v any, stack []byte, file string) error {
+	report := fmt.Appendf(nil, "panic: %v\n\n%s", v, stack)
+	if file == "" || settings.WriteWhole(file, report) != nil {
+		os.Stderr.Write(report)
+		return fmt.Errorf("the terminal UI failed: %v", v)
+	}
+	return fmt.Errorf("the terminal UI failed: %v; what happened is in %s", v, file)
 }

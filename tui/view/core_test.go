@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/kagzi/kagzi/tui/scenario"
+	"github.com/kagzi/kagzi/tui/view/internal/settings"
 )
 
 // inShop is the options of a program that shows a shop; w is that shop once the bubble has begun.
@@ -385,7 +386,7 @@ func TestSettingsAreReadAndMistakesNamed(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		c, err := LoadConfig(path)
+		c, err := settings.LoadConfig(path)
 		if want == "" {
 			if err != nil || c.Theme != "dark" || !c.Mouse || len(c.Columns["runs"]) != 2 {
 				t.Errorf("%q gives %+v, %v", text, c, err)
@@ -396,31 +397,31 @@ func TestSettingsAreReadAndMistakesNamed(t *testing.T) {
 			t.Errorf("%q gives %v, want the file and %q", text, err, want)
 		}
 	}
-	if _, err := LoadConfig(filepath.Join(t.TempDir(), "none.toml")); err != nil {
+	if _, err := settings.LoadConfig(filepath.Join(t.TempDir(), "none.toml")); err != nil {
 		t.Errorf("a file that is not there gives %v", err)
 	}
 }
 
 func TestWhatWasTypedIsRememberedOnceAndTheOldestForgotten(t *testing.T) {
 	var history []string
-	for i := range maxRemembered + 10 {
-		history = remember(history, fmt.Sprint("line ", i))
+	for i := range settings.MaxRemembered + 10 {
+		history = settings.Remember(history, fmt.Sprint("line ", i))
 	}
-	history = remember(history, "line 50")
-	if len(history) != maxRemembered || history[len(history)-1] != "line 50" || slices.Index(history, "line 50") != len(history)-1 {
+	history = settings.Remember(history, "line 50")
+	if len(history) != settings.MaxRemembered || history[len(history)-1] != "line 50" || slices.Index(history, "line 50") != len(history)-1 {
 		t.Errorf("the history has %d lines and ends in %q", len(history), history[len(history)-1])
 	}
 	path := filepath.Join(t.TempDir(), "deep", "state.toml")
-	if err := (State{Commands: history, Filters: map[string]string{"mine": "status:failed"}}).save(path); err != nil {
+	if err := (settings.State{Commands: history, Filters: map[string]string{"mine": "status:failed"}}).Save(path); err != nil {
 		t.Fatal(err)
 	}
-	if s := LoadState(path); !slices.Equal(s.Commands, history) || s.Filters["mine"] != "status:failed" {
+	if s := settings.LoadState(path); !slices.Equal(s.Commands, history) || s.Filters["mine"] != "status:failed" {
 		t.Errorf("read back %+v", s)
 	}
 	if err := os.WriteFile(path, []byte("= broken"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if s := LoadState(path); s.Commands != nil {
+	if s := settings.LoadState(path); s.Commands != nil {
 		t.Errorf("a spoiled file gives %+v", s)
 	}
 }
@@ -442,11 +443,11 @@ func TestWhatIsSavedIsThereAtOnceAndStaysWhenAnotherWindowIsClosed(t *testing.T)
 			}
 		}
 		do("filter status:failed", "filter save mine", "theme mono")
-		if s := LoadState(path); s.Filters["mine"] != "status:failed" || s.Theme != "mono" {
+		if s := settings.LoadState(path); s.Filters["mine"] != "status:failed" || s.Theme != "mono" {
 			t.Errorf("after it was saved the file holds %+v", s)
 		}
 		// another window, which began before and has saved and typed something too
-		if err := (State{Filters: map[string]string{"mine": "status:failed", "other": "type:order"}, Commands: []string{"queues"}}).save(path); err != nil {
+		if err := (settings.State{Filters: map[string]string{"mine": "status:failed", "other": "type:order"}, Commands: []string{"queues"}}).Save(path); err != nil {
 			t.Fatal(err)
 		}
 		r.press(":", "w", "o", "r", "k", "e", "r", "s", "enter")
@@ -454,7 +455,7 @@ func TestWhatIsSavedIsThereAtOnceAndStaysWhenAnotherWindowIsClosed(t *testing.T)
 		if err := r.app.saveTyped(); err != nil {
 			t.Fatal(err)
 		}
-		s := LoadState(path)
+		s := settings.LoadState(path)
 		if want := map[string]string{"other": "type:order", "again": "status:failed"}; !maps.Equal(s.Filters, want) {
 			t.Errorf("the filters are %v, want %v", s.Filters, want)
 		}

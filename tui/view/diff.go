@@ -12,6 +12,9 @@ import (
 	"github.com/kagzi/kagzi/tui/model"
 	"github.com/kagzi/kagzi/tui/render"
 	"github.com/kagzi/kagzi/tui/theme"
+	"github.com/kagzi/kagzi/tui/view/internal/clock"
+	"github.com/kagzi/kagzi/tui/view/internal/diff"
+	"github.com/kagzi/kagzi/tui/view/internal/format"
 	"github.com/kagzi/kagzi/tui/widget"
 )
 
@@ -20,11 +23,11 @@ type diffPage struct {
 	app   *App
 	sides [2]*diffSide
 	text  *widget.Lines
-	rows  []diffRow
+	rows  []diff.Row
 	stale bool
-	width int   // for which the lines were made
-	made  stamp // when they were
-	at    int   // the difference that n and N are at; -1 before the first
+	width int         // for which the lines were made
+	made  clock.Stamp // when they were
+	at    int         // the difference that n and N are at; -1 before the first
 	shown bool
 }
 
@@ -75,7 +78,7 @@ func (s *diffSide) name() string {
 	if r := s.workflow(); r != nil {
 		return runTitle(r)
 	}
-	return shortID(s.ref)
+	return format.ShortID(s.ref)
 }
 
 // loaded says that there is something to compare.
@@ -97,7 +100,7 @@ func (p *diffPage) Status() string {
 	if !p.loaded() {
 		return ""
 	}
-	switch n := len(differences(p.rows)); {
+	switch n := len(diff.Differences(p.rows)); {
 	case n == 0:
 		return "no differences"
 	case p.at >= 0 && p.at < n:
@@ -176,18 +179,20 @@ func (p *diffPage) Draw(c widget.Canvas) {
 		drawMiddle(c, widget.TextLine("Reading …", render.Dim))
 		return
 	}
-	if made := p.app.clock.stamp(); p.stale || p.width != c.W || p.made != made {
+	if made := p.app.clock.Stamp(); p.stale || p.width != c.W || p.made != made {
 		p.stale, p.width, p.made = false, c.W, made
-		p.rows = p.compare()
+		p.rows = diff.Runs([2]diff.Side{
+			{Run: p.sides[0].workflow(), Steps: p.sides[0].run.Lanes()}, {Run: p.sides[1].workflow(), Steps: p.sides[1].run.Lanes()},
+		}, &p.app.clock, p.app.look)
 		lines := make([]widget.Line, len(p.rows))
 		for i, row := range p.rows {
-			lines[i] = row.line((c.W-diffGutter)/2, p.app.look)
+			lines[i] = row.Line((c.W-diff.Gutter)/2, p.app.look)
 		}
 		p.text.SetLines(lines)
 	}
 	for i, s := range p.sides {
-		x := i * ((c.W-diffGutter)/2 + diffGutter)
-		c.Part(0, 0, x+(c.W-diffGutter)/2, 1).Cut(x, 0, c.W, s.name(), c.Theme.Role(theme.Title))
+		x := i * ((c.W-diff.Gutter)/2 + diff.Gutter)
+		c.Part(0, 0, x+(c.W-diff.Gutter)/2, 1).Cut(x, 0, c.W, s.name(), c.Theme.Role(theme.Title))
 	}
 	p.text.SetRect(c.X, c.Y+1, c.W, c.H-1)
 	p.text.Draw(c.Screen)
@@ -202,7 +207,7 @@ func (p *diffPage) Mouse(action tview.MouseAction, event *tcell.EventMouse) bool
 
 // leap goes to the next difference, or to the one before.
 func (p *diffPage) leap(step int) error {
-	all := differences(p.rows)
+	all := diff.Differences(p.rows)
 	if len(all) == 0 {
 		return errors.New("the two runs do not differ")
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/kagzi/kagzi/tui/render"
 	"github.com/kagzi/kagzi/tui/scenario"
+	"github.com/kagzi/kagzi/tui/view/internal/diff"
 )
 
 func diffOf(left, right scenario.Piece) func(*shop) string {
@@ -37,7 +38,7 @@ func TestTwoMarkedRunsAreCompared(t *testing.T) {
 		r.press("n")
 		r.shows("difference 1 of ")
 		r.press("N")
-		r.shows(fmt.Sprintf("difference %d of %[1]d", len(differences(p.rows))))
+		r.shows(fmt.Sprintf("difference %d of %[1]d", len(diff.Differences(p.rows))))
 		r.press(">")
 		if run, ok := r.app.trails.top().(*runPage); !ok || run.run.ID() != p.sides[1].run.ID() {
 			t.Error("> does not open the run on the right")
@@ -55,10 +56,10 @@ func TestADifferenceIsBroughtToTheScreen(t *testing.T) {
 	}
 	onRig(t, options, 80, 15, func(r *rig) {
 		p := r.app.trails.top().(*diffPage)
-		all := differences(p.rows)
+		all := diff.Differences(p.rows)
 		for i, row := range all {
 			r.press("n")
-			text := strings.TrimSpace(cmp.Or(p.rows[row].left, p.rows[row].right))
+			text := strings.TrimSpace(cmp.Or(p.rows[row].Left, p.rows[row].Right))
 			if text = render.Truncate(render.Safe(text), 20); !strings.Contains(r.draw(), strings.TrimSuffix(text, "…")) {
 				t.Errorf("difference %d of %d, %q, is not on the screen:\n%s", i+1, len(all), text, r.draw())
 			}
@@ -76,34 +77,4 @@ func TestARunDoesNotDifferFromItself(t *testing.T) {
 		r.shows("no differences")
 		r.lacks("≠")
 	})
-}
-
-func TestAlignPutsEqualLinesBesideEachOther(t *testing.T) {
-	for _, test := range []struct{ left, right, want string }{
-		{"", "", ""},
-		{"a b c", "a b c", "aa bb cc"},
-		{"a b c", "a c", "aa b- cc"},
-		{"a c", "a b c", "aa -b cc"},
-		{"a x c", "a y c", "aa xy cc"},
-		{"x a b y", "a z b", "x- aa -z bb y-"},
-		{"a b", "", "a- b-"},
-		{"", "a", "-a"},
-		{"a b a b", "b a b a", "a- bb aa bb -a"},
-	} {
-		left, right := strings.Fields(test.left), strings.Fields(test.right)
-		var got []string
-		for _, pair := range align(left, right) {
-			text := [2]string{"-", "-"}
-			if pair.left >= 0 {
-				text[0] = left[pair.left]
-			}
-			if pair.right >= 0 {
-				text[1] = right[pair.right]
-			}
-			got = append(got, text[0]+text[1])
-		}
-		if strings.Join(got, " ") != test.want {
-			t.Errorf("align %q and %q = %q, want %q", test.left, test.right, strings.Join(got, " "), test.want)
-		}
-	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/kagzi/kagzi/tui/model"
 	"github.com/kagzi/kagzi/tui/render"
 	"github.com/kagzi/kagzi/tui/theme"
+	"github.com/kagzi/kagzi/tui/view/internal/format"
 	"github.com/kagzi/kagzi/tui/widget"
 )
 
@@ -49,9 +50,9 @@ func (p *eventsPage) Title() string {
 		return "Events"
 	}
 	if p.filter.text == "" {
-		return fmt.Sprintf("Events (%s)", number(int64(kept)))
+		return fmt.Sprintf("Events (%s)", format.Number(int64(kept)))
 	}
-	return fmt.Sprintf("Events (%s of %s)  %s", number(int64(p.rows.count)), number(int64(kept)), p.filter.text)
+	return fmt.Sprintf("Events (%s of %s)  %s", format.Number(int64(p.rows.count)), format.Number(int64(kept)), p.filter.text)
 }
 
 // Status says whether the end is followed, or what has come below meanwhile.
@@ -60,7 +61,7 @@ func (p *eventsPage) Status() string {
 	case p.list.follow:
 		return "following"
 	case below > 0:
-		return fmt.Sprintf("%s %s below, s follows", p.app.look.Glyph(theme.Down), number(int64(below)))
+		return fmt.Sprintf("%s %s below, s follows", p.app.look.Glyph(theme.Down), format.Number(int64(below)))
 	}
 	return "not following"
 }
@@ -77,7 +78,7 @@ func missedEvents(n int64) string {
 	if n == 1 {
 		return "1 event was missed"
 	}
-	return number(n) + " events were missed"
+	return format.Number(n) + " events were missed"
 }
 
 // Draw draws the events that have room.
@@ -146,7 +147,7 @@ func (p *eventsPage) describe() error {
 	}
 	lines := []widget.Line{
 		{Cells: []render.Cell{levelCell(p.app.look, e.GetLevel()), {Text: "  " + e.GetMessage(), Style: render.Strong}}}, {},
-		pairLine("at", p.app.clock.full(e.GetAt())), pairLine("number", number(e.GetSequence())), {},
+		pairLine("at", p.app.clock.Full(e.GetAt())), pairLine("number", format.Number(e.GetSequence())), {},
 	}
 	for _, at := range e.GetAttributes() {
 		lines = append(lines, pairLine(at.GetKey(), at.GetValue()))
@@ -169,7 +170,7 @@ func (p *eventsPage) describe() error {
 
 // pairLine is a name and what it is.
 func pairLine(name, value string) widget.Line {
-	return widget.Line{Cells: []render.Cell{{Text: pad(render.Safe(name), 16), Style: render.Dim}, {Text: value}}}
+	return widget.Line{Cells: []render.Cell{{Text: format.Pad(render.Safe(name), 16), Style: render.Dim}, {Text: value}}}
 }
 
 // errNoSubject refuses to open what an event is about when that is nothing to look at.
@@ -248,7 +249,7 @@ func (p *eventsPage) CopyID() string {
 	if _, id := subjectOf(e); id != "" {
 		return id
 	}
-	return number(e.GetSequence())
+	return format.Number(e.GetSequence())
 }
 
 // CopyAll is the event under the cursor as JSON.

@@ -8,11 +8,11 @@ import (
 	"time"
 
 	"github.com/gdamore/tcell/v2"
-	"github.com/rivo/uniseg"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	"github.com/kagzi/kagzi/tui/render"
 	"github.com/kagzi/kagzi/tui/theme"
+	"github.com/kagzi/kagzi/tui/view/internal/format"
 	"github.com/kagzi/kagzi/tui/widget"
 )
 
@@ -170,7 +170,7 @@ func (l *eventList) texts(row eventRow, at eventColumns) []string {
 	if !l.wrap || row.event == nil {
 		return []string{row.text}
 	}
-	return wrapped(render.Safe(row.text), max(at.width-at.text, leastCell))
+	return format.Wrapped(render.Safe(row.text), max(at.width-at.text, leastCell))
 }
 
 // drawEvent draws a row.
@@ -202,39 +202,6 @@ func (p *eventsPage) drawEvent(c widget.Canvas, row eventRow, texts []string, at
 	for i, text := range texts {
 		c.Cut(at.text, i, c.W-at.text, text, style(message))
 	}
-}
-
-// longestWrapped is how many bytes of a text are cut into lines: more than anybody reads in a list.
-const longestWrapped = 32 << 10
-
-// wrapped cuts safe text into lines of at most width cells, at blanks where there are any.
-func wrapped(text string, width int) []string {
-	if len(text) > longestWrapped {
-		text = strings.ToValidUTF8(text[:longestWrapped], "") + " …"
-	}
-	var lines []string
-	begin, blank, cells, after := 0, 0, 0, 0 // of the line; behind its last blank, and the cells from there on
-	for at, state := 0, -1; at < len(text); {
-		cluster, _, w, next := uniseg.FirstGraphemeClusterInString(text[at:], state)
-		if cells+w > width && at > begin {
-			end := at
-			if blank > begin {
-				end = blank
-				cells = after
-			} else {
-				cells = 0
-			}
-			lines = append(lines, text[begin:end])
-			begin, blank, after = end, end, 0
-		}
-		at, state = at+len(cluster), next
-		cells += w
-		after += w
-		if cluster == " " {
-			blank, after = at, 0
-		}
-	}
-	return append(lines, text[begin:])
 }
 
 // eventRow is an event as it is shown, or a gap in front of one.
@@ -316,7 +283,7 @@ func subjectOf(e *kagziv1.ServerEvent) (kind, id string) {
 // rowOfEvent says what an event is about in a few words, and puts the rest behind its message.
 func rowOfEvent(e *kagziv1.ServerEvent, namespace string) eventRow {
 	kind, id := subjectOf(e)
-	row := eventRow{event: e, kind: kind, subject: shortID(id)}
+	row := eventRow{event: e, kind: kind, subject: format.ShortID(id)}
 	var text strings.Builder
 	text.WriteString(e.GetMessage())
 	said := false // the subject itself
@@ -333,7 +300,7 @@ func rowOfEvent(e *kagziv1.ServerEvent, namespace string) eventRow {
 		case key == "error" || key == "reason":
 			fmt.Fprintf(&text, ": %s", value)
 		case slices.Contains(subjects, key):
-			fmt.Fprintf(&text, "  %s=%s", key, shortID(value))
+			fmt.Fprintf(&text, "  %s=%s", key, format.ShortID(value))
 		default:
 			fmt.Fprintf(&text, "  %s=%s", key, value)
 		}
@@ -395,13 +362,13 @@ func (f eventFilter) keeps(row eventRow) bool {
 	for _, at := range row.event.GetAttributes() {
 		cells = append(cells, at.GetValue())
 	}
-	return contains(f.holds, cells...)
+	return format.Contains(f.holds, cells...)
 }
 
 // eventTime is when an event was noted: the time of day, and the day as well when it was another one. Ages would change all the time.
 func (a *App) eventTime(e *kagziv1.ServerEvent) string {
-	zone, suffix := a.clock.zone, ""
-	switch a.clock.style {
+	zone, suffix := a.clock.Zone, ""
+	switch a.clock.Style {
 	case "epoch":
 		return strconv.FormatInt(e.GetAt().GetSeconds(), 10)
 	case "utc":

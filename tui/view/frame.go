@@ -2,7 +2,6 @@ package view
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/kagzi/kagzi/tui/model"
 	"github.com/kagzi/kagzi/tui/render"
 	"github.com/kagzi/kagzi/tui/theme"
+	"github.com/kagzi/kagzi/tui/view/internal/format"
 	"github.com/kagzi/kagzi/tui/widget"
 )
 
@@ -127,7 +127,7 @@ func (a *App) drawFailure(c widget.Canvas, err error) {
 	}
 	if state := a.link.State(); state.Err != nil {
 		lines = append(lines, "retry    "+a.connection().Word, "")
-		lines = append(lines, wrapped(render.Safe(remedy(state.Err, a.options.Address, a.scope().Reach())), max(c.W-4, 1))...)
+		lines = append(lines, format.Wrapped(render.Safe(remedy(state.Err, a.options.Address, a.scope().Reach())), max(c.W-4, 1))...)
 		lines = append(lines, "ctrl-r tries again now, q quits.")
 	} else {
 		lines = append(lines, "", "ctrl-r tries again, esc goes back.")
@@ -277,10 +277,10 @@ func (a *App) counters(stats *kagziv1.GetStatsResponse) []render.Cell {
 		if n == 0 {
 			sign.Style = render.Dim
 		}
-		cells = append(cells, render.Cell{Text: a.look.Glyph(sign.Glyph) + " " + number(n) + " " + sign.Word, Style: sign.Style})
+		cells = append(cells, render.Cell{Text: a.look.Glyph(sign.Glyph) + " " + format.Number(n) + " " + sign.Word, Style: sign.Style})
 	}
 	lately, since, _ := a.failed(stats)
-	failed := render.Cell{Text: fmt.Sprintf("%s %s failed %s", a.look.Glyph(theme.Failed), number(lately), since), Style: render.Dim}
+	failed := render.Cell{Text: fmt.Sprintf("%s %s failed %s", a.look.Glyph(theme.Failed), format.Number(lately), since), Style: render.Dim}
 	if lately > 0 {
 		failed.Style = render.Bad
 	}
@@ -303,7 +303,7 @@ func (a *App) failed(stats *kagziv1.GetStatsResponse) (n int64, since, short str
 	case started != nil && a.now().Sub(started.AsTime()) < time.Hour:
 		up := "<1m"
 		if d := a.now().Sub(started.AsTime()); d >= time.Minute {
-			up = a.waited(d)
+			up = format.Waited(d)
 		}
 		return a.overview.FailedLastHour(), "on server since start", "server, up " + up
 	}
@@ -323,19 +323,10 @@ func (a *App) drawDone(c widget.Canvas, style func(render.Style) tcell.Style) {
 	if c.W < doneText+leastSpark || a.options.File || a.overview.Sealed() {
 		return
 	}
-	x := c.Text(0, 0, perTime(lately(rates))+" done ", style(render.Dim))
+	x := c.Text(0, 0, format.PerTime(lately(rates))+" done ", style(render.Dim))
 	last := a.now().Unix() - 1
 	bars := buckets(rates, last, min(doneSpark, c.W-x), true)
 	widget.Spark(c.Part(x, 0, len(bars), 1), bars, style(render.Good))
-}
-
-// number groups the digits of large numbers: 12 481.
-func number(n int64) string {
-	digits := strconv.FormatInt(n, 10)
-	for i := len(digits) - 3; i > 0 && digits[i-1] != '-'; i -= 3 {
-		digits = digits[:i] + " " + digits[i:]
-	}
-	return digits
 }
 
 // connection is how the server is reached, as a sign.

@@ -10,6 +10,9 @@ import (
 
 	"github.com/kagzi/kagzi/tui/render"
 	"github.com/kagzi/kagzi/tui/theme"
+	"github.com/kagzi/kagzi/tui/view/internal/clock"
+	"github.com/kagzi/kagzi/tui/view/internal/settings"
+	"github.com/kagzi/kagzi/tui/view/internal/terminal"
 	"github.com/kagzi/kagzi/tui/widget"
 )
 
@@ -125,7 +128,7 @@ func (a *App) global() registry {
 		{Name: "freeze", Keys: []string{"p"}, Help: "hold everything still, and let it go on", Group: GroupGlobal, Run: func([]string) error { a.freeze(); return nil }},
 		{Name: "header", Keys: []string{"ctrl-e"}, Help: "show the counters, or not", Group: GroupGlobal, Run: func([]string) error { a.header = !a.header; return nil }},
 		{Name: "time", Keys: []string{"u"}, Args: "[relative|local|utc|epoch]", Help: "show times another way", Group: GroupGlobal, Run: a.setTime,
-			Complete: func(text string) []string { return beginning(timeNames, text) }},
+			Complete: func(text string) []string { return beginning(clock.Styles, text) }},
 		{Name: "theme", Keys: []string{"T"}, Args: "[NAME]", Help: "choose another look", Group: GroupGlobal, Run: a.chooseTheme,
 			Complete: func(text string) []string { return beginning(a.themeNames(), text) }},
 		{Name: "redraw", Keys: []string{"ctrl-l"}, Help: "draw the whole screen again", Group: GroupGlobal, Run: func([]string) error { a.screen.Sync(); return nil }},
@@ -133,7 +136,7 @@ func (a *App) global() registry {
 		{Name: "mouse", Args: "on|off", Help: "take the mouse, or leave it to the terminal", Group: GroupGlobal, Run: a.setMouse,
 			Complete: func(text string) []string { return beginning([]string{"on", "off"}, text) }},
 		{Name: "again", Help: "do the last action once more to what failed; what had worked is not done twice", Group: GroupAct, Changes: true, Least: clients, Run: func([]string) error { return a.again() }},
-		{Name: "suspend", Help: "go to the shell; fg comes back", Group: GroupGlobal, Run: func([]string) error { return a.suspend() }},
+		{Name: "suspend", Help: "go to the shell; fg comes back", Group: GroupGlobal, Run: func([]string) error { return terminal.Suspend(a.tv) }},
 	}
 	for _, v := range views {
 		list = append(list, &Action{
@@ -166,16 +169,16 @@ func (a *App) freeze() {
 
 func (a *App) setTime(args []string) error {
 	if len(args) == 0 {
-		a.clock.next()
+		a.clock.Next()
 		return nil
 	}
-	for _, name := range timeNames {
+	for _, name := range clock.Styles {
 		if name == args[0] {
-			a.clock.style = name
+			a.clock.Style = name
 			return nil
 		}
 	}
-	return fmt.Errorf("there is no way %q to show times; there are %s", args[0], strings.Join(timeNames, ", "))
+	return fmt.Errorf("there is no way %q to show times; there are %s", args[0], strings.Join(clock.Styles, ", "))
 }
 
 func (a *App) setMouse(args []string) error {
@@ -294,7 +297,7 @@ func (a *App) typeCommand() {
 		if err := a.command(line); err != nil {
 			return err
 		}
-		a.state.Commands, a.typed.Commands = remember(a.state.Commands, line), remember(a.typed.Commands, line)
+		a.state.Commands, a.typed.Commands = settings.Remember(a.state.Commands, line), settings.Remember(a.typed.Commands, line)
 		return nil
 	}, nil)
 }
@@ -310,7 +313,7 @@ func (a *App) filter(p filtered, text string) error {
 		if p.Filter() == "" {
 			return errors.New("there is no filter to save; type one with /")
 		}
-		if err := a.memorize(func(s *State) {
+		if err := a.memorize(func(s *settings.State) {
 			if s.Filters == nil {
 				s.Filters = map[string]string{}
 			}
@@ -324,7 +327,7 @@ func (a *App) filter(p filtered, text string) error {
 		if _, ok := a.state.Filters[args[1]]; !ok {
 			return fmt.Errorf("there is no saved filter %q", args[1])
 		}
-		return a.memorize(func(s *State) { delete(s.Filters, args[1]) })
+		return a.memorize(func(s *settings.State) { delete(s.Filters, args[1]) })
 	case len(args) == 1 && a.savedFilters()[args[0]] != "":
 		return p.SetFilter(a.savedFilters()[args[0]])
 	}
@@ -352,7 +355,7 @@ func (a *App) typeFilter(p filtered) {
 		if err := p.SetFilter(text); err != nil {
 			return err
 		}
-		a.state.Searches, a.typed.Searches = remember(a.state.Searches, text), remember(a.typed.Searches, text)
+		a.state.Searches, a.typed.Searches = settings.Remember(a.state.Searches, text), settings.Remember(a.typed.Searches, text)
 		return nil
 	}, func() { a.done(p.SetFilter(before)) })
 }

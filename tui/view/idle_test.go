@@ -18,6 +18,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	"github.com/kagzi/kagzi/tui"
 	"github.com/kagzi/kagzi/tui/scenario"
+	"github.com/kagzi/kagzi/tui/view/internal/tables"
 	"github.com/kagzi/kagzi/tui/widget"
 )
 
@@ -203,7 +204,7 @@ func TestAPanicGivesTheTerminalBackAndIsReported(t *testing.T) {
 			defer func() { views = before }()
 			views = append(views[:len(views):len(views)], &entry{name: "faulty", help: "a page with a mistake", open: func(a *App, _ []string) (page, error) {
 				p := c.page
-				p.list = newList(a, "faulty", runColumns)
+				p.list = newList(a, "faulty", tables.RunColumns)
 				return &p, nil
 			}})
 			log := filepath.Join(t.TempDir(), "panic.log")
@@ -298,8 +299,8 @@ func BenchmarkDrawManyRuns(b *testing.B) {
 			f := newFrame(a)
 			f.SetRect(0, 0, size.width, size.height)
 			for p := a.trails.top().(*runsPage); p.runs.Len() < 100; {
-				<-a.posts.kick
-				a.posts.run()
+				<-a.posts.Kick
+				a.posts.Run()
 				f.Draw(screen)
 			}
 			for b.Loop() {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/kagzi/kagzi/tui/model"
 	"github.com/kagzi/kagzi/tui/render"
+	"github.com/kagzi/kagzi/tui/view/internal/format"
 	"github.com/kagzi/kagzi/tui/widget"
 )
 
@@ -109,17 +110,6 @@ func rangeTitle(title string, first, last int, total string) string {
 	return fmt.Sprintf("%s (%d–%d of %s)", title, first+1, last, total)
 }
 
-// contains says whether any of the cells holds the text, whatever its case; "!" in front turns it around.
-func contains(text string, cells ...string) bool {
-	text, not := strings.CutPrefix(strings.ToLower(text), "!")
-	for _, cell := range cells {
-		if strings.Contains(strings.ToLower(cell), text) {
-			return !not
-		}
-	}
-	return not
-}
-
 // shelf is a page that shows a list which is loaded whole: workers, schedules, queues, namespaces.
 type shelf[T proto.Message] struct {
 	list
@@ -183,13 +173,13 @@ func (s *shelf[T]) Title() string {
 	if !s.items.Loaded() {
 		return s.title
 	}
-	count := number(int64(s.items.Len()))
+	count := format.Number(int64(s.items.Len()))
 	if s.items.More() {
 		count += " and more"
 	}
 	title := fmt.Sprintf("%s (%s)", s.title, count)
 	if s.items.Filter() != "" {
-		title = fmt.Sprintf("%s (%s of %s)  %s", s.title, count, number(int64(len(s.items.All()))), s.items.Filter())
+		title = fmt.Sprintf("%s (%s of %s)  %s", s.title, count, format.Number(int64(len(s.items.All()))), s.items.Filter())
 	}
 	return title
 }

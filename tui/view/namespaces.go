@@ -17,6 +17,7 @@ import (
 	"github.com/kagzi/kagzi/tui/filter"
 	"github.com/kagzi/kagzi/tui/model"
 	"github.com/kagzi/kagzi/tui/render"
+	"github.com/kagzi/kagzi/tui/view/internal/tables"
 	"github.com/kagzi/kagzi/tui/widget"
 )
 
@@ -28,8 +29,10 @@ type namespacesPage struct {
 
 func openNamespaces(a *App, _ []string) (page, error) {
 	figures := model.NewFigures(a.link)
-	row := func(n *kagziv1.Namespace) widget.Row { return a.namespaceRow(n, figures.Of(n.GetNamespace())) }
-	p := &namespacesPage{shelf: newShelf(a, "namespaces", "Namespaces", namespaceColumns, model.NewNamespaces(a.link), row), figures: figures}
+	row := func(n *kagziv1.Namespace) widget.Row {
+		return a.tables.Namespace(n, a.link.Namespace(), figures.Of(n.GetNamespace()))
+	}
+	p := &namespacesPage{shelf: newShelf(a, "namespaces", "Namespaces", tables.NamespaceColumns, model.NewNamespaces(a.link), row), figures: figures}
 	of := func(figure func(*kagziv1.GetStatsResponse) int64) func(a, b *kagziv1.Namespace) int {
 		return func(a, b *kagziv1.Namespace) int {
 			return cmp.Compare(figure(figures.Of(a.GetNamespace())), figure(figures.Of(b.GetNamespace())))
@@ -97,7 +100,7 @@ func (p *namespacesPage) Actions() []*Action {
 	return []*Action{
 		{Name: "use", Keys: []string{"enter"}, Help: "work in this namespace", Group: GroupMove, Hint: 1, Run: one(func(n *kagziv1.Namespace) error { return a.useAndShow(n.GetNamespace()) })},
 		{Name: "describe", Keys: []string{"d"}, Help: "all that is known of it", Group: GroupView, Hint: 8, Run: one(func(n *kagziv1.Namespace) error {
-			a.readPairs("Namespace "+n.GetNamespace(), render.NamespacePairs(n, a.clock.view()))
+			a.readPairs("Namespace "+n.GetNamespace(), render.NamespacePairs(n, a.clock.View()))
 			return nil
 		})},
 		{Name: "new", Keys: []string{"n"}, Help: "make a namespace", Group: GroupAct, Changes: true, Least: admins, Hint: 2, Run: func([]string) error { a.newNamespace(); return nil }},

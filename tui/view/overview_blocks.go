@@ -3,7 +3,6 @@ package view
 import (
 	"cmp"
 	"fmt"
-	"strings"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -12,6 +11,7 @@ import (
 	"github.com/kagzi/kagzi/tui/model"
 	"github.com/kagzi/kagzi/tui/render"
 	"github.com/kagzi/kagzi/tui/theme"
+	"github.com/kagzi/kagzi/tui/view/internal/format"
 	"github.com/kagzi/kagzi/tui/widget"
 )
 
@@ -69,7 +69,7 @@ func (p *overviewPage) tiles() []*item {
 	}
 	oldest, waits := "nothing waits", render.Plain
 	if d := o.OldestPending(); d >= time.Second {
-		oldest = "oldest " + p.app.waited(d)
+		oldest = "oldest " + format.Waited(d)
 		if d > longWait {
 			waits = render.Waiting
 		}
@@ -90,7 +90,7 @@ func (p *overviewPage) tiles() []*item {
 			active, slots = active+int64(w.GetActiveWorkflowCount()), slots+int64(w.GetMaxConcurrent())
 		}
 	}
-	load := fmt.Sprintf("%s of %s slots", number(active), number(slots))
+	load := fmt.Sprintf("%s of %s slots", format.Number(active), format.Number(slots))
 	if !o.Workers().Loaded() { // or the caller may not see them
 		load = ""
 	}
@@ -99,23 +99,15 @@ func (p *overviewPage) tiles() []*item {
 		up = render.Bad
 	}
 	return []*item{
-		tile("running", theme.Running, number(stats.GetRunningWorkflows()), "running", number(stats.GetWorkflowsByStatus()["SLEEPING"])+" sleeping", render.Busy, p.opens("runs", "status:running")),
-		tile("pending", theme.Pending, number(stats.GetPendingWorkflows()), "pending", oldest, waits, p.opens("runs", "status:pending")),
-		tile("failed", theme.Failed, number(failed), "failed", since, bad, p.opens("runs", which)),
+		tile("running", theme.Running, format.Number(stats.GetRunningWorkflows()), "running", format.Number(stats.GetWorkflowsByStatus()["SLEEPING"])+" sleeping", render.Busy, p.opens("runs", "status:running")),
+		tile("pending", theme.Pending, format.Number(stats.GetPendingWorkflows()), "pending", oldest, waits, p.opens("runs", "status:pending")),
+		tile("failed", theme.Failed, format.Number(failed), "failed", since, bad, p.opens("runs", which)),
 		tile("workers", theme.Online, fmt.Sprintf("%d/%d", online, total), "workers", load, up, p.opens("workers")),
 	}
 }
 
 // longWait is after how long a run that waits for a worker deserves a look.
 const longWait = time.Minute
-
-// waited is a length of time that grows, so coarse that it does not change with every frame.
-func (a *App) waited(d time.Duration) string {
-	if d < time.Minute {
-		return render.Duration(d.Truncate(time.Second))
-	}
-	return strings.TrimSuffix(render.Duration(d.Truncate(time.Minute)), "0s")
-}
 
 // warnings are what needs somebody's eye.
 func (p *overviewPage) warnings() *block {
@@ -172,7 +164,7 @@ func (p *overviewPage) queues() *block {
 		if len(q.GetUnservedByType()) > 0 {
 			name.Style = render.Bad
 		}
-		running, waiting, oldest := render.Cell{Text: number(q.GetRunning()) + " running", Style: render.Busy}, render.Cell{Text: number(q.GetPending()) + " waiting"}, ""
+		running, waiting, oldest := render.Cell{Text: format.Number(q.GetRunning()) + " running", Style: render.Busy}, render.Cell{Text: format.Number(q.GetPending()) + " waiting"}, ""
 		if q.GetRunning() == 0 {
 			running.Style = render.Dim
 		}
@@ -180,7 +172,7 @@ func (p *overviewPage) queues() *block {
 			waiting.Style = render.Dim
 		}
 		if d := p.app.overview.OldestIn(q); d >= time.Second {
-			oldest = p.app.waited(d)
+			oldest = format.Waited(d)
 		}
 		b.items = append(b.items, &item{
 			id: q.GetTaskQueue(), message: q, cells: []render.Cell{name, running, waiting, {Text: oldest}}, open: p.opens("runs", "status:open queue:"+q.GetTaskQueue()),
@@ -201,7 +193,7 @@ func (p *overviewPage) failures() *block {
 			what += " " + p.app.look.Glyph(theme.Right) + " " + r.GetError().GetSubjectId()
 		}
 		b.items = append(b.items, &item{id: r.GetRunId(), message: r, open: p.opens("run", r.GetRunId()), cells: []render.Cell{
-			{Text: what}, {Text: render.ErrorLine(r.GetError()), Style: render.Bad}, {Text: p.app.clock.show(r.GetFinishedAt()), Style: render.Dim},
+			{Text: what}, {Text: render.ErrorLine(r.GetError()), Style: render.Bad}, {Text: p.app.clock.Show(r.GetFinishedAt()), Style: render.Dim},
 		}})
 	}
 	return b
@@ -213,7 +205,7 @@ func (p *overviewPage) fires() *block {
 	_, _, b.more = p.app.overview.More()
 	for _, s := range p.app.overview.Fires() {
 		b.items = append(b.items, &item{id: s.GetScheduleId(), message: s, open: p.opens("schedule", s.GetScheduleId()), cells: []render.Cell{
-			{Text: cmp.Or(s.GetName(), s.GetScheduleId())}, {Text: s.GetWorkflowType(), Style: render.Dim}, {Text: p.app.clock.show(s.GetNextFireAt())},
+			{Text: cmp.Or(s.GetName(), s.GetScheduleId())}, {Text: s.GetWorkflowType(), Style: render.Dim}, {Text: p.app.clock.Show(s.GetNextFireAt())},
 		}})
 	}
 	return b

@@ -2,12 +2,12 @@ package view
 
 import (
 	"fmt"
-	"time"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	"github.com/kagzi/kagzi/tui/model"
 	"github.com/kagzi/kagzi/tui/render"
 	"github.com/kagzi/kagzi/tui/theme"
+	"github.com/kagzi/kagzi/tui/view/internal/format"
 	"github.com/kagzi/kagzi/tui/widget"
 )
 
@@ -88,12 +88,12 @@ func (ch chart) summary(values, bars []float64) string {
 	}
 	if ch.rate {
 		now := lately(values) // of fewer points than a column may be
-		return fmt.Sprintf("%s, most %s", perTime(now), perTime(max(most, now)))
+		return fmt.Sprintf("%s, most %s", format.PerTime(now), format.PerTime(max(most, now)))
 	}
 	if most == 0 {
 		return "none"
 	}
-	return fmt.Sprintf("%s, most %s", milliseconds(latest), milliseconds(most))
+	return fmt.Sprintf("%s, most %s", format.Milliseconds(latest), format.Milliseconds(most))
 }
 
 // latelyPoints is how many points a rate is taken over, so that it does not jump with every one.
@@ -107,38 +107,6 @@ func lately(values []float64) float64 {
 		sum += v
 	}
 	return sum / max(float64(len(values)), 1)
-}
-
-// perTime is a number of things a second, for few of them a minute or an hour: "12/s", "4.2/min".
-func perTime(v float64) string {
-	switch {
-	case v == 0 || v >= 0.095:
-		return rateText(v) + "/s"
-	case v*60 >= 0.095:
-		return rateText(v*60) + "/min"
-	}
-	return rateText(v*3600) + "/h"
-}
-
-// rateText is a number of things a second: "0", "0.4", "12".
-func rateText(v float64) string {
-	switch {
-	case v == 0:
-		return "0"
-	case v < 0.095:
-		return fmt.Sprintf("%.2f", v)
-	case v < 9.95:
-		return fmt.Sprintf("%.1f", v)
-	}
-	return number(int64(v + 0.5))
-}
-
-func milliseconds(ms float64) string {
-	d := time.Duration(ms * float64(time.Millisecond))
-	if d < 10*time.Millisecond {
-		return fmt.Sprintf("%.1fms", ms)
-	}
-	return render.Duration(d)
 }
 
 // buckets gathers values into at most n columns, of which each stands for the mean or else the largest of several; few values are drawn

@@ -7,6 +7,7 @@ import (
 
 	"github.com/kagzi/kagzi/tui/render"
 	"github.com/kagzi/kagzi/tui/theme"
+	"github.com/kagzi/kagzi/tui/view/internal/format"
 	"github.com/kagzi/kagzi/tui/widget"
 )
 
@@ -94,8 +95,8 @@ func (p *overviewPage) drawBlock(c widget.Canvas, b *block) {
 	p.on[b.id] = at
 	note := b.note
 	if hidden := len(b.items) - rows.H; hidden > 0 {
-		if note = number(int64(len(b.items))) + " in all"; b.more {
-			note = "more than " + number(int64(len(b.items)))
+		if note = format.Number(int64(len(b.items))) + " in all"; b.more {
+			note = "more than " + format.Number(int64(len(b.items)))
 		}
 	}
 	c.Cut(x, 0, c.W-x, note, p.style(render.Dim))

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
+	"github.com/kagzi/kagzi/tui/view/internal/format"
 )
 
 func TestOverviewLooksRight(t *testing.T) { goldenView(t, "overview", always("overview")) }
@@ -216,7 +217,7 @@ func TestRatesAreReadable(t *testing.T) {
 		perSecond float64
 		want      string
 	}{{0, "0/s"}, {1234.4, "1 234/s"}, {12, "12/s"}, {1.26, "1.3/s"}, {0.1, "0.1/s"}, {0.07, "4.2/min"}, {1.0 / 60, "1.0/min"}, {1.0 / 3600, "1.0/h"}} {
-		if got := perTime(c.perSecond); got != c.want {
+		if got := format.PerTime(c.perSecond); got != c.want {
 			t.Errorf("%g a second reads %q, want %q", c.perSecond, got, c.want)
 		}
 	}

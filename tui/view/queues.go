@@ -3,11 +3,11 @@ package view
 import (
 	"cmp"
 	"fmt"
-	"slices"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	"github.com/kagzi/kagzi/tui/model"
 	"github.com/kagzi/kagzi/tui/render"
+	"github.com/kagzi/kagzi/tui/view/internal/tables"
 	"github.com/kagzi/kagzi/tui/widget"
 )
 
@@ -21,9 +21,9 @@ func openQueues(a *App, _ []string) (page, error) {
 	workers := model.NewWorkers(a.link)
 	queues := model.NewQueues(a.link)
 	row := func(q *kagziv1.QueueDepth) widget.Row {
-		return a.queueRow(q, model.Oldest(q, queues.AsOf(), a.now()), slotsOf(q.GetTaskQueue(), workers.All()))
+		return a.tables.Queue(q, model.Oldest(q, queues.AsOf(), a.now()), tables.SlotsOf(q.GetTaskQueue(), workers.All()))
 	}
-	p := &queuesPage{shelf: newShelf(a, "queues", "Queues", queueColumns, queues, row), workers: workers}
+	p := &queuesPage{shelf: newShelf(a, "queues", "Queues", tables.QueueColumns, queues, row), workers: workers}
 	p.order = map[string]func(a, b *kagziv1.QueueDepth) int{
 		"pending":  func(a, b *kagziv1.QueueDepth) int { return cmp.Compare(a.GetPending(), b.GetPending()) },
 		"running":  func(a, b *kagziv1.QueueDepth) int { return cmp.Compare(a.GetRunning(), b.GetRunning()) },
@@ -33,7 +33,7 @@ func openQueues(a *App, _ []string) (page, error) {
 		},
 		"workers": func(a, b *kagziv1.QueueDepth) int { return cmp.Compare(a.GetOnlineWorkers(), b.GetOnlineWorkers()) },
 		"slots": func(a, b *kagziv1.QueueDepth) int {
-			return cmp.Compare(slotsOf(a.GetTaskQueue(), workers.All()).free(), slotsOf(b.GetTaskQueue(), workers.All()).free())
+			return cmp.Compare(tables.SlotsOf(a.GetTaskQueue(), workers.All()).Free(), tables.SlotsOf(b.GetTaskQueue(), workers.All()).Free())
 		},
 	}
 	p.empty = func() []widget.Line {
@@ -44,22 +44,6 @@ func openQueues(a *App, _ []string) (page, error) {
 	}
 	p.tab.Opened = func(id string) { a.done(a.pushView("runs", "queue:"+id)) }
 	return p, p.SortBy("queue", false)
-}
-
-// slots are how many runs the online workers of a queue can hold, and do. A worker of several queues counts in each.
-type slots struct{ held, all int }
-
-func (s slots) free() int { return s.all - s.held }
-
-func slotsOf(queue string, workers []*kagziv1.Worker) slots {
-	var s slots
-	for _, w := range workers {
-		if isOnline(w) && slices.Contains(queuesOf(w), queue) {
-			s.held += int(w.GetActiveWorkflowCount())
-			s.all += int(w.GetMaxConcurrent())
-		}
-	}
-	return s
 }
 
 func (p *queuesPage) Show() {

@@ -51,13 +51,10 @@ func onRig(t *testing.T, options func() Options, width, height int, story func(r
 func (r *rig) settle() {
 	for {
 		synctest.Wait()
-		r.app.posts.mu.Lock()
-		waiting := len(r.app.posts.list)
-		r.app.posts.mu.Unlock()
-		if waiting == 0 {
+		if !r.app.posts.Waiting() {
 			return
 		}
-		r.app.posts.run()
+		r.app.posts.Run()
 		r.draw() // what is on the screen decides what is read next
 	}
 }

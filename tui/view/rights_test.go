@@ -11,6 +11,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	"github.com/kagzi/kagzi/tui"
 	"github.com/kagzi/kagzi/tui/theme"
+	"github.com/kagzi/kagzi/tui/view/internal/format"
 )
 
 // keyed is a server whose caller has a key of a role. It is the screens that heed it.
@@ -125,11 +126,11 @@ func TestWhoIsNotToldWhatTheServerDoesIsShownNoFiguresOfIt(t *testing.T) {
 		if kept == 0 {
 			t.Fatal("no run has failed")
 		}
-		r.shows(number(kept)+" failed in all", "What it does, all namespaces together,", "is told to admins of all of them only.")
+		r.shows(format.Number(kept)+" failed in all", "What it does, all namespaces together,", "is told to admins of all of them only.")
 		r.lacks("0 failed", "/s done", "started", "most 0/s", "0 of 0 slots")
 		p := r.app.trails.top().(*overviewPage)
 		for _, tile := range p.tiles() {
-			if tile.id == "failed" && (tile.cells[0].Text != r.app.look.Glyph(theme.Failed)+" "+number(kept) || tile.cells[2].Text != "in all") {
+			if tile.id == "failed" && (tile.cells[0].Text != r.app.look.Glyph(theme.Failed)+" "+format.Number(kept) || tile.cells[2].Text != "in all") {
 				t.Errorf("the tile of failed runs says %q", tile.cells)
 			}
 		}

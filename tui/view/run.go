@@ -17,6 +17,7 @@ import (
 	"github.com/kagzi/kagzi/tui"
 	"github.com/kagzi/kagzi/tui/model"
 	"github.com/kagzi/kagzi/tui/render"
+	"github.com/kagzi/kagzi/tui/view/internal/format"
 	"github.com/kagzi/kagzi/tui/widget"
 )
 
@@ -102,7 +103,7 @@ func (p *runPage) Name() string { return "run" }
 func (p *runPage) Crumb() string {
 	r := p.workflow()
 	if r == nil {
-		return "run " + shortID(p.ref)
+		return "run " + format.ShortID(p.ref)
 	}
 	return "run " + runTitle(r)
 }
@@ -112,13 +113,13 @@ func runTitle(r *kagziv1.Workflow) string {
 	if r.GetExternalId() != "" {
 		return r.GetExternalId()
 	}
-	return shortID(r.GetRunId())
+	return format.ShortID(r.GetRunId())
 }
 
 func (p *runPage) Title() string {
 	r := p.workflow()
 	if r == nil {
-		return "Run " + shortID(p.ref)
+		return "Run " + format.ShortID(p.ref)
 	}
 	return r.GetWorkflowType() + "  " + runTitle(r)
 }

@@ -12,6 +12,7 @@ import (
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	"github.com/kagzi/kagzi/tui/render"
+	"github.com/kagzi/kagzi/tui/view/internal/format"
 	"github.com/kagzi/kagzi/tui/widget"
 )
 
@@ -80,7 +81,7 @@ func (a *App) readPayload(title string, payload *kagziv1.Payload) error {
 		return errors.New("there is no payload")
 	}
 	d := widget.NewDocument(a.theme)
-	d.SetPayload(payloadKind(payload), payload.GetData(), payloadType(payload))
+	d.SetPayload(format.PayloadKind(payload), payload.GetData(), payloadType(payload))
 	a.readDocument(title, d)
 	return nil
 }
@@ -117,17 +118,17 @@ func (p *runPage) attempt(s *kagziv1.Step, later *kagziv1.ErrorDetail) []widget.
 		{Text: "  " + strings.Join(p.attemptFacts(s), "  ")},
 	}}}
 	if s.GetOverriddenBy() != "" {
-		lines = append(lines, indented(widget.TextLine("set by "+s.GetOverriddenBy()+": "+s.GetOverrideReason(), render.Strong)))
+		lines = append(lines, format.Indented(widget.TextLine("set by "+s.GetOverriddenBy()+": "+s.GetOverrideReason(), render.Strong)))
 	}
 	if s.GetError() != nil && sameError(s.GetError(), later) {
-		lines = append(lines, indented(widget.TextLine("the same error", render.Dim)))
+		lines = append(lines, format.Indented(widget.TextLine("the same error", render.Dim)))
 	} else {
-		for _, line := range errorLines(s.GetError()) {
-			lines = append(lines, indented(line))
+		for _, line := range format.ErrorLines(s.GetError()) {
+			lines = append(lines, format.Indented(line))
 		}
 	}
 	if s.GetRetryAt() != nil && s.GetStatus() == kagziv1.StepStatus_STEP_STATUS_PENDING {
-		lines = append(lines, indented(widget.TextLine("tried again "+p.app.clock.show(s.GetRetryAt()), render.Waiting)))
+		lines = append(lines, format.Indented(widget.TextLine("tried again "+p.app.clock.Show(s.GetRetryAt()), render.Waiting)))
 	}
 	lines = append(lines, payloadLines("input", s.GetInput())...)
 	return append(lines, payloadLines("output", s.GetOutput())...)
@@ -139,9 +140,9 @@ func (p *runPage) attemptFacts(s *kagziv1.Step) []string {
 	if began == nil {
 		began = s.GetCreatedAt()
 	}
-	facts := []string{p.app.clock.exact(began.AsTime())}
+	facts := []string{p.app.clock.Exact(began.AsTime())}
 	if s.GetFinishedAt() != nil || endOf(p.workflow()).IsZero() {
-		facts = append(facts, "took "+p.app.took(began, s.GetFinishedAt()))
+		facts = append(facts, "took "+p.app.clock.Took(began, s.GetFinishedAt()))
 	}
 	if s.GetKind() != kagziv1.StepKind_STEP_KIND_FUNCTION {
 		facts = append(facts, render.StepKind(s.GetKind()))
@@ -150,52 +151,14 @@ func (p *runPage) attemptFacts(s *kagziv1.Step) []string {
 		facts = append(facts, "on "+s.GetWorkerId())
 	}
 	if s.GetOutput() == nil && s.GetError() == nil {
-		if result := render.StepResult(s, p.app.clock.view()); result != "" {
+		if result := render.StepResult(s, p.app.clock.View()); result != "" {
 			facts = append(facts, result)
 		}
 	}
 	if s.GetTimeoutAt() != nil && s.GetFinishedAt() == nil {
-		facts = append(facts, "times out "+p.app.clock.show(s.GetTimeoutAt()))
+		facts = append(facts, "times out "+p.app.clock.Show(s.GetTimeoutAt()))
 	}
 	return facts
-}
-
-// indented is a line a level further in.
-func indented(l widget.Line) widget.Line {
-	return widget.Line{Cells: append([]render.Cell{{Text: "  "}}, l.Cells...)}
-}
-
-// errorLines are an error as people read it: what went wrong, what is known of it, and the stack.
-func errorLines(e *kagziv1.ErrorDetail) []widget.Line {
-	if e == nil {
-		return nil
-	}
-	lines := widget.TextLines(render.TypedMessage(e.GetType(), e.GetMessage()), render.Bad)
-	var facts []string
-	if e.GetCode() != kagziv1.ErrorCode_ERROR_CODE_UNSPECIFIED {
-		facts = append(facts, "code "+strings.TrimPrefix(e.GetCode().String(), "ERROR_CODE_"))
-	}
-	if e.GetNonRetryable() {
-		facts = append(facts, "not to be retried")
-	}
-	if e.GetRetryAfterMs() > 0 {
-		facts = append(facts, fmt.Sprintf("asks for a pause of %d ms", e.GetRetryAfterMs()))
-	}
-	if e.GetSubject() != "" {
-		facts = append(facts, strings.TrimSpace("about "+e.GetSubject()+" "+e.GetSubjectId()))
-	}
-	if len(e.GetMetadata()) > 0 {
-		facts = append(facts, render.KeyValues(e.GetMetadata()))
-	}
-	if len(facts) > 0 {
-		lines = append(lines, widget.TextLine(strings.Join(facts, ", "), render.Dim))
-	}
-	if e.GetStack() != "" {
-		for _, line := range widget.TextLines(e.GetStack(), render.Plain) {
-			lines = append(lines, indented(line))
-		}
-	}
-	return lines
 }
 
 // payloadLines are the beginning of a payload below its name; none when there is none.
@@ -203,17 +166,17 @@ func payloadLines(name string, payload *kagziv1.Payload) []widget.Line {
 	if len(payload.GetData()) == 0 {
 		return nil
 	}
-	title := indented(widget.TextLine(name+"  "+render.Bytes(int64(len(payload.GetData()))), render.Dim))
+	title := format.Indented(widget.TextLine(name+"  "+render.Bytes(int64(len(payload.GetData()))), render.Dim))
 	if len(payload.GetData()) > payloadBytes {
-		return []widget.Line{title, indented(indented(widget.TextLine(name[:1]+" shows it", render.Dim)))}
+		return []widget.Line{title, format.Indented(format.Indented(widget.TextLine(name[:1]+" shows it", render.Dim)))}
 	}
 	rows := render.PayloadLines(payload, -1)
 	lines := []widget.Line{title}
 	for i, row := range rows {
 		if i == payloadRows && len(rows) > payloadRows+1 {
-			return append(lines, indented(indented(widget.TextLine(fmt.Sprintf("%d more lines; %s shows them", len(rows)-i, name[:1]), render.Dim))))
+			return append(lines, format.Indented(format.Indented(widget.TextLine(fmt.Sprintf("%d more lines; %s shows them", len(rows)-i, name[:1]), render.Dim))))
 		}
-		lines = append(lines, indented(indented(widget.TextLine(row, render.Plain))))
+		lines = append(lines, format.Indented(format.Indented(widget.TextLine(row, render.Plain))))
 	}
 	return lines
 }
@@ -281,11 +244,11 @@ func (t *errorTab) lines(int) []widget.Line {
 	r := t.p.workflow()
 	var lines []widget.Line
 	if r.GetError() != nil {
-		lines = append(lines, widget.TextLine("The run "+runEnding(r)+" "+t.p.app.clock.show(r.GetFinishedAt()), render.Strong), widget.Line{})
+		lines = append(lines, widget.TextLine("The run "+runEnding(r)+" "+t.p.app.clock.Show(r.GetFinishedAt()), render.Strong), widget.Line{})
 		if !render.Ended(r.GetStatus()) {
 			lines[0] = widget.TextLine("The last attempt of the run failed", render.Strong)
 		}
-		lines = append(lines, errorLines(r.GetError())...)
+		lines = append(lines, format.ErrorLines(r.GetError())...)
 	}
 	failures := failedAttempts(t.p.run.Steps())
 	for i, s := range failures {
@@ -302,11 +265,11 @@ func (t *errorTab) lines(int) []widget.Line {
 			above = failures[i-1].GetError()
 		}
 		if sameError(s.GetError(), above) {
-			lines = append(lines, indented(widget.TextLine("the same error", render.Dim)))
+			lines = append(lines, format.Indented(widget.TextLine("the same error", render.Dim)))
 			continue
 		}
-		for _, line := range errorLines(s.GetError()) {
-			lines = append(lines, indented(line))
+		for _, line := range format.ErrorLines(s.GetError()) {
+			lines = append(lines, format.Indented(line))
 		}
 	}
 	if lines == nil {
@@ -321,12 +284,12 @@ func (t *errorTab) attemptHead(s *kagziv1.Step) widget.Line {
 	if !s.GetIsLatest() || s.GetStatus() == kagziv1.StepStatus_STEP_STATUS_PENDING {
 		what += " and was retried"
 		if s.GetIsLatest() {
-			what = fmt.Sprintf("attempt %d failed and is tried again %s", s.GetAttemptNumber(), t.p.app.clock.show(s.GetRetryAt()))
+			what = fmt.Sprintf("attempt %d failed and is tried again %s", s.GetAttemptNumber(), t.p.app.clock.Show(s.GetRetryAt()))
 		}
 	}
 	when := "  "
 	if s.GetFinishedAt() != nil {
-		when += t.p.app.clock.exact(s.GetFinishedAt().AsTime())
+		when += t.p.app.clock.Exact(s.GetFinishedAt().AsTime())
 	}
 	if s.GetWorkerId() != "" {
 		when += "  on " + s.GetWorkerId()

@@ -83,8 +83,8 @@ func BenchmarkARunOf10000Steps(b *testing.B) {
 	f := newFrame(a)
 	f.SetRect(0, 0, 120, 40)
 	for !p.run.Loaded() {
-		<-a.posts.kick
-		a.posts.run()
+		<-a.posts.Kick
+		a.posts.Run()
 	}
 	for i, name := range tabNames {
 		b.Run("changed/"+name.command, func(b *testing.B) {

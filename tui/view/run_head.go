@@ -11,6 +11,7 @@ import (
 	"github.com/kagzi/kagzi/tui/model"
 	"github.com/kagzi/kagzi/tui/render"
 	"github.com/kagzi/kagzi/tui/theme"
+	"github.com/kagzi/kagzi/tui/view/internal/format"
 	"github.com/kagzi/kagzi/tui/widget"
 )
 
@@ -26,7 +27,7 @@ func (p *runPage) drawHead(c widget.Canvas) int {
 	word := c.Theme.Glyph(sign.Glyph) + " " + sign.Word
 	said, style, details := p.why(r)
 	hang := render.Width(word) + 3
-	sentence := wrapped(render.Safe(said), max(c.W-hang-1, 1))
+	sentence := format.Wrapped(render.Safe(said), max(c.W-hang-1, 1))
 	facts := placeHead(p.facts(r), c.W-1)
 	most := headMost(c.H)
 	first, more, grid := shareRows(most, len(sentence), len(details), facts.rows)
@@ -123,33 +124,33 @@ func (p *runPage) facts(r *kagziv1.Workflow) []headFact {
 	add("worker", r.GetWorkerId())
 	switch {
 	case r.GetStartedAt() != nil:
-		add("started", a.clock.show(r.GetStartedAt()))
-		add("took", a.took(r.GetStartedAt(), r.GetFinishedAt()))
+		add("started", a.clock.Show(r.GetStartedAt()))
+		add("took", a.clock.Took(r.GetStartedAt(), r.GetFinishedAt()))
 	default:
-		add("created", a.clock.show(r.GetCreatedAt()))
+		add("created", a.clock.Show(r.GetCreatedAt()))
 	}
 	add("attempt", strconv.Itoa(int(r.GetAttempts())))
 	add("steps", p.stepCount(r))
 	if r.GetWakeUpAt() != nil && !render.Ended(r.GetStatus()) {
-		add("due", a.clock.show(r.GetWakeUpAt()))
+		add("due", a.clock.Show(r.GetWakeUpAt()))
 	}
 	if r.GetCancelRequestedAt() != nil && !render.Ended(r.GetStatus()) {
-		add("cancel", "asked "+a.clock.show(r.GetCancelRequestedAt())+", at the latest "+a.clock.show(r.GetCancelGraceUntil()))
+		add("cancel", "asked "+a.clock.Show(r.GetCancelRequestedAt())+", at the latest "+a.clock.Show(r.GetCancelGraceUntil()))
 	}
 	add("ext id", r.GetExternalId())
 	add("run id", r.GetRunId())
-	add("parent", shortID(r.GetParentRunId()))
-	add("retry of", shortID(r.GetRetriedFromRunId()))
-	add("continued from", shortID(r.GetContinuedFromRunId()))
-	add("continued as", shortID(r.GetContinuedAsRunId()))
-	add("handles", shortID(r.GetFailedRunId()))
-	add("schedule", shortID(r.GetScheduleId()))
-	add("tags", tagText(r.GetTags()))
+	add("parent", format.ShortID(r.GetParentRunId()))
+	add("retry of", format.ShortID(r.GetRetriedFromRunId()))
+	add("continued from", format.ShortID(r.GetContinuedFromRunId()))
+	add("continued as", format.ShortID(r.GetContinuedAsRunId()))
+	add("handles", format.ShortID(r.GetFailedRunId()))
+	add("schedule", format.ShortID(r.GetScheduleId()))
+	add("tags", format.Tags(r.GetTags()))
 	if render.Ended(r.GetStatus()) && r.GetError() != nil {
 		add("note", r.GetNote())
 	}
 	if !render.Ended(r.GetStatus()) && r.GetDeadlineAt() != nil {
-		add("deadline", a.clock.show(r.GetDeadlineAt()))
+		add("deadline", a.clock.Show(r.GetDeadlineAt()))
 	}
 	if r.GetPinned() {
 		add("kept", "pinned")
@@ -166,9 +167,9 @@ func (p *runPage) facts(r *kagziv1.Workflow) []headFact {
 func (p *runPage) stepCount(r *kagziv1.Workflow) string {
 	lanes := p.run.Lanes()
 	if len(lanes) == 0 {
-		return number(r.GetStepCount())
+		return format.Number(r.GetStepCount())
 	}
-	return number(int64(len(lanes))) + laneCounts(lanes, render.Ended(r.GetStatus()))
+	return format.Number(int64(len(lanes))) + laneCounts(lanes, render.Ended(r.GetStatus()))
 }
 
 func laneCounts(lanes []model.Lane, ended bool) string {
@@ -265,7 +266,7 @@ func (t *factsTab) Parts() model.Part { return model.Signals | model.Audit }
 
 // lines are the run's properties, then a section for each thing that there is.
 func (t *factsTab) lines(width int) []widget.Line {
-	view := t.p.app.clock.view()
+	view := t.p.app.clock.View()
 	lines := pairLines(render.RunPairs(t.p.workflow(), view))
 	section := func(title string, body []widget.Line) {
 		if len(body) > 0 {
@@ -278,7 +279,7 @@ func (t *factsTab) lines(width int) []widget.Line {
 			body = append(body, widget.TextLine("  "+detail, render.Dim))
 		}
 		for _, line := range pairLines(render.ExplainPairs(e, view)) {
-			body = append(body, indented(line))
+			body = append(body, format.Indented(line))
 		}
 		section("Why it is where it is", body)
 	}
@@ -296,7 +297,7 @@ func pairLines(pairs []render.Pair) []widget.Line {
 	}
 	var lines []widget.Line
 	for _, p := range pairs {
-		label := pad(p.Label, wide+2)
+		label := format.Pad(p.Label, wide+2)
 		for i, text := range p.Lines {
 			if i > 0 {
 				label = strings.Repeat(" ", wide+2)
@@ -318,7 +319,7 @@ func tableLines(t render.Table, width int) []widget.Line {
 		if i == 0 {
 			style = render.Dim
 		}
-		lines = append(lines, indented(widget.TextLine(text, style)))
+		lines = append(lines, format.Indented(widget.TextLine(text, style)))
 	}
 	return lines
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/kagzi/kagzi/tui/model"
 	"github.com/kagzi/kagzi/tui/render"
 	"github.com/kagzi/kagzi/tui/theme"
+	"github.com/kagzi/kagzi/tui/view/internal/format"
 	"github.com/kagzi/kagzi/tui/widget"
 )
 
@@ -49,7 +50,7 @@ func (r historyRows) Row(i int) (widget.Row, bool) {
 		since = "+" + render.Duration(e.Since)
 	}
 	return widget.Row{ID: strconv.Itoa(e.Sequence), Stale: r.t.p.app.link.State().Down(), Cells: []render.Cell{
-		{Text: strconv.Itoa(e.Sequence), Style: render.Dim}, {Text: r.t.p.app.clock.exact(e.At)}, {Text: since, Style: render.Dim},
+		{Text: strconv.Itoa(e.Sequence), Style: render.Dim}, {Text: r.t.p.app.clock.Exact(e.At)}, {Text: since, Style: render.Dim},
 		{Text: e.Kind, Style: e.Style}, {Text: e.Subject}, {Text: e.Detail, Style: detailStyle(e)},
 	}}, true
 }
@@ -152,9 +153,9 @@ func (t *historyTab) open([]string) error {
 		return a.readPayload("output", r.GetOutput())
 	}
 	text := widget.NewLines(a.theme)
-	lines := []widget.Line{widget.TextLine(a.clock.exact(e.At)+"  "+e.Kind+"  "+e.Subject, render.Strong), {}}
+	lines := []widget.Line{widget.TextLine(a.clock.Exact(e.At)+"  "+e.Kind+"  "+e.Subject, render.Strong), {}}
 	if render.Ended(r.GetStatus()) && e.Sequence == len(t.p.run.Events()) && r.GetError() != nil {
-		lines = append(lines, errorLines(r.GetError())...)
+		lines = append(lines, format.ErrorLines(r.GetError())...)
 	} else {
 		lines = append(lines, widget.TextLine(e.Detail, render.Plain))
 	}
@@ -203,21 +204,6 @@ func (p *runPage) events() (titles []string, rows [][]string) {
 		})
 	}
 	return titles, rows
-}
-
-// payloadKind says how large a payload is and, where it is not plain JSON, what it is said to be.
-func payloadKind(p *kagziv1.Payload) string {
-	if label, ok := render.Encrypted(p); ok {
-		return label
-	}
-	kind := render.Bytes(int64(len(p.GetData())))
-	if t := p.GetMetadata()["content-type"]; t != "" && t != "application/json" {
-		kind += ", " + t
-	}
-	if codec := p.GetMetadata()["encoding"]; codec != "" {
-		kind += `, encoded by "` + codec + `": shown as it is stored`
-	}
-	return kind
 }
 
 // payloadType is what a document takes a payload for.
@@ -296,7 +282,7 @@ func (t *payloadsTab) drawOne(c widget.Canvas, i int) {
 		drawMiddle(c.Part(0, 1, c.W, c.H-1), widget.TextLine(t.missing(i), render.Dim))
 		return
 	}
-	c.Cut(0, 0, c.W, mark+name+"  "+payloadKind(payload), style)
+	c.Cut(0, 0, c.W, mark+name+"  "+format.PayloadKind(payload), style)
 	if _, hidden := render.Encrypted(payload); hidden {
 		drawMiddle(c.Part(0, 1, c.W, c.H-1), widget.TextLine("Only workers and clients that have the key can read it.", render.Dim))
 		return

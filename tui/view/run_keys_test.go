@@ -9,13 +9,14 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	"github.com/kagzi/kagzi/tui/model"
 	"github.com/kagzi/kagzi/tui/scenario"
+	"github.com/kagzi/kagzi/tui/view/internal/format"
 )
 
 func TestARunIsFoundByWhatPeopleCallIt(t *testing.T) {
 	var w *shop
 	onRig(t, inShop(&w, "overview"), 100, 24, func(r *rig) {
 		id := w.ID(scenario.Failed)
-		for _, ref := range []string{id, strings.ToUpper(id), "order-70344", id[:30], shortID(id)} {
+		for _, ref := range []string{id, strings.ToUpper(id), "order-70344", id[:30], format.ShortID(id)} {
 			if err := r.app.command("run " + ref); err != nil {
 				t.Fatalf("run %s: %v", ref, err)
 			}
@@ -109,7 +110,7 @@ func TestAPayloadStaysFoldedWhileItsRunGoesOn(t *testing.T) {
 
 func TestAPayloadThatACodecMadeSaysSo(t *testing.T) {
 	p := &kagziv1.Payload{Data: []byte("\x01\x02\x03"), Metadata: map[string]string{"encoding": "aes-gcm", "content-type": "application/json"}}
-	if got, want := payloadKind(p), `3 B, encoded by "aes-gcm": shown as it is stored`; got != want {
+	if got, want := format.PayloadKind(p), `3 B, encoded by "aes-gcm": shown as it is stored`; got != want {
 		t.Errorf("the payload is said to be %q, want %q", got, want)
 	}
 	if got := payloadType(p); got != "application/octet-stream" {

@@ -9,6 +9,9 @@ import (
 	"github.com/kagzi/kagzi/tui/model"
 	"github.com/kagzi/kagzi/tui/render"
 	"github.com/kagzi/kagzi/tui/theme"
+	"github.com/kagzi/kagzi/tui/view/internal/clock"
+	"github.com/kagzi/kagzi/tui/view/internal/format"
+	"github.com/kagzi/kagzi/tui/view/internal/tables"
 	"github.com/kagzi/kagzi/tui/widget"
 )
 
@@ -34,8 +37,8 @@ type runTab interface {
 // tabBase is what a tab is that says nothing else.
 type tabBase struct {
 	p     *runPage
-	stale bool  // what it shows is to be worked out again
-	made  stamp // when it was, if it tells of moments
+	stale bool        // what it shows is to be worked out again
+	made  clock.Stamp // when it was, if it tells of moments
 }
 
 func newTabBase(p *runPage) tabBase { return tabBase{p: p, stale: true} }
@@ -58,7 +61,7 @@ func (t *tabBase) refreshed() bool {
 // outdated is refreshed for what tells of moments: that is also worked out again as time passes, and in another style.
 func (t *tabBase) outdated() bool {
 	was := t.made
-	t.made = t.p.app.clock.stamp()
+	t.made = t.p.app.clock.Stamp()
 	return t.refreshed() || was != t.made
 }
 
@@ -228,13 +231,13 @@ func (r childRows) Row(i int) (widget.Row, bool) {
 	if !ok {
 		return widget.Row{}, false
 	}
-	row := r.p.app.runRow(run)
+	row := r.p.app.tables.Run(run)
 	row.Stale = r.p.app.link.State().Down()
 	return row, true
 }
 
 func newChildrenTab(p *runPage) *childrenTab {
-	t := &childrenTab{tabBase: newTabBase(p), tab: widget.NewTable(p.app.theme, runColumns)}
+	t := &childrenTab{tabBase: newTabBase(p), tab: widget.NewTable(p.app.theme, tables.RunColumns)}
 	t.tab.SetRows(childRows{p})
 	t.tab.Opened = func(id string) { p.app.done(p.app.pushView("run", id)) }
 	return t
@@ -271,9 +274,9 @@ func (t *childrenTab) Status() string {
 	case children.Len() == 1:
 		return "1 run"
 	case children.More():
-		return "the newest " + number(int64(children.Len())) + " runs"
+		return "the newest " + format.Number(int64(children.Len())) + " runs"
 	}
-	return number(int64(children.Len())) + " runs"
+	return format.Number(int64(children.Len())) + " runs"
 }
 
 // Actions open a child and copy its id.

@@ -138,7 +138,7 @@ func TestWhatARunContinuesIsCalledAsInTheListsOfItsFacts(t *testing.T) {
 		for _, f := range p.facts(run) {
 			head = append(head, f.label)
 		}
-		for _, pair := range render.RunPairs(run, p.app.clock.view()) {
+		for _, pair := range render.RunPairs(run, p.app.clock.View()) {
 			if strings.HasPrefix(pair.Label, "Continued") && !slices.Contains(head, strings.ToLower(pair.Label)) {
 				t.Errorf("the header %q does not say %q", head, pair.Label)
 			}

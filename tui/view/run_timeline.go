@@ -1,7 +1,6 @@
 package view
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"time"
@@ -27,7 +26,7 @@ type timelineTab struct {
 
 func newTimelineTab(p *runPage) *timelineTab {
 	t := &timelineTab{tabBase: newTabBase(p), gantt: widget.NewGantt(p.app.theme)}
-	t.gantt.Clock = p.app.clock.exact
+	t.gantt.Clock = p.app.clock.Exact
 	t.gantt.OnEnter(func(l widget.Lane) { p.showAttempts(l.ID) })
 	return t
 }
@@ -115,7 +114,7 @@ func (p *runPage) noSteps() []widget.Line {
 	case r.GetStartedAt() == nil:
 		return []widget.Line{
 			widget.TextLine("No step has begun yet.", render.Plain),
-			widget.TextLine("The run was created "+p.app.clock.show(r.GetCreatedAt())+".", render.Dim),
+			widget.TextLine("The run was created "+p.app.clock.Show(r.GetCreatedAt())+".", render.Dim),
 		}
 	}
 	return []widget.Line{widget.TextLine("No step has begun yet.", render.Plain)}
@@ -249,19 +248,4 @@ func (t *timelineTab) unlessFailed() string {
 		return ""
 	}
 	return "no step has failed"
-}
-
-// exact is a moment to the millisecond, for places where what lies between moments matters.
-func (c *clock) exact(t time.Time) string {
-	switch c.style {
-	case "utc":
-		return t.UTC().Format("2006-01-02 15:04:05.000Z")
-	case "epoch":
-		return fmt.Sprintf("%d.%03d", t.Unix(), t.Nanosecond()/int(time.Millisecond))
-	}
-	t = t.In(c.zone)
-	if now := c.now().In(c.zone); now.YearDay() == t.YearDay() && now.Year() == t.Year() {
-		return t.Format("15:04:05.000")
-	}
-	return t.Format("01-02 15:04:05.000")
 }

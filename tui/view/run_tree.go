@@ -13,6 +13,7 @@ import (
 	"github.com/kagzi/kagzi/tui/model"
 	"github.com/kagzi/kagzi/tui/render"
 	"github.com/kagzi/kagzi/tui/theme"
+	"github.com/kagzi/kagzi/tui/view/internal/format"
 	"github.com/kagzi/kagzi/tui/widget"
 )
 
@@ -174,7 +175,7 @@ func (t *treeTab) ofRun(run *model.Run, prefix string, depth int) []widget.Node 
 	}
 	ended := !endOf(run.Workflow()).IsZero()
 	lanes := run.Lanes()
-	wide := nameWidth(lanes)
+	wide := format.NameWidth(lanes)
 	for i := range lanes {
 		l := &lanes[i]
 		node := t.ofStep(l, attempts[l.Name], prefix, ended, wide)
@@ -224,20 +225,6 @@ func (t *treeTab) ofStep(l *model.Lane, attempts []*kagziv1.Step, prefix string,
 	return node
 }
 
-// widestName is how many cells of the names of steps stand below each other; longer ones push what follows to the right.
-const widestName = 32
-
-// nameWidth is how wide the names of steps are, so that what follows them stands below each other.
-func nameWidth(lanes []model.Lane) int {
-	wide := 0
-	for i := range lanes {
-		if n := render.Width(render.Safe(lanes[i].Name)); n <= widestName {
-			wide = max(wide, n)
-		}
-	}
-	return wide
-}
-
 // cells are the row of an attempt: its sign, what it is, how long it took, and what came of it.
 func (t *treeTab) cells(s *kagziv1.Step, sign theme.Sign, name string, wide int) []render.Cell {
 	began := s.GetStartedAt()
@@ -247,13 +234,13 @@ func (t *treeTab) cells(s *kagziv1.Step, sign theme.Sign, name string, wide int)
 	name += strings.Repeat(" ", max(wide-render.Width(render.Safe(name)), 0))
 	cells := []render.Cell{t.mark(sign), {Text: name}}
 	if s.GetFinishedAt() != nil || sign != stopped {
-		cells = append(cells, render.Cell{Text: fmt.Sprintf("%6s", t.p.app.took(began, s.GetFinishedAt())), Style: render.Dim})
+		cells = append(cells, render.Cell{Text: fmt.Sprintf("%6s", t.p.app.clock.Took(began, s.GetFinishedAt())), Style: render.Dim})
 	}
 	style := render.Dim
 	if s.GetError() != nil {
 		style = sign.Style
 	}
-	result := render.StepResult(s, t.p.app.clock.view())
+	result := render.StepResult(s, t.p.app.clock.View())
 	if s.GetOverriddenBy() != "" {
 		result, style = "set by "+s.GetOverriddenBy()+": "+s.GetOverrideReason(), render.Strong
 	}
@@ -299,9 +286,9 @@ func (t *treeTab) childCells(r *kagziv1.Workflow) []render.Cell {
 	sign := theme.OfRun(r)
 	cells := []render.Cell{
 		t.mark(sign), {Text: r.GetWorkflowType(), Style: render.Strong}, {Text: runTitle(r)}, {Text: sign.Word, Style: sign.Style},
-		{Text: t.p.app.took(r.GetStartedAt(), r.GetFinishedAt()), Style: render.Dim},
+		{Text: t.p.app.clock.Took(r.GetStartedAt(), r.GetFinishedAt()), Style: render.Dim},
 	}
-	if note := render.RunNote(r, t.p.app.clock.view()); note != "" {
+	if note := render.RunNote(r, t.p.app.clock.View()); note != "" {
 		cells = append(cells, render.Cell{Text: note, Style: render.Dim})
 	}
 	return cells

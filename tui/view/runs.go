@@ -15,6 +15,8 @@ import (
 	"github.com/kagzi/kagzi/tui/model"
 	"github.com/kagzi/kagzi/tui/render"
 	"github.com/kagzi/kagzi/tui/theme"
+	"github.com/kagzi/kagzi/tui/view/internal/format"
+	"github.com/kagzi/kagzi/tui/view/internal/tables"
 	"github.com/kagzi/kagzi/tui/widget"
 )
 
@@ -71,7 +73,7 @@ func (r runRows) Row(i int) (widget.Row, bool) {
 	if !ok {
 		return widget.Row{}, false
 	}
-	row := r.p.app.runRow(run)
+	row := r.p.app.tables.Run(run)
 	row.Fresh = r.p.runs.Fresh(run.GetRunId())
 	row.Stale = r.p.app.link.State().Down()
 	return row, true
@@ -82,7 +84,7 @@ func openRuns(a *App, args []string) (page, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &runsPage{list: newList(a, "runs", runColumns), runs: runs, types: model.NewTypes(a.link),
+	p := &runsPage{list: newList(a, "runs", tables.RunColumns), runs: runs, types: model.NewTypes(a.link),
 		schedules: model.NewSchedules(a.link), workers: model.NewWorkers(a.link)}
 	p.tab.SetRows(runRows{p})
 	p.tab.SetSort("created", true)
@@ -171,19 +173,19 @@ func (p *runsPage) total() string {
 	total, about := p.runs.Total()
 	switch {
 	case about && total > 0:
-		return "~" + number(total)
+		return "~" + format.Number(total)
 	case total > 0:
-		return number(total)
+		return format.Number(total)
 	case p.runs.More():
-		return number(int64(p.runs.Len())) + " and more"
+		return format.Number(int64(p.runs.Len())) + " and more"
 	}
-	return number(int64(p.runs.Len()))
+	return format.Number(int64(p.runs.Len()))
 }
 
 // Status says what has come on top meanwhile, and the order.
 func (p *runsPage) Status() string {
 	if n, more := p.runs.NewAbove(); n > 0 || more {
-		count := number(int64(n))
+		count := format.Number(int64(n))
 		if more {
 			count = "more than " + count
 		}
@@ -204,7 +206,7 @@ func (p *runsPage) Status() string {
 // Banner says what of the filter the server could not do, or else what is wrong here.
 func (p *runsPage) Banner() string {
 	if local := p.runs.Local(); local != "" && p.runs.Loaded() && !p.runs.Whole() {
-		return fmt.Sprintf("%s is matched on the %s runs that were read; type:, id: or ext: search all, m reads more", local, number(int64(p.runs.Scanned())))
+		return fmt.Sprintf("%s is matched on the %s runs that were read; type:, id: or ext: search all, m reads more", local, format.Number(int64(p.runs.Scanned())))
 	}
 	other := ""
 	for _, w := range p.app.overview.Warnings() {

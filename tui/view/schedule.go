@@ -14,6 +14,8 @@ import (
 	"github.com/kagzi/kagzi/tui/model"
 	"github.com/kagzi/kagzi/tui/render"
 	"github.com/kagzi/kagzi/tui/theme"
+	"github.com/kagzi/kagzi/tui/view/internal/format"
+	"github.com/kagzi/kagzi/tui/view/internal/tables"
 	"github.com/kagzi/kagzi/tui/widget"
 )
 
@@ -35,9 +37,9 @@ func openSchedule(a *App, args []string) (page, error) {
 			}
 			return nil
 		},
-		pairs: func() []render.Pair { return render.SchedulePairs(p.schedule(), a.clock.view()) },
+		pairs: func() []render.Pair { return render.SchedulePairs(p.schedule(), a.clock.View()) },
 		facets: []*facet{
-			a.runsFacet("Runs", "It has started no run yet.", tickColumns, p.runs, a.tickRow),
+			a.runsFacet("Runs", "It has started no run yet.", tables.TickColumns, p.runs, a.tables.Tick),
 			a.linesFacet(func() string { return "Next ticks" }, p.tickLines),
 			p.inputFacet(a),
 			a.linesFacet(func() string { return fmt.Sprintf("Changes (%d)", len(p.item.Value().Changes)) }, p.changeLines),
@@ -52,9 +54,9 @@ func (p *schedulePage) schedule() *kagziv1.WorkflowSchedule { return p.item.Valu
 // called is what the schedule is called, as far as that is known.
 func (p *schedulePage) called() string {
 	if s := p.schedule(); s != nil {
-		return scheduleName(s)
+		return tables.ScheduleName(s)
 	}
-	return shortID(p.ref)
+	return format.ShortID(p.ref)
 }
 
 func (p *schedulePage) Name() string   { return "schedule" }
@@ -93,7 +95,7 @@ func (p *schedulePage) Refresh() {
 // Pace counts down by the second to a tick that comes within a minute.
 func (p *schedulePage) Pace() time.Duration {
 	s := p.schedule()
-	if left := s.GetNextFireAt().AsTime().Sub(p.app.now()); s != nil && fires(s) && left > 0 && left < time.Minute {
+	if left := s.GetNextFireAt().AsTime().Sub(p.app.now()); s != nil && tables.Fires(s) && left > 0 && left < time.Minute {
 		return time.Second
 	}
 	return slowPace
@@ -105,7 +107,7 @@ func (p *schedulePage) Banner() string {
 	case s.GetBroken() != "":
 		return "it cannot fire: " + s.GetBroken() + p.app.mend()
 	case s.GetBufferedTick() != nil:
-		return fmt.Sprintf("the tick of %s waits for the active run to end", p.app.clock.show(s.GetBufferedTick()))
+		return fmt.Sprintf("the tick of %s waits for the active run to end", p.app.clock.Show(s.GetBufferedTick()))
 	}
 	return ""
 }
@@ -139,9 +141,9 @@ func (p *schedulePage) scheduleFacts() []fact {
 	a, s := p.app, p.schedule()
 	text := func(label, text string) fact { return fact{label: label, cell: render.Cell{Text: text}} }
 	wide := func(label, text string) fact { return fact{label: label, cell: render.Cell{Text: text}, wide: true} }
-	failed, skipped := text("failed", number(s.GetFailedRuns())), text("skipped", number(s.GetSkippedTicks())+" ticks")
+	failed, skipped := text("failed", format.Number(s.GetFailedRuns())), text("skipped", format.Number(s.GetSkippedTicks())+" ticks")
 	if s.GetFailedRuns() > 0 {
-		failed.cell = render.Cell{Text: fmt.Sprintf("%s (%s)", number(s.GetFailedRuns()), share(s.GetFailedRuns(), s.GetTotalRuns())), Style: render.Bad}
+		failed.cell = render.Cell{Text: fmt.Sprintf("%s (%s)", format.Number(s.GetFailedRuns()), share(s.GetFailedRuns(), s.GetTotalRuns())), Style: render.Bad}
 	}
 	if s.GetSkippedTicks() > 0 {
 		skipped.cell.Style = render.Waiting
@@ -150,18 +152,18 @@ func (p *schedulePage) scheduleFacts() []fact {
 		{label: "state", cell: a.look.Cell(theme.OfSchedule(s))},
 		p.nextFact(),
 		{label: "last", cell: p.lastFact()},
-		text("runs", number(s.GetTotalRuns())), text("completed", number(s.GetSuccessfulRuns())), failed,
-		{label: "cron", cell: render.Cell{Text: s.GetCronExpr() + "   " + zoneOf(s), Style: render.Strong}, wide: true},
+		text("runs", format.Number(s.GetTotalRuns())), text("completed", format.Number(s.GetSuccessfulRuns())), failed,
+		{label: "cron", cell: render.Cell{Text: s.GetCronExpr() + "   " + tables.ZoneOf(s), Style: render.Strong}, wide: true},
 		wide("starts", s.GetWorkflowType()+" on queue "+s.GetTaskQueue()),
 		text("overlap", render.Overlap(s.GetOverlapPolicy())), text("catch-up", strconv.Itoa(int(s.GetMaxCatchup()))+" ticks"), skipped,
-		text("version", s.GetVersion()), text("created", a.clock.show(s.GetCreatedAt())), text("changed", a.clock.show(s.GetUpdatedAt())),
+		text("version", s.GetVersion()), text("created", a.clock.Show(s.GetCreatedAt())), text("changed", a.clock.Show(s.GetUpdatedAt())),
 		wide("tags", render.KeyValues(s.GetTags())),
 	})
 }
 
 // nextFact is when it fires next. With seconds or a date it takes the room of two, so that nothing is cut.
 func (p *schedulePage) nextFact() fact {
-	cell, clock := p.app.nextTick(p.schedule())
+	cell, clock := p.app.tables.NextTick(p.schedule())
 	if clock != "" {
 		cell.Text += ", " + clock
 	}
@@ -172,10 +174,10 @@ func (p *schedulePage) nextFact() fact {
 func (p *schedulePage) lastFact() render.Cell {
 	r := p.newest()
 	if r == nil {
-		return p.app.lastCell(p.schedule(), nil)
+		return p.app.tables.LastCell(p.schedule(), nil)
 	}
 	cell := p.app.look.Cell(theme.OfRun(r))
-	cell.Text += " " + p.app.clock.show(r.GetCreatedAt())
+	cell.Text += " " + p.app.clock.Show(r.GetCreatedAt())
 	return cell
 }
 
@@ -183,14 +185,6 @@ func (p *schedulePage) lastFact() render.Cell {
 func (p *schedulePage) newest() *kagziv1.Workflow {
 	r, _ := p.runs.Row(0)
 	return r
-}
-
-// zoneOf is the name of the schedule's time zone.
-func zoneOf(s *kagziv1.WorkflowSchedule) string {
-	if s.GetTimeZone() == "" {
-		return "UTC"
-	}
-	return s.GetTimeZone()
 }
 
 // tickLines say when it fires next, on the clocks of its zone and on ours.
@@ -217,9 +211,9 @@ func (a *App) tickLine(t *timestamppb.Timestamp, zone string) widget.Line {
 	if err != nil {
 		location = time.UTC // this machine does not know the zone; the server does
 	}
-	there, here := t.AsTime().In(location), t.AsTime().In(a.clock.zone)
+	there, here := t.AsTime().In(location), t.AsTime().In(a.clock.Zone)
 	cells := []render.Cell{
-		{Text: "  " + pad(until(t.AsTime().Sub(a.now())), 10), Style: render.Dim}, {Text: there.Format("Mon 2006-01-02 15:04:05 MST")},
+		{Text: "  " + format.Pad(format.Until(t.AsTime().Sub(a.now())), 10), Style: render.Dim}, {Text: there.Format("Mon 2006-01-02 15:04:05 MST")},
 	}
 	if there.Format(time.DateTime) != here.Format(time.DateTime) {
 		cells = append(cells, render.Cell{Text: "   " + here.Format("Mon 15:04:05 MST"), Style: render.Dim})
@@ -237,7 +231,7 @@ func (p *schedulePage) changeLines() []widget.Line {
 		}
 		method := strings.TrimSuffix(e.GetMethod(), "WorkflowSchedule")
 		cells := []render.Cell{
-			{Text: "  " + pad(p.app.clock.show(e.GetAt()), 10), Style: render.Dim}, {Text: pad(method, 9), Style: style}, {Text: pad("by "+e.GetActor(), 16)},
+			{Text: "  " + format.Pad(p.app.clock.Show(e.GetAt()), 10), Style: render.Dim}, {Text: format.Pad(method, 9), Style: style}, {Text: format.Pad("by "+e.GetActor(), 16)},
 		}
 		if e.GetOutcome() != "ok" {
 			cells = append(cells, render.Cell{Text: e.GetOutcome() + "  ", Style: render.Bad})

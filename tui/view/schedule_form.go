@@ -12,6 +12,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	"github.com/kagzi/kagzi/tui/model"
 	"github.com/kagzi/kagzi/tui/render"
+	"github.com/kagzi/kagzi/tui/view/internal/tables"
 	"github.com/kagzi/kagzi/tui/widget"
 )
 
@@ -81,13 +82,13 @@ func (a *App) editSchedule(id string) error {
 
 // changeSchedule asks what of a schedule is to change, and changes no more than that.
 func (a *App) changeSchedule(old *kagziv1.WorkflowSchedule) {
-	a.fillSchedule("Schedule "+scheduleName(old), "Change", old, func(values map[string]string) (deed, error) {
+	a.fillSchedule("Schedule "+tables.ScheduleName(old), "Change", old, func(values map[string]string) (deed, error) {
 		request, changed := updateSchedule(old, values)
 		if !changed {
-			a.say("nothing of %q was changed", scheduleName(old))
+			a.say("nothing of %q was changed", tables.ScheduleName(old))
 			return deed{}, nil
 		}
-		return deed{action: a.scope().UpdateSchedule(old, request), what: scheduleName(old), name: func(string) string { return scheduleName(old) }}, nil
+		return deed{action: a.scope().UpdateSchedule(old, request), what: tables.ScheduleName(old), name: func(string) string { return tables.ScheduleName(old) }}, nil
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	"github.com/kagzi/kagzi/tui/model"
 	"github.com/kagzi/kagzi/tui/render"
+	"github.com/kagzi/kagzi/tui/view/internal/tables"
 	"github.com/kagzi/kagzi/tui/widget"
 )
 
@@ -22,8 +23,10 @@ type schedulesPage struct {
 
 func openSchedules(a *App, _ []string) (page, error) {
 	latest := model.NewLatest(a.link)
-	row := func(s *kagziv1.WorkflowSchedule) widget.Row { return a.scheduleRow(s, latest.Run(s.GetScheduleId())) }
-	p := &schedulesPage{shelf: newShelf(a, "schedules", "Schedules", scheduleColumns, model.NewSchedules(a.link), row), latest: latest}
+	row := func(s *kagziv1.WorkflowSchedule) widget.Row {
+		return a.tables.Schedule(s, latest.Run(s.GetScheduleId()))
+	}
+	p := &schedulesPage{shelf: newShelf(a, "schedules", "Schedules", tables.ScheduleColumns, model.NewSchedules(a.link), row), latest: latest}
 	p.order = scheduleOrder
 	p.empty = func() []widget.Line {
 		lines := []widget.Line{
@@ -51,7 +54,7 @@ func openSchedules(a *App, _ []string) (page, error) {
 // scheduleOrder is how schedules compare where that is not by what the cells say.
 var scheduleOrder = map[string]func(a, b *kagziv1.WorkflowSchedule) int{
 	"next": func(a, b *kagziv1.WorkflowSchedule) int {
-		return cmp.Or(cmp.Compare(urgency(a), urgency(b)), a.GetNextFireAt().AsTime().Compare(b.GetNextFireAt().AsTime()), cmp.Compare(scheduleName(a), scheduleName(b)))
+		return cmp.Or(cmp.Compare(urgency(a), urgency(b)), a.GetNextFireAt().AsTime().Compare(b.GetNextFireAt().AsTime()), cmp.Compare(tables.ScheduleName(a), tables.ScheduleName(b)))
 	},
 	"last": func(a, b *kagziv1.WorkflowSchedule) int {
 		return b.GetLastFiredAt().AsTime().Compare(a.GetLastFiredAt().AsTime())
@@ -73,20 +76,10 @@ func urgency(s *kagziv1.WorkflowSchedule) int {
 	switch {
 	case s.GetBroken() != "":
 		return 0
-	case fires(s):
+	case tables.Fires(s):
 		return 1
 	}
 	return 2
-}
-
-// fires says that a next tick will come to pass.
-func fires(s *kagziv1.WorkflowSchedule) bool {
-	return s.GetEnabled() && s.GetBroken() == "" && s.GetNextFireAt() != nil
-}
-
-// scheduleName is what people know a schedule by.
-func scheduleName(s *kagziv1.WorkflowSchedule) string {
-	return cmp.Or(s.GetName(), s.GetScheduleId())
 }
 
 func (p *schedulesPage) Close() {
@@ -97,7 +90,7 @@ func (p *schedulesPage) Close() {
 // Pace counts down by the second to what fires within a minute.
 func (p *schedulesPage) Pace() time.Duration {
 	for _, s := range p.items.All() {
-		if left := s.GetNextFireAt().AsTime().Sub(p.app.now()); fires(s) && left > 0 && left < time.Minute {
+		if left := s.GetNextFireAt().AsTime().Sub(p.app.now()); tables.Fires(s) && left > 0 && left < time.Minute {
 			return time.Second
 		}
 	}
@@ -110,7 +103,7 @@ func (p *schedulesPage) Banner() string {
 	var why string
 	for _, s := range p.items.All() {
 		if s.GetBroken() != "" {
-			names, why = append(names, scheduleName(s)), s.GetBroken()
+			names, why = append(names, tables.ScheduleName(s)), s.GetBroken()
 		}
 	}
 	switch len(names) {
@@ -170,8 +163,8 @@ func scheduleDeed(list []*kagziv1.WorkflowSchedule, do func(ids []string) model.
 	var ids, names []string
 	byID := map[string]string{}
 	for _, s := range list {
-		ids, names = append(ids, s.GetScheduleId()), append(names, scheduleName(s))
-		byID[s.GetScheduleId()] = scheduleName(s)
+		ids, names = append(ids, s.GetScheduleId()), append(names, tables.ScheduleName(s))
+		byID[s.GetScheduleId()] = tables.ScheduleName(s)
 	}
 	return deed{action: do(ids), what: naming(names), name: func(id string) string { return byID[id] }, lines: lines}
 }

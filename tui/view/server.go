@@ -14,6 +14,7 @@ import (
 	"github.com/kagzi/kagzi/tui/model"
 	"github.com/kagzi/kagzi/tui/render"
 	"github.com/kagzi/kagzi/tui/theme"
+	"github.com/kagzi/kagzi/tui/view/internal/format"
 	"github.com/kagzi/kagzi/tui/widget"
 )
 
@@ -345,13 +346,13 @@ func (r methodRows) Row(i int) (widget.Row, bool) {
 		return widget.Row{}, false
 	}
 	s := r.sorted[i]
-	errors := render.Cell{Text: number(s.GetErrors())}
+	errors := render.Cell{Text: format.Number(s.GetErrors())}
 	if s.GetErrors() > 0 {
 		errors.Style = render.Bad
 	}
 	return widget.Row{ID: s.GetMethod(), Stale: r.app.link.State().Down(), Cells: []render.Cell{
-		{Text: methodName(s)}, {Text: serviceName(s), Style: render.Dim}, {Text: number(s.GetCalls())}, {Text: rateText(r.server.Rate(s.GetMethod())), Style: render.Dim}, errors,
-		{Text: number(int64(s.GetInFlight()))}, {Text: latency(s.GetP50Ms())}, {Text: latency(s.GetP95Ms())},
+		{Text: methodName(s)}, {Text: serviceName(s), Style: render.Dim}, {Text: format.Number(s.GetCalls())}, {Text: format.Rate(r.server.Rate(s.GetMethod())), Style: render.Dim}, errors,
+		{Text: format.Number(int64(s.GetInFlight()))}, {Text: latency(s.GetP50Ms())}, {Text: latency(s.GetP95Ms())},
 	}}, true
 }
 
@@ -371,5 +372,5 @@ func latency(ms float64) string {
 	if ms == 0 {
 		return "-"
 	}
-	return milliseconds(ms)
+	return format.Milliseconds(ms)
 }

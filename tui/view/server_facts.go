@@ -9,6 +9,7 @@ import (
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	"github.com/kagzi/kagzi/tui/render"
+	"github.com/kagzi/kagzi/tui/view/internal/format"
 	"github.com/kagzi/kagzi/tui/widget"
 )
 
@@ -17,7 +18,7 @@ const serverFact = 18
 
 // factLine is one thing that a server tells.
 func factLine(name, value string) widget.Line {
-	return widget.Line{Cells: []render.Cell{{Text: pad(render.Safe(name), serverFact), Style: render.Dim}, {Text: value}}}
+	return widget.Line{Cells: []render.Cell{{Text: format.Pad(render.Safe(name), serverFact), Style: render.Dim}, {Text: value}}}
 }
 
 // withheld says that the server tells no more of itself than a program has to know: the key is a client's or a worker's.
@@ -42,7 +43,7 @@ func (p *serverPage) facts() []widget.Line {
 	}
 	lines := []widget.Line{
 		factLine("version", info.GetVersion()),
-		factLine("started", p.app.clock.full(info.GetStartedAt())),
+		factLine("started", p.app.clock.Full(info.GetStartedAt())),
 		factLine("API", info.GetApiVersion()+", SDKs from "+info.GetMinSdkVersion()),
 		factLine("address", p.app.options.Address+source(p.app.options.Source)),
 		factLine("round trip", p.roundTrip()),
@@ -166,7 +167,7 @@ func titleCase(s string) string {
 func (a *App) uptime(since time.Time) string {
 	d := max(a.now().Sub(since), 0)
 	if d < 48*time.Hour {
-		return a.waited(d)
+		return format.Waited(d)
 	}
 	return fmt.Sprintf("%dd %dh", int(d.Hours())/24, int(d.Hours())%24)
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/gdamore/tcell/v2"
 
 	"github.com/kagzi/kagzi/tui"
+	"github.com/kagzi/kagzi/tui/view/internal/terminal"
 )
 
 // memoryTty is a terminal that keeps what is written to it, and on which nobody types.
@@ -148,9 +149,9 @@ func onTerminal(t *testing.T, w func() *shop, api func(*shop) tui.API, open stri
 			t.Fatal(err)
 		}
 		defer simulation.Fini()
-		terminal := newXterm(t, tty)
-		defer terminal.Fini()
-		screen, made := newMirror(simulation, newStillScreen(terminal), width, height), w()
+		xterm := newXterm(t, tty)
+		defer xterm.Fini()
+		screen, made := newMirror(simulation, terminal.NewScreen(xterm), width, height), w()
 		ctx, cancel := context.WithCancel(t.Context())
 		r := &rig{t: t, screen: screen, app: newApp(ctx, Options{
 			API: api(made), Open: open, Screen: screen, Zone: time.UTC, Now: made.Now, Lookup: func(string) (string, bool) { return "", false },

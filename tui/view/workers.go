@@ -15,6 +15,8 @@ import (
 	"github.com/kagzi/kagzi/tui/model"
 	"github.com/kagzi/kagzi/tui/render"
 	"github.com/kagzi/kagzi/tui/theme"
+	"github.com/kagzi/kagzi/tui/view/internal/format"
+	"github.com/kagzi/kagzi/tui/view/internal/tables"
 	"github.com/kagzi/kagzi/tui/widget"
 )
 
@@ -25,7 +27,7 @@ type workersPage struct {
 }
 
 func openWorkers(a *App, _ []string) (page, error) {
-	p := &workersPage{shelf: newShelf(a, "workers", "Workers", workerColumns, model.NewWorkers(a.link), a.workerRow)}
+	p := &workersPage{shelf: newShelf(a, "workers", "Workers", tables.WorkerColumns, model.NewWorkers(a.link), a.tables.Worker)}
 	p.order = workerOrder
 	p.empty = func() []widget.Line {
 		if n := len(p.items.All()); p.online && n > 0 { // only those that are not offline are wanted, and there are others
@@ -75,7 +77,7 @@ func (p *workersPage) Title() string {
 	if !p.online || !p.items.Loaded() || p.items.Filter() != "" {
 		return p.shelf.Title()
 	}
-	return fmt.Sprintf("Workers (%s of %s)  not offline", number(int64(p.items.Len())), number(int64(len(p.items.All()))))
+	return fmt.Sprintf("Workers (%s of %s)  not offline", format.Number(int64(p.items.Len())), format.Number(int64(len(p.items.All()))))
 }
 
 // Banner names a worker that is not heard from, or says that nobody works.
@@ -136,7 +138,7 @@ type workerPage struct {
 func openWorker(a *App, args []string) (page, error) {
 	id := args[0]
 	p := &workerPage{workerID: id, item: model.NewWorker(a.link, id), held: model.NewHeldRuns(a.link, id), ended: model.NewFinishedBy(a.link, id)}
-	columns := slices.Clone(runColumns)
+	columns := slices.Clone(tables.RunColumns)
 	for i, c := range columns {
 		if c.ID == "worker" {
 			columns[i].Priority = 4 // it is this one in each row
@@ -150,10 +152,10 @@ func openWorker(a *App, args []string) (page, error) {
 			}
 			return p.item.Value()
 		},
-		pairs: func() []render.Pair { return render.WorkerPairs(p.item.Value(), a.clock.view()) },
+		pairs: func() []render.Pair { return render.WorkerPairs(p.item.Value(), a.clock.View()) },
 		facets: []*facet{
-			a.runsFacet("Holds now", "It holds no run.", columns, p.held, a.runRow),
-			a.runsFacet("Ended here", "No run has ended here.", columns, p.ended, a.runRow),
+			a.runsFacet("Holds now", "It holds no run.", columns, p.held, a.tables.Run),
+			a.runsFacet("Ended here", "No run has ended here.", columns, p.ended, a.tables.Run),
 		},
 	}
 	return p, nil
@@ -223,16 +225,16 @@ func (p *workerPage) workerFacts() []fact {
 	a, w := p.app, p.item.Value()
 	text := func(label, text string) fact { return fact{label: label, cell: render.Cell{Text: text}} }
 	wide := func(label, text string) fact { return fact{label: label, cell: render.Cell{Text: text}, wide: true} }
-	failed := fact{label: "failed", cell: render.Cell{Text: number(w.GetTotalFailed())}}
+	failed := fact{label: "failed", cell: render.Cell{Text: format.Number(w.GetTotalFailed())}}
 	if w.GetTotalFailed() > 0 {
-		failed.cell = render.Cell{Text: fmt.Sprintf("%s (%s)", number(w.GetTotalFailed()), share(w.GetTotalFailed(), w.GetTotalCompleted()+w.GetTotalFailed())), Style: render.Bad}
+		failed.cell = render.Cell{Text: fmt.Sprintf("%s (%s)", format.Number(w.GetTotalFailed()), share(w.GetTotalFailed(), w.GetTotalCompleted()+w.GetTotalFailed())), Style: render.Bad}
 	}
 	facts := []fact{
 		{label: "status", cell: a.look.Cell(theme.OfWorker(w.GetStatus()))},
-		text("load", a.load(int(w.GetActiveWorkflowCount()), int(w.GetMaxConcurrent()))),
-		text("heartbeat", a.clock.show(w.GetLastHeartbeatAt())),
-		text("completed", number(w.GetTotalCompleted())), failed,
-		text("since", a.clock.show(w.GetRegisteredAt())),
+		text("load", a.tables.Load(int(w.GetActiveWorkflowCount()), int(w.GetMaxConcurrent()))),
+		text("heartbeat", a.clock.Show(w.GetLastHeartbeatAt())),
+		text("completed", format.Number(w.GetTotalCompleted())), failed,
+		text("since", a.clock.Show(w.GetRegisteredAt())),
 		text("version", w.GetVersion()), text("host", w.GetHostname()), text("process", strconv.Itoa(int(w.GetPid()))), text("platform", w.GetPlatform()),
 	}
 	if s := w.GetStats(); s != nil {
@@ -241,10 +243,10 @@ func (p *workerPage) workerFacts() []fact {
 			text("mean run", render.MeasuredTime(time.Duration(s.GetAverageRunMs()*float64(time.Millisecond)))))
 	}
 	if w.GetDeregisteredAt() != nil {
-		facts = append(facts, text(strings.ToLower(render.Gone(w)), a.clock.show(w.GetDeregisteredAt())))
+		facts = append(facts, text(strings.ToLower(render.Gone(w)), a.clock.Show(w.GetDeregisteredAt())))
 	}
 	return plainFacts(append(facts,
-		wide("queues", strings.Join(queuesOf(w), ", ")), wide("types", strings.Join(w.GetWorkflowTypes(), ", ")), wide("limits", limits(w)),
+		wide("queues", strings.Join(tables.QueuesOf(w), ", ")), wide("types", strings.Join(w.GetWorkflowTypes(), ", ")), wide("limits", limits(w)),
 		wide("labels", render.KeyValues(w.GetLabels())), wide("can", render.KeyValues(w.GetCapabilities())),
 	))
 }
@@ -268,14 +270,6 @@ func limits(w *kagziv1.Worker) string {
 		parts = append(parts, fmt.Sprintf("%d of type %s", c.GetMaxConcurrent(), c.GetWorkflowType()))
 	}
 	return strings.Join(parts, ", ")
-}
-
-// queuesOf are all queues of a worker, the first the one that it prefers.
-func queuesOf(w *kagziv1.Worker) []string {
-	if len(w.GetTaskQueues()) > 0 {
-		return w.GetTaskQueues()
-	}
-	return []string{w.GetTaskQueue()}
 }
 
 // Actions are to open a run, to go through the page, and to take the worker off.
@@ -355,14 +349,10 @@ func (a *App) workerActions(targets func() []*kagziv1.Worker) []*Action {
 	}
 	return []*Action{
 		{Name: "drain", Keys: []string{"x"}, Help: "let workers end what they hold, take nothing new, and go", Group: GroupAct, Changes: true, Hint: 3,
-			Run: act(isOnline, "it is not online", func(ids []string) model.Action { return a.scope().Drain(ids) },
+			Run: act(tables.IsOnline, "it is not online", func(ids []string) model.Action { return a.scope().Drain(ids) },
 				"What is held may end; nothing new is handed out; then the process goes.")},
 		{Name: "offline", Keys: []string{"X"}, Help: "take workers off at once, and hand their runs to others", Group: GroupAct, Changes: true, Hint: 4,
 			Run: act(isThere, "it is offline already", func(ids []string) model.Action { return a.scope().ForceOffline(ids) },
 				"Its leases end at once, and the runs are handed to others.", "A worker whose process lives registers again by itself.")},
 	}
-}
-
-func isOnline(w *kagziv1.Worker) bool {
-	return w.GetStatus() == kagziv1.WorkerStatus_WORKER_STATUS_ONLINE
 }

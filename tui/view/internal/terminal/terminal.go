@@ -1,9 +1,10 @@
-package view
+// Package terminal opens the terminal, writes only the cells that a frame changed, wakes the event loop when other goroutines post to it,
+// and suspends the program.
+package terminal
 
 import (
 	"errors"
 	"fmt"
-	"os"
 	"sync"
 	"time"
 
@@ -24,8 +25,8 @@ func init() {
 // errNoTerminal says what to do without one.
 var errNoTerminal = errors.New("kagzi tui needs a terminal; try: kagzi workflow list")
 
-// terminal is the screen of this process, ready to be drawn on.
-func terminal(lookup func(string) (string, bool)) (tcell.Screen, error) {
+// Open is the screen of this process, ready to be drawn on.
+func Open(lookup func(string) (string, bool)) (tcell.Screen, error) {
 	if name, _ := lookup("TERM"); name == "dumb" {
 		return nil, errNoTerminal
 	}
@@ -37,16 +38,6 @@ func terminal(lookup func(string) (string, bool)) (tcell.Screen, error) {
 		return nil, fmt.Errorf("%w (%w)", errNoTerminal, err)
 	}
 	return screen, nil
-}
-
-// crashed turns a panic into an error and writes its stack where it can be read later.
-func crashed(v any, stack []byte, file string) error {
-	report := fmt.Appendf(nil, "panic: %v\n\n%s", v, stack)
-	if file == "" || writeWhole(file, report) != nil {
-		os.Stderr.Write(report)
-		return fmt.Errorf("the terminal UI failed: %v", v)
-	}
-	return fmt.Errorf("the terminal UI failed: %v; what happened is in %s", v, file)
 }
 
 // stillScreen hands on to a screen only the cells that are not as they were in the frame before. Every frame is drawn anew over blanks,
@@ -67,7 +58,7 @@ type stillCell struct {
 	style  tcell.Style
 }
 
-func newStillScreen(screen tcell.Screen) *stillScreen {
+func NewScreen(screen tcell.Screen) *stillScreen {
 	s := &stillScreen{Screen: screen, cursor: [2]int{-1, -1}}
 	s.Clear()
 	return s
@@ -140,36 +131,36 @@ func (s *stillScreen) Resume() error {
 	return s.Screen.Resume()
 }
 
-// frameEvery is the least time between two frames that nobody pressed a key for: 15 a second.
-const frameEvery = time.Second / 15
+// FrameEvery is the least time between two frames that nobody pressed a key for: 15 a second.
+const FrameEvery = time.Second / 15
 
-// wakeKey is a key that no keyboard has. Queueing it makes the event loop run what was posted and draw a frame, without waiting for it:
+// WakeKey is a key that no keyboard has. Queueing it makes the event loop run what was posted and draw a frame, without waiting for it:
 // QueueUpdateDraw waits, which hangs for good when the loop has ended meanwhile (tview #1163).
-const wakeKey = tcell.KeyF64
+const WakeKey = tcell.KeyF64
 
-// posts is what other goroutines want the UI goroutine to do. Whatever comes within a frame is done together before it is drawn.
-type posts struct {
+// Posts is what other goroutines want the UI goroutine to do. Whatever comes within a frame is done together before it is drawn.
+type Posts struct {
 	mu    sync.Mutex
 	list  []func()
 	woken time.Time     // when the loop was last woken and has not run yet
-	kick  chan struct{} // of capacity one
+	Kick  chan struct{} // of capacity one
 }
 
-func newPosts() *posts { return &posts{kick: make(chan struct{}, 1)} }
+func NewPosts() *Posts { return &Posts{Kick: make(chan struct{}, 1)} }
 
-// add never blocks and may be called from any goroutine. After the program has ended it does nothing.
-func (p *posts) add(f func()) {
+// Add never blocks and may be called from any goroutine. After the program has ended it does nothing.
+func (p *Posts) Add(f func()) {
 	p.mu.Lock()
 	p.list = append(p.list, f)
 	p.mu.Unlock()
 	select {
-	case p.kick <- struct{}{}:
+	case p.Kick <- struct{}{}:
 	default:
 	}
 }
 
-// run does what was posted, on the UI goroutine, in the order in which it came.
-func (p *posts) run() {
+// Run does what was posted, on the UI goroutine, in the order in which it came.
+func (p *Posts) Run() {
 	p.mu.Lock()
 	list := p.list
 	p.list, p.woken = nil, time.Time{}
@@ -182,16 +173,16 @@ func (p *posts) run() {
 // wakeAgain is after how long a wake-up counts as lost; the loop drops keys while text is being pasted.
 const wakeAgain = time.Second
 
-// pump wakes the loop when something was posted, at most once a frame, until stop is closed. A loop that is held up, as while an
+// Pump wakes the loop when something was posted, at most once a frame, until stop is closed. A loop that is held up, as while an
 // editor runs, is not woken twice, so that nothing piles up.
-func (p *posts) pump(stop <-chan struct{}, every time.Duration, wake func()) {
+func (p *Posts) Pump(stop <-chan struct{}, every time.Duration, wake func()) {
 	pause := time.NewTimer(every)
 	defer pause.Stop()
 	for {
 		select {
 		case <-stop:
 			return
-		case <-p.kick:
+		case <-p.Kick:
 		}
 		p.mu.Lock()
 		now := time.Now()
@@ -213,16 +204,20 @@ func (p *posts) pump(stop <-chan struct{}, every time.Duration, wake func()) {
 	}
 }
 
-// rekick looks again at what is still waiting, so that a wake-up that was lost is repeated.
-func (p *posts) rekick() {
+// Waiting says whether something was posted that was not run yet.
+func (p *Posts) Waiting() bool {
 	p.mu.Lock()
-	waiting := len(p.list) > 0
-	p.mu.Unlock()
-	if !waiting {
+	defer p.mu.Unlock()
+	return len(p.list) > 0
+}
+
+// rekick looks again at what is still waiting, so that a wake-up that was lost is repeated.
+func (p *Posts) rekick() {
+	if !p.Waiting() {
 		return
 	}
 	select {
-	case p.kick <- struct{}{}:
+	case p.Kick <- struct{}{}:
 	default:
 	}
 }

@@ -1,4 +1,5 @@
-package view
+// Package settings reads what a person has set (tui.toml), and keeps what the program remembers: what was typed, saved filters and the theme.
+package settings
 
 import (
 	"errors"
@@ -10,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/pelletier/go-toml/v2"
+
+	"github.com/kagzi/kagzi/tui/view/internal/clock"
 )
 
 // Config is what a person keeps in tui.toml in the folder of their settings. Every field may be left out.
@@ -39,8 +42,8 @@ func LoadConfig(path string) (Config, error) {
 	if err := decoder.Decode(&c); err != nil {
 		return Config{}, fmt.Errorf("%s: %s", path, explain(err))
 	}
-	if c.Time != "" && !slices.Contains(timeNames, c.Time) {
-		return Config{}, fmt.Errorf("%s: time = %q: want one of %s", path, c.Time, strings.Join(timeNames, ", "))
+	if c.Time != "" && !slices.Contains(clock.Styles, c.Time) {
+		return Config{}, fmt.Errorf("%s: time = %q: want one of %s", path, c.Time, strings.Join(clock.Styles, ", "))
 	}
 	return c, nil
 }
@@ -69,8 +72,8 @@ type State struct {
 	Theme    string            `toml:"theme"`    // chosen in the program
 }
 
-// maxRemembered is how many lines of a history are kept.
-const maxRemembered = 100
+// MaxRemembered is how many lines of a history are kept.
+const MaxRemembered = 100
 
 // LoadState reads what was remembered; a file that is missing or spoiled is as good as none.
 func LoadState(path string) State {
@@ -81,35 +84,8 @@ func LoadState(path string) State {
 	return s
 }
 
-// memorize changes what is remembered, at once and in the file as it stands: another window may have changed it too, and this one may be closed
-// without a word.
-func (a *App) memorize(what func(*State)) error {
-	what(&a.state)
-	if a.options.State == "" {
-		return nil
-	}
-	s := LoadState(a.options.State)
-	what(&s)
-	return s.save(a.options.State)
-}
-
-// saveTyped adds what was typed in this window to the histories in the file.
-func (a *App) saveTyped() error {
-	if a.options.State == "" {
-		return nil
-	}
-	s := LoadState(a.options.State)
-	for _, line := range a.typed.Commands {
-		s.Commands = remember(s.Commands, line)
-	}
-	for _, line := range a.typed.Searches {
-		s.Searches = remember(s.Searches, line)
-	}
-	return s.save(a.options.State)
-}
-
-// save writes the state whole or not at all.
-func (s State) save(path string) error {
+// Save writes the state whole or not at all.
+func (s State) Save(path string) error {
 	raw, err := toml.Marshal(s)
 	if err != nil {
 		return err
@@ -117,11 +93,11 @@ func (s State) save(path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	return writeWhole(path, raw)
+	return WriteWhole(path, raw)
 }
 
-// writeWhole puts a file in place that nobody ever sees in part.
-func writeWhole(path string, data []byte) error {
+// WriteWhole puts a file in place that nobody ever sees in part.
+func WriteWhole(path string, data []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".kagzi-*")
 	if err != nil {
 		return err
@@ -140,12 +116,12 @@ func writeWhole(path string, data []byte) error {
 	return err
 }
 
-// remember adds a line to a history: each once, the newest last.
-func remember(history []string, line string) []string {
+// Remember adds a line to a history: each once, the newest last.
+func Remember(history []string, line string) []string {
 	if line == "" {
 		return history
 	}
 	history = slices.DeleteFunc(slices.Clone(history), func(old string) bool { return old == line })
 	history = append(history, line)
-	return history[max(len(history)-maxRemembered, 0):]
+	return history[max(len(history)-MaxRemembered, 0):]
 }

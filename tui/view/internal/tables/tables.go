@@ -1,4 +1,5 @@
-package view
+// Package tables holds the columns of the tables of runs, workers, schedules, ticks, queues and namespaces, and makes their rows.
+package tables
 
 import (
 	"cmp"
@@ -9,16 +10,22 @@ import (
 	"strings"
 	"time"
 
-	"google.golang.org/protobuf/types/known/timestamppb"
-
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	"github.com/kagzi/kagzi/tui/render"
 	"github.com/kagzi/kagzi/tui/theme"
+	"github.com/kagzi/kagzi/tui/view/internal/clock"
+	"github.com/kagzi/kagzi/tui/view/internal/format"
 	"github.com/kagzi/kagzi/tui/widget"
 )
 
-// runColumns are those of every table of runs.
-var runColumns = []widget.Column{
+// Rows makes the rows of tables.
+type Rows struct {
+	Clock *clock.Clock
+	Look  func() *theme.Theme
+}
+
+// RunColumns are those of every table of runs.
+var RunColumns = []widget.Column{
 	{ID: "status", Title: "STATUS", Priority: 1, Min: 11},
 	{ID: "type", Title: "TYPE", Priority: 1, Flex: true, Min: 10, Max: 40},
 	{ID: "id", Title: "ID", Priority: 1, Flex: true, Min: 12, Max: 36},
@@ -40,77 +47,50 @@ var runColumns = []widget.Column{
 	{ID: "wake", Title: "DUE", Priority: 4},
 }
 
-// runRow is a run as a row of those columns.
-func (a *App) runRow(r *kagziv1.Workflow) widget.Row {
-	view := a.clock.view()
-	id := a.shownID(r)
+// Run is a run as a row of those columns.
+func (t *Rows) Run(r *kagziv1.Workflow) widget.Row {
+	view := t.Clock.View()
+	id := t.shownID(r)
 	note := render.Cell{Text: render.RunNote(r, view), Style: render.Dim}
 	if r.GetError() != nil {
 		note.Style = render.Bad
 	}
 	return widget.Row{ID: r.GetRunId(), Cells: []render.Cell{
-		a.look.Cell(theme.OfRun(r)), {Text: r.GetWorkflowType()}, {Text: id}, note,
+		t.Look().Cell(theme.OfRun(r)), {Text: r.GetWorkflowType()}, {Text: id}, note,
 		{Text: strconv.FormatInt(r.GetStepCount(), 10)}, {Text: strconv.Itoa(int(r.GetAttempts()))},
-		{Text: a.clock.show(r.GetCreatedAt())}, {Text: a.took(r.GetStartedAt(), r.GetFinishedAt())},
+		{Text: t.Clock.Show(r.GetCreatedAt())}, {Text: t.Clock.Took(r.GetStartedAt(), r.GetFinishedAt())},
 		{Text: r.GetTaskQueue()}, {Text: r.GetWorkerId()}, {Text: r.GetRunId(), Style: render.Dim}, {Text: r.GetVersion()},
 		{Text: strconv.Itoa(int(r.GetPriority()))}, {Text: r.GetParentRunId(), Style: render.Dim}, {Text: r.GetScheduleId(), Style: render.Dim},
-		{Text: r.GetConcurrencyKey()}, {Text: tagText(r.GetTags())}, {Text: a.clock.full(r.GetCreatedAt()), Style: render.Dim}, {Text: a.due(r)},
+		{Text: r.GetConcurrencyKey()}, {Text: format.Tags(r.GetTags())}, {Text: t.Clock.Full(r.GetCreatedAt()), Style: render.Dim}, {Text: t.due(r)},
 	}}
 }
 
 // shownID is what people know a run by: its external id, the tick that started it, or the short form of its run id.
-func (a *App) shownID(r *kagziv1.Workflow) string {
+func (t *Rows) shownID(r *kagziv1.Workflow) string {
 	id := r.GetExternalId()
 	rest, ticked := strings.CutPrefix(id, "schedule:"+r.GetScheduleId()+":")
 	switch {
 	case id == "":
-		return shortID(r.GetRunId())
+		return format.ShortID(r.GetRunId())
 	case !ticked || r.GetScheduleId() == "":
 		return id
 	case r.GetScheduledAt() != nil:
-		return "tick " + r.GetScheduledAt().AsTime().In(a.options.Zone).Format("01-02 15:04:05")
+		return "tick " + r.GetScheduledAt().AsTime().In(t.Clock.Zone).Format("01-02 15:04:05")
 	case strings.HasPrefix(rest, "trigger:"):
-		return "trigger " + shortID(r.GetRunId())
+		return "trigger " + format.ShortID(r.GetRunId())
 	}
 	return id
 }
 
 // due is when a run that is not over next needs a worker.
-func (a *App) due(r *kagziv1.Workflow) string {
+func (t *Rows) due(r *kagziv1.Workflow) string {
 	if render.Ended(r.GetStatus()) {
 		return "-"
 	}
-	return a.clock.show(r.GetWakeUpAt())
+	return t.Clock.Show(r.GetWakeUpAt())
 }
 
-// took is how long something ran, so far where it has no end; "-" where it has no beginning. What goes on is shown in whole seconds, and
-// in whole minutes after the first, so that a screen on which nothing happens stays quiet.
-func (a *App) took(from, to *timestamppb.Timestamp) string {
-	if from == nil {
-		return "-"
-	}
-	if to != nil {
-		return render.Duration(max(to.AsTime().Sub(from.AsTime()), 0))
-	}
-	d := max(a.now().Sub(from.AsTime()), 0)
-	if d < time.Minute {
-		return render.Duration(d.Truncate(time.Second))
-	}
-	return strings.TrimSuffix(render.Duration(d.Truncate(time.Minute)), "0s")
-}
-
-// shortID is the end of a run's id, in which ids differ; the beginning is the time.
-func shortID(id string) string {
-	if len(id) != 36 {
-		return id
-	}
-	return id[:8] + "…" + id[24:]
-}
-
-// tagText joins tags, sorted: "customer=x team=pay".
-func tagText(tags map[string]string) string { return render.KeyValues(tags) }
-
-var workerColumns = []widget.Column{
+var WorkerColumns = []widget.Column{
 	{ID: "status", Title: "STATUS", Priority: 1, Min: 10},
 	{ID: "name", Title: "NAME", Priority: 1, Flex: true, Min: 12, Max: 40},
 	{ID: "queue", Title: "QUEUE", Priority: 1, Flex: true, Min: 8, Max: 30},
@@ -129,9 +109,9 @@ var workerColumns = []widget.Column{
 	{ID: "labels", Title: "LABELS", Priority: 3, Max: 40},
 }
 
-// workerRow is a worker as a row of those columns.
-func (a *App) workerRow(w *kagziv1.Worker) widget.Row {
-	failed := render.Cell{Text: number(w.GetTotalFailed())}
+// Worker is a worker as a row of those columns.
+func (t *Rows) Worker(w *kagziv1.Worker) widget.Row {
+	failed := render.Cell{Text: format.Number(w.GetTotalFailed())}
 	if w.GetTotalFailed() > 0 {
 		failed.Style = render.Bad
 	}
@@ -140,25 +120,25 @@ func (a *App) workerRow(w *kagziv1.Worker) widget.Row {
 		cpu, memory = fmt.Sprintf("%.0f%%", s.GetCpuPercent()), render.Bytes(s.GetMemoryBytes())
 	}
 	return widget.Row{ID: w.GetWorkerId(), Cells: []render.Cell{
-		a.look.Cell(theme.OfWorker(w.GetStatus())), {Text: w.GetWorkerId()}, {Text: strings.Join(queuesOf(w), ",")},
-		{Text: a.load(int(w.GetActiveWorkflowCount()), int(w.GetMaxConcurrent()))}, {Text: a.clock.show(w.GetLastHeartbeatAt())},
-		{Text: number(w.GetTotalCompleted())}, failed, {Text: strings.Join(w.GetWorkflowTypes(), ",")}, {Text: w.GetVersion()},
-		{Text: a.clock.show(w.GetRegisteredAt())}, {Text: w.GetHostname()}, {Text: strconv.Itoa(int(w.GetPid()))}, {Text: cpu}, {Text: memory},
-		{Text: w.GetPlatform()}, {Text: tagText(w.GetLabels())},
+		t.Look().Cell(theme.OfWorker(w.GetStatus())), {Text: w.GetWorkerId()}, {Text: strings.Join(QueuesOf(w), ",")},
+		{Text: t.Load(int(w.GetActiveWorkflowCount()), int(w.GetMaxConcurrent()))}, {Text: t.Clock.Show(w.GetLastHeartbeatAt())},
+		{Text: format.Number(w.GetTotalCompleted())}, failed, {Text: strings.Join(w.GetWorkflowTypes(), ",")}, {Text: w.GetVersion()},
+		{Text: t.Clock.Show(w.GetRegisteredAt())}, {Text: w.GetHostname()}, {Text: strconv.Itoa(int(w.GetPid()))}, {Text: cpu}, {Text: memory},
+		{Text: w.GetPlatform()}, {Text: format.Tags(w.GetLabels())},
 	}}
 }
 
-// load is a bar of five cells with the figures: "██··· 2/5".
-func (a *App) load(active, most int) string {
+// Load is a bar of five cells with the figures: "██··· 2/5".
+func (t *Rows) Load(active, most int) string {
 	const cells = 5
 	if most <= 0 {
 		return strconv.Itoa(active)
 	}
 	full := min((active*cells+most-1)/most, cells)
-	return strings.Repeat(a.look.Glyph(theme.Full), full) + strings.Repeat(a.look.Glyph(theme.Empty), cells-full) + fmt.Sprintf(" %d/%d", active, most)
+	return strings.Repeat(t.Look().Glyph(theme.Full), full) + strings.Repeat(t.Look().Glyph(theme.Empty), cells-full) + fmt.Sprintf(" %d/%d", active, most)
 }
 
-var scheduleColumns = []widget.Column{
+var ScheduleColumns = []widget.Column{
 	{ID: "state", Title: "STATE", Priority: 1, Min: 8},
 	{ID: "name", Title: "NAME", Priority: 1, Flex: true, Min: 12, Max: 36},
 	{ID: "next", Title: "NEXT", Priority: 1, Min: 8, Max: 30},
@@ -177,61 +157,61 @@ var scheduleColumns = []widget.Column{
 	{ID: "id", Title: "ID", Priority: 4},
 }
 
-// scheduleRow is a schedule, with its latest run where that is known, as a row of those columns.
-func (a *App) scheduleRow(s *kagziv1.WorkflowSchedule, latest *kagziv1.Workflow) widget.Row {
-	failed := render.Cell{Text: number(s.GetFailedRuns())}
+// Schedule is a schedule, with its latest run where that is known, as a row of those columns.
+func (t *Rows) Schedule(s *kagziv1.WorkflowSchedule, latest *kagziv1.Workflow) widget.Row {
+	failed := render.Cell{Text: format.Number(s.GetFailedRuns())}
 	if s.GetFailedRuns() > 0 {
 		failed.Style = render.Bad
 	}
 	return widget.Row{ID: s.GetScheduleId(), Cells: []render.Cell{
-		a.look.Cell(theme.OfSchedule(s)), {Text: scheduleName(s)}, a.nextCell(s), a.lastCell(s, latest), {Text: s.GetWorkflowType()}, {Text: s.GetCronExpr()},
-		{Text: zoneOf(s)}, {Text: s.GetTaskQueue()}, {Text: number(s.GetTotalRuns())}, failed, {Text: number(s.GetSkippedTicks())},
-		{Text: number(s.GetSuccessfulRuns())}, {Text: render.Overlap(s.GetOverlapPolicy())}, {Text: strconv.Itoa(int(s.GetMaxCatchup()))},
-		{Text: a.clock.show(s.GetCreatedAt())}, {Text: s.GetScheduleId(), Style: render.Dim},
+		t.Look().Cell(theme.OfSchedule(s)), {Text: ScheduleName(s)}, t.nextCell(s), t.LastCell(s, latest), {Text: s.GetWorkflowType()}, {Text: s.GetCronExpr()},
+		{Text: ZoneOf(s)}, {Text: s.GetTaskQueue()}, {Text: format.Number(s.GetTotalRuns())}, failed, {Text: format.Number(s.GetSkippedTicks())},
+		{Text: format.Number(s.GetSuccessfulRuns())}, {Text: render.Overlap(s.GetOverlapPolicy())}, {Text: strconv.Itoa(int(s.GetMaxCatchup()))},
+		{Text: t.Clock.Show(s.GetCreatedAt())}, {Text: s.GetScheduleId(), Style: render.Dim},
 	}}
 }
 
 // nextCell is when a schedule fires next, how far off and on the clock here; "-" where it does not.
-func (a *App) nextCell(s *kagziv1.WorkflowSchedule) render.Cell {
-	cell, clock := a.nextTick(s)
-	if clock != "" {
-		cell.Text = pad(cell.Text, 9) + clock
+func (t *Rows) nextCell(s *kagziv1.WorkflowSchedule) render.Cell {
+	cell, wall := t.NextTick(s)
+	if wall != "" {
+		cell.Text = format.Pad(cell.Text, 9) + wall
 	}
 	return cell
 }
 
-// nextTick is when a schedule fires next, and where that says how far off it is, what the clock shows then.
-func (a *App) nextTick(s *kagziv1.WorkflowSchedule) (cell render.Cell, clock string) {
+// NextTick is when a schedule fires next, and where that says how far off it is, what the clock shows then.
+func (t *Rows) NextTick(s *kagziv1.WorkflowSchedule) (cell render.Cell, wall string) {
 	switch {
 	case s.GetBroken() != "":
 		return render.Cell{Text: "never", Style: render.Bad}, ""
-	case !fires(s):
+	case !Fires(s):
 		return render.Cell{Text: "-", Style: render.Dim}, ""
-	case a.clock.style != timeNames[0]:
-		return render.Cell{Text: a.clock.show(s.GetNextFireAt())}, ""
+	case t.Clock.Style != clock.Styles[0]:
+		return render.Cell{Text: t.Clock.Show(s.GetNextFireAt())}, ""
 	}
-	at, now := s.GetNextFireAt().AsTime().In(a.clock.zone), a.now().In(a.clock.zone)
-	format := "15:04"
+	at, now := s.GetNextFireAt().AsTime().In(t.Clock.Zone), t.Clock.Now().In(t.Clock.Zone)
+	layout := "15:04"
 	if at.Second() != 0 {
-		format = time.TimeOnly
+		layout = time.TimeOnly
 	}
 	if at.Year() != now.Year() || at.YearDay() != now.YearDay() {
-		format = "Jan _2 " + format
+		layout = "Jan _2 " + layout
 	}
-	return render.Cell{Text: until(at.Sub(now))}, at.Format(format)
+	return render.Cell{Text: format.Until(at.Sub(now))}, at.Format(layout)
 }
 
-// lastCell is when a schedule fired last, and how that went where it is known.
-func (a *App) lastCell(s *kagziv1.WorkflowSchedule, latest *kagziv1.Workflow) render.Cell {
+// LastCell is when a schedule fired last, and how that went where it is known.
+func (t *Rows) LastCell(s *kagziv1.WorkflowSchedule, latest *kagziv1.Workflow) render.Cell {
 	if latest == nil {
-		return render.Cell{Text: a.clock.show(s.GetLastFiredAt())}
+		return render.Cell{Text: t.Clock.Show(s.GetLastFiredAt())}
 	}
 	sign := theme.OfRun(latest)
-	return render.Cell{Text: a.look.Glyph(sign.Glyph) + " " + a.clock.show(latest.GetCreatedAt()), Style: sign.Style}
+	return render.Cell{Text: t.Look().Glyph(sign.Glyph) + " " + t.Clock.Show(latest.GetCreatedAt()), Style: sign.Style}
 }
 
-// tickColumns are those of the runs that a schedule started.
-var tickColumns = []widget.Column{
+// TickColumns are those of the runs that a schedule started.
+var TickColumns = []widget.Column{
 	{ID: "status", Title: "STATUS", Priority: 1, Min: 11},
 	{ID: "tick", Title: "TICK", Priority: 1, Min: 14},
 	{ID: "age", Title: "AGE", Priority: 1, Right: true, Min: 8},
@@ -244,23 +224,23 @@ var tickColumns = []widget.Column{
 	{ID: "run", Title: "RUN ID", Priority: 3},
 }
 
-// tickRow is a run as a row of those columns.
-func (a *App) tickRow(r *kagziv1.Workflow) widget.Row {
-	note := render.Cell{Text: render.RunNote(r, a.clock.view()), Style: render.Dim}
+// Tick is a run as a row of those columns.
+func (t *Rows) Tick(r *kagziv1.Workflow) widget.Row {
+	note := render.Cell{Text: render.RunNote(r, t.Clock.View()), Style: render.Dim}
 	if r.GetError() != nil {
 		note.Style = render.Bad
 	}
 	tick, lag := render.Cell{Text: "by hand", Style: render.Dim}, "-"
-	if t := r.GetScheduledAt(); t != nil {
-		tick, lag = render.Cell{Text: t.AsTime().In(a.clock.zone).Format("Jan _2 15:04:05")}, render.Duration(max(r.GetCreatedAt().AsTime().Sub(t.AsTime()), 0))
+	if at := r.GetScheduledAt(); at != nil {
+		tick, lag = render.Cell{Text: at.AsTime().In(t.Clock.Zone).Format("Jan _2 15:04:05")}, render.Duration(max(r.GetCreatedAt().AsTime().Sub(at.AsTime()), 0))
 	}
 	return widget.Row{ID: r.GetRunId(), Cells: []render.Cell{
-		a.look.Cell(theme.OfRun(r)), tick, {Text: a.clock.show(r.GetCreatedAt())}, {Text: a.took(r.GetStartedAt(), r.GetFinishedAt())}, note, {Text: lag},
+		t.Look().Cell(theme.OfRun(r)), tick, {Text: t.Clock.Show(r.GetCreatedAt())}, {Text: t.Clock.Took(r.GetStartedAt(), r.GetFinishedAt())}, note, {Text: lag},
 		{Text: strconv.FormatInt(r.GetStepCount(), 10)}, {Text: strconv.Itoa(int(r.GetAttempts()))}, {Text: r.GetWorkerId()}, {Text: r.GetRunId(), Style: render.Dim},
 	}}
 }
 
-var queueColumns = []widget.Column{
+var QueueColumns = []widget.Column{
 	{ID: "queue", Title: "QUEUE", Priority: 1, Flex: true, Min: 12, Max: 40},
 	{ID: "pending", Title: "PENDING", Priority: 1, Right: true},
 	{ID: "oldest", Title: "OLDEST", Priority: 1, Right: true},
@@ -271,8 +251,8 @@ var queueColumns = []widget.Column{
 	{ID: "unserved", Title: "NO WORKER FOR", Priority: 2, Flex: true, Min: 14, Max: 60},
 }
 
-// queueRow is a queue, with how long its oldest run has waited and the room that its workers have, as a row of those columns.
-func (a *App) queueRow(q *kagziv1.QueueDepth, waits time.Duration, s slots) widget.Row {
+// Queue is a queue, with how long its oldest run has waited and the room that its workers have, as a row of those columns.
+func (t *Rows) Queue(q *kagziv1.QueueDepth, waits time.Duration, s slots) widget.Row {
 	oldest := "-"
 	if waits > time.Second && waits < time.Minute {
 		waits = waits.Truncate(time.Second) // it grows while it is looked at
@@ -286,19 +266,19 @@ func (a *App) queueRow(q *kagziv1.QueueDepth, waits time.Duration, s slots) widg
 	}
 	room := render.Cell{Text: "-", Style: render.Dim}
 	if s.all > 0 {
-		room = render.Cell{Text: a.load(s.held, s.all)}
+		room = render.Cell{Text: t.Load(s.held, s.all)}
 	}
 	var unserved []string
 	for _, name := range sortedKeys(q.GetUnservedByType()) {
 		unserved = append(unserved, fmt.Sprintf("%s (%d)", name, q.GetUnservedByType()[name]))
 	}
 	return widget.Row{ID: q.GetTaskQueue(), Cells: []render.Cell{
-		{Text: q.GetTaskQueue()}, {Text: number(q.GetPending())}, {Text: oldest}, {Text: number(q.GetRunning())}, {Text: number(q.GetSleeping())},
+		{Text: q.GetTaskQueue()}, {Text: format.Number(q.GetPending())}, {Text: oldest}, {Text: format.Number(q.GetRunning())}, {Text: format.Number(q.GetSleeping())},
 		workers, room, {Text: strings.Join(unserved, ", "), Style: render.Bad},
 	}}
 }
 
-var namespaceColumns = []widget.Column{
+var NamespaceColumns = []widget.Column{
 	{ID: "name", Title: "NAME", Priority: 1, Flex: true, Min: 12, Max: 40},
 	{ID: "state", Title: "STATE", Priority: 1},
 	{ID: "running", Title: "RUNNING", Priority: 1, Right: true},
@@ -311,27 +291,73 @@ var namespaceColumns = []widget.Column{
 	{ID: "failures", Title: "FAILURES TO", Priority: 4},
 }
 
-// namespaceRow is a namespace, with its figures where they are known, as a row of those columns.
-func (a *App) namespaceRow(n *kagziv1.Namespace, stats *kagziv1.GetStatsResponse) widget.Row {
+// Namespace is a namespace, with its figures where they are known, as a row of those columns; here is the one that is open.
+func (t *Rows) Namespace(n *kagziv1.Namespace, here string, stats *kagziv1.GetStatsResponse) widget.Row {
 	state := theme.Sign{Glyph: theme.Online, Word: "enabled", Style: render.Good}
 	if !n.GetEnabled() {
 		state = theme.Sign{Glyph: theme.Paused, Word: "disabled", Style: render.Bad}
 	}
 	name := render.Cell{Text: n.GetNamespace()}
-	if n.GetNamespace() == a.link.Namespace() {
+	if n.GetNamespace() == here {
 		name = render.Cell{Text: n.GetNamespace() + " (here)", Style: render.Strong}
 	}
 	figure := func(count int64, unit string) render.Cell {
 		if stats == nil {
 			return render.Cell{Text: "-", Style: render.Dim}
 		}
-		return render.Cell{Text: number(count) + unit}
+		return render.Cell{Text: format.Number(count) + unit}
 	}
 	return widget.Row{ID: n.GetNamespace(), Cells: []render.Cell{
-		name, a.look.Cell(state), figure(stats.GetRunningWorkflows(), ""), figure(stats.GetPendingWorkflows(), ""),
-		figure(stats.GetOnlineWorkers(), "/"+number(stats.GetTotalWorkers())), figure(stats.GetEnabledSchedules(), "/"+number(stats.GetTotalSchedules())),
-		{Text: render.Retention(n.GetRetention())}, {Text: cmp.Or(n.GetDescription(), n.GetDisplayName())}, {Text: a.clock.show(n.GetCreatedAt())}, {Text: n.GetFailureTaskQueue()},
+		name, t.Look().Cell(state), figure(stats.GetRunningWorkflows(), ""), figure(stats.GetPendingWorkflows(), ""),
+		figure(stats.GetOnlineWorkers(), "/"+format.Number(stats.GetTotalWorkers())), figure(stats.GetEnabledSchedules(), "/"+format.Number(stats.GetTotalSchedules())),
+		{Text: render.Retention(n.GetRetention())}, {Text: cmp.Or(n.GetDescription(), n.GetDisplayName())}, {Text: t.Clock.Show(n.GetCreatedAt())}, {Text: n.GetFailureTaskQueue()},
 	}}
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+// slots are how many runs the online workers of a queue can hold, and do. A worker of several queues counts in each.
+type slots struct{ held, all int }
+
+func (s slots) Free() int { return s.all - s.held }
+
+func SlotsOf(queue string, workers []*kagziv1.Worker) slots {
+	var s slots
+	for _, w := range workers {
+		if IsOnline(w) && slices.Contains(QueuesOf(w), queue) {
+			s.held += int(w.GetActiveWorkflowCount())
+			s.all += int(w.GetMaxConcurrent())
+		}
+	}
+	return s
+}
+
+func IsOnline(w *kagziv1.Worker) bool {
+	return w.GetStatus() == kagziv1.WorkerStatus_WORKER_STATUS_ONLINE
+}
+
+// QueuesOf are all queues of a worker, the first the one that it prefers.
+func QueuesOf(w *kagziv1.Worker) []string {
+	if len(w.GetTaskQueues()) > 0 {
+		return w.GetTaskQueues()
+	}
+	return []string{w.GetTaskQueue()}
+}
+
+// ScheduleName is what people know a schedule by.
+func ScheduleName(s *kagziv1.WorkflowSchedule) string {
+	return cmp.Or(s.GetName(), s.GetScheduleId())
+}
+
+// Fires says that a next tick will come to pass.
+func Fires(s *kagziv1.WorkflowSchedule) bool {
+	return s.GetEnabled() && s.GetBroken() == "" && s.GetNextFireAt() != nil
+}
+
+// ZoneOf is the name of the schedule's time zone.
+func ZoneOf(s *kagziv1.WorkflowSchedule) string {
+	if s.GetTimeZone() == "" {
+		return "UTC"
+	}
+	return s.GetTimeZone()
+}

@@ -1,4 +1,5 @@
-package view
+// Package diff compares two runs: what they are, their steps, payloads and errors, side by side.
+package diff
 
 import (
 	"crypto/sha256"
@@ -11,24 +12,26 @@ import (
 	"github.com/kagzi/kagzi/tui/model"
 	"github.com/kagzi/kagzi/tui/render"
 	"github.com/kagzi/kagzi/tui/theme"
+	"github.com/kagzi/kagzi/tui/view/internal/clock"
+	"github.com/kagzi/kagzi/tui/view/internal/format"
 	"github.com/kagzi/kagzi/tui/widget"
 )
 
-// diffGutter is how many cells lie between the two sides.
-const diffGutter = 3
+// Gutter is how many cells lie between the two sides.
+const Gutter = 3
 
-// diffRow is a line of a comparison: what stands on each side, and whether that differs.
-type diffRow struct {
-	left, right string
+// Row is a line of a comparison: what stands on each side, and whether that differs.
+type Row struct {
+	Left, Right string
 	differs     bool
 	heading     bool
 	styles      [2]render.Style
 }
 
-// line is the row in two columns of a width.
-func (r diffRow) line(width int, look *theme.Theme) widget.Line {
+// Line is the row in two columns of a width.
+func (r Row) Line(width int, look *theme.Theme) widget.Line {
 	if r.heading {
-		return widget.TextLine(r.left, render.Strong)
+		return widget.TextLine(r.Left, render.Strong)
 	}
 	mark, style := " ", render.Dim
 	if r.differs {
@@ -43,15 +46,15 @@ func (r diffRow) line(width int, look *theme.Theme) widget.Line {
 			styles[i] = render.Waiting
 		}
 	}
-	left := render.Truncate(render.Safe(r.left), max(width, 1))
+	left := render.Truncate(render.Safe(r.Left), max(width, 1))
 	return widget.Line{Cells: []render.Cell{
 		{Text: left + strings.Repeat(" ", max(width-render.Width(left), 0)), Style: styles[0]}, {Text: " " + mark + " ", Style: style},
-		{Text: render.Truncate(render.Safe(r.right), max(width, 1)), Style: styles[1]},
+		{Text: render.Truncate(render.Safe(r.Right), max(width, 1)), Style: styles[1]},
 	}}
 }
 
-// differences are the first rows of all places where the sides differ.
-func differences(rows []diffRow) []int {
+// Differences are the first rows of all places where the sides differ.
+func Differences(rows []Row) []int {
 	var list []int
 	for i, r := range rows {
 		if r.differs && (i == 0 || !rows[i-1].differs) {
@@ -61,38 +64,50 @@ func differences(rows []diffRow) []int {
 	return list
 }
 
-// compare makes all rows: what the runs are, what they were given, their steps, and what came of them.
-func (p *diffPage) compare() []diffRow {
-	left, right := p.sides[0].workflow(), p.sides[1].workflow()
-	var rows []diffRow
-	section := func(title string, body []diffRow) {
+// Side is a run with its steps.
+type Side struct {
+	Run   *kagziv1.Workflow
+	Steps []model.Lane
+}
+
+// comparison is how two runs are compared.
+type comparison struct {
+	clock *clock.Clock
+	look  *theme.Theme
+}
+
+// Runs makes all rows: what the runs are, what they were given, their steps, and what came of them.
+func Runs(sides [2]Side, at *clock.Clock, look *theme.Theme) []Row {
+	p := &comparison{clock: at, look: look}
+	left, right := sides[0].Run, sides[1].Run
+	var rows []Row
+	section := func(title string, body []Row) {
 		if len(body) == 0 {
 			return
 		}
 		if len(rows) > 0 {
-			rows = append(rows, diffRow{})
+			rows = append(rows, Row{})
 		}
-		rows = append(append(rows, diffRow{left: title, heading: true}), body...)
+		rows = append(append(rows, Row{Left: title, heading: true}), body...)
 	}
 	section("Run", p.compareFacts(left, right))
 	section("Error", compareText(errorText(left.GetError()), errorText(right.GetError())))
-	section("Steps", p.compareSteps())
+	section("Steps", p.compareSteps(sides[0].Steps, sides[1].Steps))
 	section("Input", compareText(payloadText(left.GetInput()), payloadText(right.GetInput())))
 	section("Output", compareText(payloadText(left.GetOutput()), payloadText(right.GetOutput())))
 	return rows
 }
 
 // compareFacts compares what the runs are. Ids, workers and times differ even between runs that go alike, so that they are not marked.
-func (p *diffPage) compareFacts(left, right *kagziv1.Workflow) []diffRow {
-	var rows []diffRow
+func (p *comparison) compareFacts(left, right *kagziv1.Workflow) []Row {
+	var rows []Row
 	add := func(label string, marked bool, of func(*kagziv1.Workflow) string) {
 		l, r := of(left), of(right)
 		if l == "" && r == "" {
 			return
 		}
-		rows = append(rows, diffRow{left: pad(label, 11) + l, right: pad(label, 11) + r, differs: marked && l != r})
+		rows = append(rows, Row{Left: format.Pad(label, 11) + l, Right: format.Pad(label, 11) + r, differs: marked && l != r})
 	}
-	clock := &p.app.clock
 	add("status", true, func(r *kagziv1.Workflow) string { return theme.OfRun(r).Word })
 	add("type", true, (*kagziv1.Workflow).GetWorkflowType)
 	add("version", true, (*kagziv1.Workflow).GetVersion)
@@ -105,18 +120,17 @@ func (p *diffPage) compareFacts(left, right *kagziv1.Workflow) []diffRow {
 		}
 		return strconv.Itoa(int(r.GetPriority()))
 	})
-	add("tags", true, func(r *kagziv1.Workflow) string { return tagText(r.GetTags()) })
+	add("tags", true, func(r *kagziv1.Workflow) string { return format.Tags(r.GetTags()) })
 	add("run id", false, (*kagziv1.Workflow).GetRunId)
 	add("ext id", false, (*kagziv1.Workflow).GetExternalId)
-	add("created", false, func(r *kagziv1.Workflow) string { return clock.show(r.GetCreatedAt()) })
-	add("waited", false, func(r *kagziv1.Workflow) string { return p.app.took(r.GetCreatedAt(), r.GetStartedAt()) })
-	add("took", false, func(r *kagziv1.Workflow) string { return p.app.took(r.GetStartedAt(), r.GetFinishedAt()) })
+	add("created", false, func(r *kagziv1.Workflow) string { return p.clock.Show(r.GetCreatedAt()) })
+	add("waited", false, func(r *kagziv1.Workflow) string { return p.clock.Took(r.GetCreatedAt(), r.GetStartedAt()) })
+	add("took", false, func(r *kagziv1.Workflow) string { return p.clock.Took(r.GetStartedAt(), r.GetFinishedAt()) })
 	return rows
 }
 
 // compareSteps puts the steps with the same name beside each other, in the order in which they began.
-func (p *diffPage) compareSteps() []diffRow {
-	left, right := p.sides[0].run.Lanes(), p.sides[1].run.Lanes()
+func (p *comparison) compareSteps(left, right []model.Lane) []Row {
 	names := func(lanes []model.Lane) []string {
 		list := make([]string, len(lanes))
 		for i := range lanes {
@@ -124,18 +138,18 @@ func (p *diffPage) compareSteps() []diffRow {
 		}
 		return list
 	}
-	wide := max(nameWidth(left), nameWidth(right))
-	var rows []diffRow
+	wide := max(format.NameWidth(left), format.NameWidth(right))
+	var rows []Row
 	for _, pair := range apart(align(names(left), names(right)), left, right) {
-		row := diffRow{}
+		row := Row{}
 		var l, r *model.Lane
 		if pair.left >= 0 {
 			l = &left[pair.left]
-			row.left, row.styles[0] = p.stepText(l, wide), troubleStyle(l)
+			row.Left, row.styles[0] = p.stepText(l, wide), troubleStyle(l)
 		}
 		if pair.right >= 0 {
 			r = &right[pair.right]
-			row.right, row.styles[1] = p.stepText(r, wide), troubleStyle(r)
+			row.Right, row.styles[1] = p.stepText(r, wide), troubleStyle(r)
 		}
 		row.differs = l == nil || r == nil || stepsDiffer(l, r)
 		rows = append(rows, row)
@@ -164,10 +178,10 @@ func troubleStyle(l *model.Lane) render.Style {
 }
 
 // stepText is a step in a line: how it stands, how long it took, how often it was tried, and what went wrong.
-func (p *diffPage) stepText(l *model.Lane, wide int) string {
+func (p *comparison) stepText(l *model.Lane, wide int) string {
 	name := render.Safe(l.Name)
-	text := p.app.look.Glyph(theme.OfStep(l.Step).Glyph) + " " + name + strings.Repeat(" ", max(wide-render.Width(name), 0))
-	text += fmt.Sprintf("  %6s", p.app.took(l.Step.GetStartedAt(), l.Step.GetFinishedAt()))
+	text := p.look.Glyph(theme.OfStep(l.Step).Glyph) + " " + name + strings.Repeat(" ", max(wide-render.Width(name), 0))
+	text += fmt.Sprintf("  %6s", p.clock.Took(l.Step.GetStartedAt(), l.Step.GetFinishedAt()))
 	if n := l.Step.GetAttemptNumber(); n > 1 {
 		text += fmt.Sprintf("  attempt %d", n)
 	}
@@ -198,15 +212,15 @@ func stepsDiffer(l, r *model.Lane) bool {
 }
 
 // compareText puts lines that are the same beside each other.
-func compareText(left, right []string) []diffRow {
-	var rows []diffRow
+func compareText(left, right []string) []Row {
+	var rows []Row
 	for _, pair := range align(left, right) {
-		row := diffRow{differs: pair.left < 0 || pair.right < 0 || left[pair.left] != right[pair.right]}
+		row := Row{differs: pair.left < 0 || pair.right < 0 || left[pair.left] != right[pair.right]}
 		if pair.left >= 0 {
-			row.left = left[pair.left]
+			row.Left = left[pair.left]
 		}
 		if pair.right >= 0 {
-			row.right = right[pair.right]
+			row.Right = right[pair.right]
 		}
 		rows = append(rows, row)
 	}
@@ -215,7 +229,7 @@ func compareText(left, right []string) []diffRow {
 
 func errorText(e *kagziv1.ErrorDetail) []string {
 	var lines []string
-	for _, l := range errorLines(e) {
+	for _, l := range format.ErrorLines(e) {
 		lines = append(lines, l.Text())
 	}
 	return lines
@@ -229,7 +243,7 @@ func payloadText(p *kagziv1.Payload) []string {
 	case len(p.GetData()) == 0:
 		return nil
 	case len(p.GetData()) > diffBytes:
-		return []string{payloadKind(p) + ", too large to be compared line by line", fmt.Sprintf("sha256 %x", sha256.Sum256(p.GetData()))}
+		return []string{format.PayloadKind(p) + ", too large to be compared line by line", fmt.Sprintf("sha256 %x", sha256.Sum256(p.GetData()))}
 	}
 	lines := render.PayloadLines(p, -1)
 	if _, hidden := render.Encrypted(p); hidden { // which looks the same whatever is inside
