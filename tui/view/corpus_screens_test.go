@@ -21,7 +21,7 @@ import (
 var allHostile = flag.Bool("hostile.all", false, "every screen meets every hostile text (some, in turns)")
 
 // TestHostileTextIsHarmlessOnEveryScreen tries each text on every other screen, and those that are little more than one character on every fourth,
-// so that each screen meets about a hundred and forty with KAGZI_TEST_LONG, and an eighth of them without; with -hostile.all each text on every
+// so that each screen meets about a hundred and forty with KAGZI_TEST_LONG, and a twentieth of them without; with -hostile.all each text on every
 // screen.
 func TestHostileTextIsHarmlessOnEveryScreen(t *testing.T) {
 	useXterm(t)
@@ -45,7 +45,7 @@ func TestHostileTextIsHarmlessOnEveryScreen(t *testing.T) {
 		})
 	}
 	names := slices.Sorted(maps.Keys(corpus))
-	tried := longtest.Share(t, names, 8)
+	tried := longtest.Share(t, names, 20)
 	for i, name := range names {
 		if i%share == 0 && slices.Contains(tried, name) {
 			try(i/share, name, 120, 32)
