@@ -1,4 +1,4 @@
-// Package backends opens the database that a URL names. It is the one place that knows there is more than one kind: registry.go lists them.
+// Package backends opens the database that a URL names. registry.go lists the kinds that there are.
 package backends
 
 import (

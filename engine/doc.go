@@ -16,7 +16,7 @@
 // # Glossary
 //
 //   - Run: one execution of a workflow. It is due when its AvailableAt has come, and open until it has ended (RunStatus.Ended).
-//   - Step: one attempt of a step, which the run's code names; the latest attempt says where the step stands.
+//   - Step: a unit of work that the run's code names and that is recorded, an attempt at a time; the latest attempt says where it stands.
 //   - Lease: a worker's right to write about a run for a while. A worker that is not heard from for that long is lost.
 //   - Token: the random proof of a lease. Each claim makes a new one, so that a worker that was lost can write nothing any more.
 //   - Queue: a name under which runs wait and from which workers take them; a namespace has many.
@@ -50,7 +50,7 @@
 // ask for), Work (what a lease allows), Workers, Schedules, Namespaces, Keys, Views (reading), Upkeep (what the passing of time
 // needs), Notifier.
 //
-// The rules (AfterStepFailed, AfterRunFailed, AfterLeaseLost, Park) are pure functions that both backends call inside their
+// The rules (AfterStepFailed, AfterRunFailed, AfterLeaseLost, Park) are pure functions that the store logic calls inside its
 // transactions, so that a decision exists once and needs no database to be tested.
 //
 // This package promises no compatibility; only proto and sdk do.

@@ -27,7 +27,7 @@ type Runs interface {
 	// comes first, and it has no ConcurrencyKey. Its queue is notified as Claimed then, and the run is notified.
 	StartRuns(ctx context.Context, p StartRunsParams) ([]Started, error)
 	// CancelRun without a Grace ends a PENDING, RUNNING or SLEEPING run as CANCELLED, with EndedByFailure as its error, ends
-	// its lease and notifications its worker and its run. A run that is CANCELLED already is fine again (Changed false); one that ended
+	// its lease and notifies its worker and its run. A run that is CANCELLED already is fine again (Changed false); one that ended
 	// otherwise is RunEnded.
 	//
 	// With a Grace its code is told instead: CancelRequestedAt, CancelReason and GraceUntil are set, its worker is notified if it

@@ -24,7 +24,7 @@ type Workers interface {
 	// after that one, so that whoever looks sees that the worker lives. A call with MaxWait may be carried out that much later, so that it
 	// shares its commit with others.
 	Heartbeat(ctx context.Context, p HeartbeatParams) (Beat, error)
-	// DrainWorker makes an ONLINE worker DRAINING and notifications it. DRAINING is fine again; OFFLINE or unknown is WorkerNotFound. With an
+	// DrainWorker makes an ONLINE worker DRAINING and notifies it. DRAINING is fine again; OFFLINE or unknown is WorkerNotFound. With an
 	// AuditID, a worker that was ONLINE leaves the AuditEvent "DrainWorker" in the same transaction.
 	DrainWorker(ctx context.Context, p DrainWorkerParams) error
 	// OfflineWorker makes a worker OFFLINE, with the reason, and frees its runs. OfflineDeregistered and OfflineForced: due at

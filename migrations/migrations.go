@@ -1,4 +1,4 @@
-// Package migrations is the bookshelf of the schema: numbered SQL files, the same numbers and names for both databases.
+// Package migrations holds the schema: numbered SQL files, the same numbers and names for both databases.
 // Each backend applies them in its own way, forward only. A file that has landed is never edited.
 package migrations
 

@@ -33,10 +33,10 @@ var aroundSabotages = []sabotage{
 	{"a change by a person makes older decisions stale", func(s engine.Store) engine.Store { return overwrites{s} }, []string{"schedule"}},
 	{"skipped ticks are counted", func(s engine.Store) engine.Store { return countsNothing{s} }, []string{"schedule"}},
 	{"ticks that a change gives up are counted", func(s engine.Store) engine.Store { return givesUpInSilence{s} }, []string{"schedule"}},
-	{"a change of a schedule rings it", func(s engine.Store) engine.Store { return mute{s, engine.NotifySchedule} }, []string{"notification"}},
-	{"a change of a namespace rings it", func(s engine.Store) engine.Store { return mute{s, engine.NotifyNamespace} }, []string{"notification"}},
+	{"a change of a schedule notifies it", func(s engine.Store) engine.Store { return mute{s, engine.NotifySchedule} }, []string{"notification"}},
+	{"a change of a namespace notifies it", func(s engine.Store) engine.Store { return mute{s, engine.NotifyNamespace} }, []string{"notification"}},
 	{"what was not asked for is told for counting", func(s engine.Store) engine.Store { return hidesSideEffects{s} }, []string{"notification"}},
-	{"an update rings the schedule", func(s engine.Store) engine.Store { return &ringsAtBirth{Store: s} }, []string{"notification"}},
+	{"an update notifies the schedule", func(s engine.Store) engine.Store { return &notifiesAtBirth{Store: s} }, []string{"notification"}},
 	{"runs got by ids are those of the namespace", func(s engine.Store) engine.Store { return knowsNoBorders{s} }, []string{"list"}},
 	{"a run got by its id comes once", func(s engine.Store) engine.Store { return gotTwice{s} }, []string{"list"}},
 	{"a disabled namespace rests", func(s engine.Store) engine.Store { return disablesInWords{s} }, []string{"namespace"}},
@@ -244,20 +244,20 @@ type endingsAlone struct{ engine.Outcomes }
 
 func (endingsAlone) SideEffects(*engine.SideEffects) {}
 
-// ringsAtBirth rings a schedule when it is made and never again.
-type ringsAtBirth struct {
+// notifiesAtBirth notifies a schedule when it is made and never again.
+type notifiesAtBirth struct {
 	engine.Store
-	rung sync.Map
+	notified sync.Map
 }
 
-func (d *ringsAtBirth) Listen(ctx context.Context, ring func(engine.Notification), o engine.Outcomes) error {
+func (d *notifiesAtBirth) Listen(ctx context.Context, notify func(engine.Notification), o engine.Outcomes) error {
 	return d.Store.Listen(ctx, func(r engine.Notification) {
 		if r.Kind == engine.NotifySchedule {
-			if _, again := d.rung.LoadOrStore(r, true); again {
+			if _, again := d.notified.LoadOrStore(r, true); again {
 				return
 			}
 		}
-		ring(r)
+		notify(r)
 	}, o)
 }
 

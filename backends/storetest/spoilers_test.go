@@ -22,11 +22,11 @@ var sabotages = append(slices.Concat(aroundSabotages, keySabotages), []sabotage{
 	{"a repetition gets the first answer", func(s engine.Store) engine.Store { return &losesRepetitions{Store: s} }, []string{"step"}},
 	{"a run's end is repeated OK", func(s engine.Store) engine.Store { return forgetsEnds{s} }, []string{"finish"}},
 	{"ended runs are final", func(s engine.Store) engine.Store { return agreesToEveryCancel{s} }, []string{"cancel"}},
-	{"a start rings its queue", func(s engine.Store) engine.Store { return mute{s, engine.NotifyQueue} }, []string{"notification"}},
-	{"a lease's end rings the slot", func(s engine.Store) engine.Store { return mute{s, engine.NotifySlot} }, []string{"notification"}},
-	{"a cancel rings the worker", func(s engine.Store) engine.Store { return mute{s, engine.NotifyWorker} }, []string{"notification"}},
-	{"what happens to a worker is not rung as its registration", func(s engine.Store) engine.Store { return ringsAsRegistered{s} }, []string{"notification"}},
-	{"a ring comes after the commit", func(s engine.Store) engine.Store { return &ringsEarly{Store: s} }, []string{"notification"}},
+	{"a start notifies its queue", func(s engine.Store) engine.Store { return mute{s, engine.NotifyQueue} }, []string{"notification"}},
+	{"a lease's end notifies the slot", func(s engine.Store) engine.Store { return mute{s, engine.NotifySlot} }, []string{"notification"}},
+	{"a cancel notifies the worker", func(s engine.Store) engine.Store { return mute{s, engine.NotifyWorker} }, []string{"notification"}},
+	{"what happens to a worker is not notified as its registration", func(s engine.Store) engine.Store { return notifiesAsRegistered{s} }, []string{"notification"}},
+	{"a notification comes after the commit", func(s engine.Store) engine.Store { return &notifiesEarly{Store: s} }, []string{"notification"}},
 	{"a sleep is no attempt", func(s engine.Store) engine.Store { return countsSleeps{s} }, []string{"sleep"}},
 	{"a sleep lasts as long as it was asked for", func(s engine.Store) engine.Store { return wakesEarly{s} }, []string{"sleep"}},
 	{"a timer is set to the millisecond", func(s engine.Store) engine.Store { return sleepsWholeSeconds{s} }, []string{"sleep"}},
@@ -204,54 +204,54 @@ func (d agreesToEveryCancel) CancelRun(ctx context.Context, p engine.EndRunParam
 	return end, err
 }
 
-// mute never rings one kind of ring, but for the namespace in which listeners try whether they hear.
+// mute never notifies one kind of notification, but for the namespace in which listeners try whether they hear.
 type mute struct {
 	engine.Store
 	kind engine.NotificationKind
 }
 
-func (d mute) Listen(ctx context.Context, ring func(engine.Notification), o engine.Outcomes) error {
+func (d mute) Listen(ctx context.Context, notify func(engine.Notification), o engine.Outcomes) error {
 	return d.Store.Listen(ctx, func(r engine.Notification) {
 		if r.Kind != d.kind || r.Namespace == "probe" {
-			ring(r)
+			notify(r)
 		}
 	}, o)
 }
 
-// ringsAsRegistered says of each ring of a worker that it has registered and nothing else.
-type ringsAsRegistered struct{ engine.Store }
+// notifiesAsRegistered says of each notification of a worker that it has registered and nothing else.
+type notifiesAsRegistered struct{ engine.Store }
 
-func (d ringsAsRegistered) Listen(ctx context.Context, ring func(engine.Notification), o engine.Outcomes) error {
+func (d notifiesAsRegistered) Listen(ctx context.Context, notify func(engine.Notification), o engine.Outcomes) error {
 	return d.Store.Listen(ctx, func(r engine.Notification) {
 		r.Registered = r.Registered || r.Kind == engine.NotifyWorker
-		ring(r)
+		notify(r)
 	}, o)
 }
 
-// ringsEarly rings for a start before it has begun.
-type ringsEarly struct {
+// notifiesEarly notifies for a start before it has begun.
+type notifiesEarly struct {
 	engine.Store
-	mu    sync.Mutex
-	rings []func(engine.Notification)
+	mu            sync.Mutex
+	notifications []func(engine.Notification)
 }
 
-func (d *ringsEarly) Listen(ctx context.Context, ring func(engine.Notification), o engine.Outcomes) error {
+func (d *notifiesEarly) Listen(ctx context.Context, notify func(engine.Notification), o engine.Outcomes) error {
 	var one sync.Mutex
 	quiet := func(r engine.Notification) {
 		one.Lock()
 		defer one.Unlock()
-		ring(r)
+		notify(r)
 	}
 	d.mu.Lock()
-	d.rings = append(d.rings, quiet)
+	d.notifications = append(d.notifications, quiet)
 	d.mu.Unlock()
 	return d.Store.Listen(ctx, quiet, o)
 }
 
-func (d *ringsEarly) StartRuns(ctx context.Context, p engine.StartRunsParams) ([]engine.Started, error) {
+func (d *notifiesEarly) StartRuns(ctx context.Context, p engine.StartRunsParams) ([]engine.Started, error) {
 	d.mu.Lock()
-	for _, ring := range d.rings {
-		ring(engine.Notification{Kind: engine.NotifyQueue, Namespace: p.Runs[0].Namespace, Name: p.Runs[0].Queue})
+	for _, notify := range d.notifications {
+		notify(engine.Notification{Kind: engine.NotifyQueue, Namespace: p.Runs[0].Namespace, Name: p.Runs[0].Queue})
 	}
 	d.mu.Unlock()
 	return d.Store.StartRuns(ctx, p)

@@ -4,7 +4,7 @@
 //	func BenchmarkStore(b *testing.B) { storetest.Bench(b, open) }
 //
 // where open gives a fresh, empty store. The model run tries a few seeds; -storetest.model=N and -storetest.steps=N (after -args)
-// make it longer, KAGZI_TEST_SEED=N replays one. SameRows gives the same calls to two stores. Passes runs the same cases without
+// make it longer, KAGZI_TEST_SEED=N replays one. SameRows gives the same calls to several stores. Passes runs the same cases without
 // the testing package, so that a store that is spoiled on purpose can be seen to fail them.
 package storetest
 

@@ -1,4 +1,4 @@
-// Package coordinator is the only package with timers: workers that are not heard from are lost, attempts
+// Package coordinator does what the passing of time asks for: workers that are not heard from are lost, attempts
 // time out, deadlines pass, schedules tick, ended runs grow old. It keeps no state that matters: restart it and nothing is lost, and several
 // servers may each run one on the same store.
 //

@@ -38,7 +38,7 @@ type deed struct {
 }
 
 var NotificationCases = []fixture.Case{
-	{Name: "a start rings its queue, also when it is due later", Run: func(s *fixture.F) {
+	{Name: "a start notifies its queue, also when it is due later", Run: func(s *fixture.F) {
 		e := s.Listen()
 		s.Start()
 		e.Hears("start", notifyQueue(fixture.Queue))
@@ -47,7 +47,7 @@ var NotificationCases = []fixture.Case{
 		s.StartAll(s.NewRun(fixture.InQueue("a")), s.NewRun(fixture.InQueue("b")), s.NewRun(fixture.InQueue("a")))
 		e.Hears("batch", notifyQueue("a"), notifyQueue("b"))
 	}},
-	{Name: "a claim and every step ring the run", Run: func(s *fixture.F) {
+	{Name: "a claim and every step notify the run", Run: func(s *fixture.F) {
 		e := s.Listen()
 		l := s.Held()
 		e.Hears("claim", notifyRun(l.RunID))
@@ -63,7 +63,7 @@ var NotificationCases = []fixture.Case{
 			e.Hears(d.what, notifyRun(l.RunID))
 		}
 	}},
-	{Name: "whatever ends a lease and leaves the run waiting rings run, queue and slot", Run: func(s *fixture.F) {
+	{Name: "whatever ends a lease and leaves the run waiting notifies run, queue and slot", Run: func(s *fixture.F) {
 		e := s.Listen()
 		s.Worker("w1")
 		for _, d := range []deed{
@@ -83,7 +83,7 @@ var NotificationCases = []fixture.Case{
 			s.Cancel(l.RunID)
 		}
 	}},
-	{Name: "whatever ends a run that is held rings run, end and slot", Run: func(s *fixture.F) {
+	{Name: "whatever ends a run that is held notifies run, end and slot", Run: func(s *fixture.F) {
 		e := s.Listen()
 		s.Worker("w1")
 		for _, d := range []deed{
@@ -98,7 +98,7 @@ var NotificationCases = []fixture.Case{
 			e.Hears(d.what, notifyRun(l.RunID), notifyEnd(l.RunID), notifySlot(fixture.Queue))
 		}
 	}},
-	{Name: "whatever takes a lease or work from a worker rings the worker", Run: func(s *fixture.F) {
+	{Name: "whatever takes a lease or work from a worker notifies the worker", Run: func(s *fixture.F) {
 		e := s.Listen()
 		for _, d := range []deed{
 			{"cancel", func(l engine.Lease) { s.Cancel(l.RunID) }},
@@ -142,7 +142,7 @@ var NotificationCases = []fixture.Case{
 		s.Finish(parent, "done")
 		e.Hears("end of the parent", notifyEnd(child.RunID), notifyWorker("nurse"))
 	}},
-	{Name: "whatever there is to wait for from now on rings the timer", Run: func(s *fixture.F) {
+	{Name: "whatever there is to wait for from now on notifies the timer", Run: func(s *fixture.F) {
 		e := s.Listen()
 		s.Worker("w1")
 		l := s.HeldNext()
@@ -171,7 +171,7 @@ var NotificationCases = []fixture.Case{
 			e.Hears(c.what, timer)
 		}
 	}},
-	{Name: "a run that is resumed, tried again or started by another rings its queue", Run: func(s *fixture.F) {
+	{Name: "a run that is resumed, tried again or started by another notifies its queue", Run: func(s *fixture.F) {
 		e := s.Listen()
 		s.Worker("w1")
 		paused, failed := s.Start(fixture.InQueue("other")), s.Failed("a")
@@ -190,7 +190,7 @@ var NotificationCases = []fixture.Case{
 			e.Hears(c.what, notifyQueue(c.queue))
 		}
 	}},
-	{Name: "a registration rings its worker, also when it is repeated", Run: func(s *fixture.F) {
+	{Name: "a registration notifies its worker, also when it is repeated", Run: func(s *fixture.F) {
 		e := s.Listen()
 		w := s.NewWorker("w1")
 		for range 2 {
@@ -199,23 +199,23 @@ var NotificationCases = []fixture.Case{
 			e.Hears("registration", ringRegistered("w1"))
 		}
 	}},
-	{Name: "ending a run that waits rings the run and its end", Run: func(s *fixture.F) {
+	{Name: "ending a run that waits notifies the run and its end", Run: func(s *fixture.F) {
 		e := s.Listen()
 		id := s.Start()
 		e.Forget()
 		s.Cancel(id)
 		e.Hears("cancel", notifyRun(id), notifyEnd(id))
 	}},
-	{Name: "who is rung sees the change", Run: func(s *fixture.F) {
+	{Name: "who is notified sees the change", Run: func(s *fixture.F) {
 		e := s.Listen()
 		s.Worker("w1")
 		for i := range 200 {
-			own := fmt.Sprintf("queue-%d", i) // a late ring for the last one must not be taken for this one
+			own := fmt.Sprintf("queue-%d", i) // a late notification for the last one must not be taken for this one
 			r := s.NewRun(fixture.InQueue(own))
 			seen := make(chan error, 1)
 			go func() { // reads as soon as it hears, while the writer may still be on its way back
-				for ring := range e.Events {
-					if ring.Notification == notifyQueue(own) {
+				for heard := range e.Events {
+					if heard.Notification == notifyQueue(own) {
 						_, err := s.Store.GetRun(s.Ctx, fixture.Space, r.ID)
 						seen <- err
 						return
@@ -227,13 +227,13 @@ var NotificationCases = []fixture.Case{
 			select {
 			case err := <-seen:
 				enough()
-				s.Must(err, "GetRun at the ring")
+				s.Must(err, "GetRun at the notification")
 			case <-over:
-				s.Fatalf("no ring within %s", fixture.Patience)
+				s.Fatalf("no notification within %s", fixture.Patience)
 			}
 		}
 	}},
-	{Name: "everybody who listens is rung", Run: func(s *fixture.F) {
+	{Name: "everybody who listens is notified", Run: func(s *fixture.F) {
 		first, second := s.Listen(), s.Listen()
 		id := s.Start()
 		s.Cancel(id)

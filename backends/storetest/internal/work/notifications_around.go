@@ -15,7 +15,7 @@ type change struct {
 }
 
 var NotificationAroundCases = []fixture.Case{
-	{Name: "a change of a worker's status rings the worker, also when it holds nothing", Run: func(s *fixture.F) {
+	{Name: "a change of a worker's status notifies the worker, also when it holds nothing", Run: func(s *fixture.F) {
 		e := s.Listen()
 		for _, c := range []change{
 			{"drain", func() {
@@ -41,7 +41,7 @@ var NotificationAroundCases = []fixture.Case{
 		s.Register(heir, true)
 		e.Hears("takeover of the id", notifyWorker("w1"))
 	}},
-	{Name: "whatever changes a schedule rings it", Run: func(s *fixture.F) {
+	{Name: "whatever changes a schedule notifies it", Run: func(s *fixture.F) {
 		e := s.Listen()
 		s.Worker("w1")
 		plan := s.Plan(overlapping(engine.OverlapBufferOne))
@@ -73,7 +73,7 @@ var NotificationAroundCases = []fixture.Case{
 			e.Hears(c.what, notifySchedule(plan.ID))
 		}
 	}},
-	{Name: "a namespace that a person makes or changes rings", Run: func(s *fixture.F) {
+	{Name: "a namespace that a person makes or changes notifies", Run: func(s *fixture.F) {
 		e := s.Listen()
 		p := engine.NamespaceParams{
 			Namespace: engine.Namespace{Name: "made", Enabled: true}, Method: "CreateNamespace", By: fixture.Somebody, AuditID: s.ID(), Now: s.Now,
@@ -95,7 +95,7 @@ var NotificationAroundCases = []fixture.Case{
 		s.Must(err, "EnableNamespace")
 		e.Hears("its being let go on", engine.Notification{Kind: engine.NotifyAll})
 	}},
-	{Name: "a namespace that gets another retention rings all, for somebody may wait for what is to be deleted", Run: func(s *fixture.F) {
+	{Name: "a namespace that gets another retention notifies all, for somebody may wait for what is to be deleted", Run: func(s *fixture.F) {
 		e := s.Listen()
 		p := engine.NamespaceParams{
 			Namespace: engine.Namespace{Name: "made", Enabled: true, Retention: time.Hour}, Method: "CreateNamespace", By: fixture.Somebody, AuditID: s.ID(), Now: s.Now,
@@ -115,7 +115,7 @@ var NotificationAroundCases = []fixture.Case{
 			e.Hears("update", engine.Notification{Kind: engine.NotifyAll})
 		}
 	}},
-	{Name: "what leaves a schedule as it is does not ring it", Run: func(s *fixture.F) {
+	{Name: "what leaves a schedule as it is does not notify it", Run: func(s *fixture.F) {
 		e := s.Listen()
 		plan, mark := s.Plan(), s.Plan()
 		stale := s.FireParams(plan.ID, 1)
@@ -127,17 +127,17 @@ var NotificationAroundCases = []fixture.Case{
 		s.Unplan(mark.ID)
 		over, enough := fixture.Soon()
 		defer enough()
-		for { // rings come in the order of the commits
+		for { // notifications come in the order of the commits
 			select {
 			case r := <-e.Events:
 				switch r.Notification {
 				case notifySchedule(plan.ID):
-					s.Fatalf("the schedule was rung, though nothing has changed it")
+					s.Fatalf("the schedule was notified, though nothing has changed it")
 				case notifySchedule(mark.ID):
 					return
 				}
 			case <-over:
-				s.Fatalf("no ring of the deletion within %s", fixture.Patience)
+				s.Fatalf("no notification of the deletion within %s", fixture.Patience)
 			}
 		}
 	}},
@@ -235,7 +235,7 @@ var NotificationAroundCases = []fixture.Case{
 	}},
 }
 
-// notifyNamespace is the ring of a namespace that a person made or changed.
+// notifyNamespace is the notification of a namespace that a person made or changed.
 func notifyNamespace(name string) engine.Notification {
 	return engine.Notification{Kind: engine.NotifyNamespace, Name: name}
 }
