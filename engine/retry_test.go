@@ -21,7 +21,7 @@ func TestBackoff(t *testing.T) {
 		{"the second twice as long", RetryPolicy{Jitter: none}, 2, 0.9, 2 * time.Second},
 		{"the third four times", RetryPolicy{Jitter: none}, 3, 0.9, 4 * time.Second},
 		{"the seventh is cut at a minute", RetryPolicy{Jitter: none}, 7, 0.9, time.Minute},
-		{"luck of nothing adds nothing", RetryPolicy{}, 1, 0, time.Second},
+		{"a jitter of 0 adds nothing", RetryPolicy{}, 1, 0, time.Second},
 		{"the default jitter adds at most a tenth", RetryPolicy{}, 1, 0.5, 1050 * time.Millisecond},
 		{"jitter comes on top of the maximum", RetryPolicy{Jitter: 1}, 20, 0.5, 90 * time.Second},
 		{"a jitter over one counts as one", RetryPolicy{Jitter: 7}, 1, 0.5, 1500 * time.Millisecond},

@@ -24,7 +24,7 @@ func TestACancelledBranchComesBackInFullWithASlowCodec(t *testing.T) {
 	const rooms = 10
 	for name, whileComingBack := range map[string]bool{"woken for the cancellation": false, "cancelled while it comes back for a timer": true} {
 		t.Run(name, func(t *testing.T) {
-			world(t, func(t *testing.T, f *fake) {
+			withFake(t, func(t *testing.T, f *fake) {
 				w := testWorker(f)
 				w.options.Codec = slowCodec(60 * time.Millisecond)
 				undone, stays := map[string]*atomic.Int32{"ada": {}, "bob": {}}, 0
@@ -71,7 +71,7 @@ func TestACancelledBranchComesBackInFullWithASlowCodec(t *testing.T) {
 
 // That a branch is waited for last does not make its last call the one behind which the cancellation took effect.
 func TestABranchThatEndedBeforeTheCancellationTakesNoOtherWayWhenItIsWaitedForLast(t *testing.T) {
-	world(t, func(t *testing.T, f *fake) {
+	withFake(t, func(t *testing.T, f *fake) {
 		w := testWorker(f)
 		var undone []string
 		Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {

@@ -373,7 +373,7 @@ func TestTheLogIsCheckpointedWhileWritingGoesOn(t *testing.T) {
 	}
 	settle(t, s)
 	if size := fileSize(t, s.path+"-wal"); size > (checkpointPages+restPages)*4096*5/4 {
-		t.Fatalf("the log has %d bytes after 52 MB of writes, want it folded every %d pages and grown by %d more at most", size, checkpointPages, restPages)
+		t.Fatalf("the log has %d bytes after 52 MB of writes, want it checkpointed every %d pages and grown by %d more at most", size, checkpointPages, restPages)
 	}
 }
 

@@ -385,8 +385,8 @@ func (f *fakeStore) oldRuns() int {
 	return f.old
 }
 
-// story runs a coordinator on a fake store in a bubble of its own.
-func story(t *testing.T, o Options, tell func(t *testing.T, f *fakeStore, log *bytes.Buffer)) {
+// withCoordinator runs a coordinator on a fake store in a bubble of its own.
+func withCoordinator(t *testing.T, o Options, tell func(t *testing.T, f *fakeStore, log *bytes.Buffer)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		f, log := newFakeStore(), &bytes.Buffer{}

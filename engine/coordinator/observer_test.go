@@ -58,7 +58,7 @@ func (n *notebook) ScheduleFired(s *engine.Schedule, f engine.Fired, missed int,
 
 func TestTheObserverHearsOfTicksAndHowLateTheyAre(t *testing.T) {
 	n := &notebook{}
-	story(t, Options{Observer: n}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+	withCoordinator(t, Options{Observer: n}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 		f.set(func() { f.slow = 20 * time.Millisecond })
 		first := time.Now().UTC().Truncate(time.Minute).Add(time.Minute)
 		id := f.plan("* * * * *", 2, first)
@@ -92,7 +92,7 @@ func TestTheObserverHearsOfTicksAndHowLateTheyAre(t *testing.T) {
 
 func TestTheObserverHearsOfRunsThatExpire(t *testing.T) {
 	n := &notebook{}
-	story(t, Options{Observer: n, BatchSize: 2}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+	withCoordinator(t, Options{Observer: n, BatchSize: 2}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 		at := time.Now().Add(time.Minute).UTC()
 		f.set(func() { f.expire = []time.Time{at, at, at} })
 		f.notify(engine.Notification{Kind: engine.NotifyTimer})
@@ -105,7 +105,7 @@ func TestTheObserverHearsOfRunsThatExpire(t *testing.T) {
 
 func TestTheObserverHearsOfWhatIsLostTimesOutAndGrowsOld(t *testing.T) {
 	n := &notebook{}
-	story(t, Options{Observer: n, Retention: time.Hour}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+	withCoordinator(t, Options{Observer: n, Retention: time.Hour}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 		f.register("w1")
 		at := time.Now().Add(10 * time.Second)
 		f.set(func() {

@@ -37,7 +37,7 @@ func nobodyTakes(t *testing.T, r fixture, why string, start *engine.StartRun) {
 func TestARunIsTakenByWhoWaitsForItAndCostsNoClaim(t *testing.T) {
 	inBubble(t, func(t *testing.T, r fixture) {
 		n := &notebook{}
-		var desks []*desk
+		var desks []*recorder
 		for i := range 3 {
 			d := r.join(fmt.Sprintf("w%d", i), []string{"q"})
 			d.AddCredit(3)
@@ -78,7 +78,7 @@ func TestARunIsTakenByWhoWaitsForItAndCostsNoClaim(t *testing.T) {
 
 func TestTablesTakeRunsInTurn(t *testing.T) {
 	inBubble(t, func(t *testing.T, r fixture) {
-		var desks []*desk
+		var desks []*recorder
 		for i := range 3 {
 			d := r.join(fmt.Sprintf("w%d", i), []string{"q"}, func(r *Request) { r.Worker.Labels = map[string]string{"host": fmt.Sprint(i)} })
 			d.AddCredit(9)

@@ -16,7 +16,7 @@ import (
 
 func TestAHundredWaitingSeatsShareOneClaim(t *testing.T) {
 	inBubble(t, func(t *testing.T, r fixture) {
-		var desks []*desk
+		var desks []*recorder
 		for i := range 100 {
 			d := r.join(fmt.Sprintf("w%d", i), []string{"q"})
 			d.AddCredit(1)
@@ -203,7 +203,7 @@ func TestQueuesAreServedInOrderOfPreference(t *testing.T) {
 func TestABacklogIsSpreadEvenly(t *testing.T) {
 	inBubble(t, func(t *testing.T, r fixture) {
 		r.store.add("q", 200, 0)
-		var desks []*desk
+		var desks []*recorder
 		for i := range 4 {
 			desks = append(desks, r.join(fmt.Sprintf("w%d", i), []string{"q"}))
 		}
@@ -232,7 +232,7 @@ func TestABacklogIsSpreadEvenly(t *testing.T) {
 func TestSingleRunsGoRoundTheWorkers(t *testing.T) {
 	inBubble(t, func(t *testing.T, r fixture) {
 		busy := r.join("busy", []string{"q"}) // no credit: stands in nobody's way
-		var desks []*desk
+		var desks []*recorder
 		for i := range 3 {
 			d := r.join(fmt.Sprintf("w%d", i), []string{"q"})
 			d.AddCredit(10)
@@ -331,7 +331,7 @@ func TestWhatAnOfflineWorkerWasNotGivenIsThereForTheNext(t *testing.T) {
 
 func TestAtOneTableSomeLeaveAndOthersStay(t *testing.T) {
 	inBubble(t, func(t *testing.T, r fixture) {
-		arrives := func(d *desk, kind engine.NotificationKind, when string) {
+		arrives := func(d *recorder, kind engine.NotificationKind, when string) {
 			t.Helper()
 			before := d.given()
 			d.AddCredit(1)
@@ -529,7 +529,7 @@ func TestARunWhoseTimeIsUpIsNotBegunAnyMore(t *testing.T) {
 
 func TestWhoHasWaitedLongestIsServedNext(t *testing.T) {
 	inBubble(t, func(t *testing.T, r fixture) {
-		var desks []*desk
+		var desks []*recorder
 		for i := range maxClaim + 50 { // more than one claim asks for
 			d := r.join(fmt.Sprintf("w%d", i), []string{"q"})
 			d.AddCredit(2)
@@ -726,7 +726,7 @@ func TestASlotThatIsFreedDuringAClaimIsNotLost(t *testing.T) {
 
 func TestLookIsThrottledAndNeedsCredit(t *testing.T) {
 	inBubble(t, func(t *testing.T, r fixture) {
-		var desks []*desk
+		var desks []*recorder
 		for i := range 20 {
 			d := r.join(fmt.Sprintf("w%d", i), []string{"q"})
 			d.AddCredit(1)

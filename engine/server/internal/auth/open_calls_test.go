@@ -60,14 +60,14 @@ func (c *caller) ended(t *testing.T) bool {
 }
 
 // inBubble is a server over a locksmith, in a bubble, with its background at work.
-func inBubble(t *testing.T, notifications string, story func(t *testing.T, s *Guard, l *servertest.KeyStore)) {
+func inBubble(t *testing.T, notifications string, test func(t *testing.T, s *Guard, l *servertest.KeyStore)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		l := &servertest.KeyStore{Notifications: notifications}
 		l.Make(engine.APIKey{Name: "root", Role: engine.RoleAdmin})
 		s := newTestGuard(l)
 		defer s.Start()()
-		story(t, s, l)
+		test(t, s, l)
 	})
 }
 

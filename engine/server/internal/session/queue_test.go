@@ -211,15 +211,15 @@ func TestOperationsOfARun(t *testing.T) {
 			}
 		}},
 	}
-	for _, story := range stories {
-		t.Run(story.name, func(t *testing.T) {
+	for _, test := range stories {
+		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				l := story.store
+				l := test.store
 				w := &session{service: newTestService(l),
 					worker: engine.Worker{ID: "w", Namespace: "default"}, wake: make(chan struct{}, 1),
 					held: map[engine.ID]holding{}, queues: map[string]runQueue{}}
 				w.poller = matching.New(l, nil).Join(matching.Request{Worker: &w.worker})
-				story.tell(t, w, l)
+				test.tell(t, w, l)
 				w.close()
 				w.calls.Wait()
 				if f := w.enter(stepOf(1, 9, 0, "late"), nil); f != nil {
