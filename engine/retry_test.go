@@ -14,7 +14,7 @@ func TestBackoff(t *testing.T) {
 		name   string
 		policy RetryPolicy
 		n      int
-		roll   float64
+		jitter float64
 		want   time.Duration
 	}{
 		{"the first retry waits the initial interval", RetryPolicy{Jitter: none}, 1, 0.9, time.Second},
@@ -34,8 +34,8 @@ func TestBackoff(t *testing.T) {
 		{"an infinite power is the maximum", RetryPolicy{Coefficient: 1e9, Jitter: none}, 10_000, 0, time.Minute},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := c.policy.Backoff(c.n, c.roll); got != c.want {
-				t.Errorf("Backoff(%d, %v) = %s, want %s", c.n, c.roll, got, c.want)
+			if got := c.policy.Backoff(c.n, c.jitter); got != c.want {
+				t.Errorf("Backoff(%d, %v) = %s, want %s", c.n, c.jitter, got, c.want)
 			}
 		})
 	}

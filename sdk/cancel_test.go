@@ -161,7 +161,7 @@ func TestGracefulCancel(t *testing.T) {
 		})
 	}
 
-	for what, stay := range map[string]func(ctx Context) error{
+	for what, wait := range map[string]func(ctx Context) error{
 		"sleep": func(ctx Context) error {
 			Sleep(ctx, "stay", 2*time.Minute)
 			return context.Cause(ctx)
@@ -182,7 +182,7 @@ func TestGracefulCancel(t *testing.T) {
 				undone := 0
 				Handle(w, "child", func(ctx Context, _ int) (int, error) { Sleep(ctx, "s", 2*time.Minute); return 1, nil })
 				Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
-					err := stay(ctx)
+					err := wait(ctx)
 					errs = append(errs, err)
 					if err == nil {
 						return Step(ctx, "on", constant(1))

@@ -27,7 +27,7 @@ func TestACancelledBranchComesBackInFullWithASlowCodec(t *testing.T) {
 			withFake(t, func(t *testing.T, f *fake) {
 				w := testWorker(f)
 				w.options.Codec = slowCodec(60 * time.Millisecond)
-				undone, stays := map[string]*atomic.Int32{"ada": {}, "bob": {}}, 0
+				undone, activations := map[string]*atomic.Int32{"ada": {}, "bob": {}}, 0
 				book := func(ctx Context, guest string) (int, error) {
 					want := map[string]int{"ada": 1, "bob": rooms}[guest]
 					var booked []string
@@ -48,7 +48,7 @@ func TestACancelledBranchComesBackInFullWithASlowCodec(t *testing.T) {
 					return 0, ErrCancelled
 				}
 				Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
-					if stays++; stays == 2 && whileComingBack {
+					if activations++; activations == 2 && whileComingBack {
 						time.AfterFunc(250*time.Millisecond, func() { f.askCancel("r", time.Hour) })
 					}
 					_, err := Map(ctx, []string{"ada", "bob"}, book)

@@ -70,9 +70,9 @@ func TestTracing(t *testing.T) {
 				got = append(got, told(s))
 				equal(t, s.SpanContext().TraceID().String(), traceID)
 			}
-			stay := "workflow w kagzi.run_id=r kagzi.workflow_type=w kagzi.namespace=default kagzi.queue=default kagzi.attempt=1 kagzi.outcome="
-			equal(t, got, []string{"step a kagzi.step=a kagzi.attempt=1", stay + "suspended",
-				"step b kagzi.step=b kagzi.attempt=1 error:card_declined", stay + "finished error:card_declined"})
+			span := "workflow w kagzi.run_id=r kagzi.workflow_type=w kagzi.namespace=default kagzi.queue=default kagzi.attempt=1 kagzi.outcome="
+			equal(t, got, []string{"step a kagzi.step=a kagzi.attempt=1", span + "suspended",
+				"step b kagzi.step=b kagzi.attempt=1 error:card_declined", span + "finished error:card_declined"})
 			all := spans.Ended()
 			equal(t, []string{all[1].Parent().SpanID().String(), all[3].Parent().SpanID().String()}, []string{startedSpan, startedSpan})
 			equal(t, all[0].Parent().SpanID(), all[1].SpanContext().SpanID())

@@ -380,9 +380,9 @@ func TestTheLogIsCheckpointedWhileWritingGoesOn(t *testing.T) {
 // settled waits as settle does.
 func settled(ctx context.Context, s *Store) error {
 	for range 2 { // what follows the first call is the checkpoint
-		for folding := true; folding; {
+		for running := true; running; {
 			_, err := write(ctx, s, "settle", 0, func(*tx) (none struct{}, err error) {
-				folding = s.writer.checkpointer.over != nil
+				running = s.writer.checkpointer.over != nil
 				return none, nil
 			})
 			if err != nil {

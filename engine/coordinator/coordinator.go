@@ -19,7 +19,7 @@ import (
 // store is what the coordinator needs of engine.Store.
 type store interface {
 	LiveWorkers(ctx context.Context) ([]engine.LiveWorker, error)
-	ForceOfflineWorker(ctx context.Context, p engine.OfflineWorkerParams) (engine.TakenOff, error)
+	ForceOfflineWorker(ctx context.Context, p engine.OfflineWorkerParams) (engine.Deregistered, error)
 	FreeLost(ctx context.Context, now time.Time) (engine.Freed, error)
 	TimeoutSteps(ctx context.Context, p engine.TimeoutStepsParams) (engine.TimedOut, error)
 	EndExpired(ctx context.Context, p engine.EndExpiredParams) (engine.Expired, error)

@@ -101,7 +101,7 @@ func (f *fakeStore) LiveWorkers(context.Context) ([]engine.LiveWorker, error) {
 	return live, nil
 }
 
-func (f *fakeStore) ForceOfflineWorker(_ context.Context, p engine.OfflineWorkerParams) (taken engine.TakenOff, err error) {
+func (f *fakeStore) ForceOfflineWorker(_ context.Context, p engine.OfflineWorkerParams) (taken engine.Deregistered, err error) {
 	defer f.mu.Unlock()
 	if err := f.enter("ForceOfflineWorker"); err != nil {
 		return taken, err
@@ -124,7 +124,7 @@ func (f *fakeStore) ForceOfflineWorker(_ context.Context, p engine.OfflineWorker
 	if p.WorkerID == f.unanswered {
 		return taken, engine.ErrUnavailable
 	}
-	return engine.TakenOff{Off: true, Freed: 1}, nil
+	return engine.Deregistered{Off: true, Freed: 1}, nil
 }
 
 func (f *fakeStore) FreeLost(_ context.Context, now time.Time) (engine.Freed, error) {

@@ -28,8 +28,8 @@ func FreeHeld(tx Tx, w *engine.Worker, ids []engine.ID, p *engine.OfflineWorkerP
 	return len(ids), FreeRuns(tx, ids, p.Now)
 }
 
-// TakenOffBy says that the worker, nil when there is none, is OFFLINE since this call took it off.
-func TakenOffBy(w *engine.Worker, p *engine.OfflineWorkerParams) bool {
+// DeregisteredBy says that the worker, nil when there is none, is OFFLINE since this call.
+func DeregisteredBy(w *engine.Worker, p *engine.OfflineWorkerParams) bool {
 	return w != nil && w.Status == engine.WorkerOffline && w.Reason == p.Reason && w.DeregisteredAt.Equal(p.Now)
 }
 

@@ -277,7 +277,7 @@ func TestNothingIsAskedWhenNobodyIsThere(t *testing.T) {
 		}
 		ctx, stop := context.WithCancel(t.Context())
 		key, _ := s.identify(ctx, []string{"Bearer " + l.Make(engine.APIKey{Name: "one", Role: engine.RoleAdmin})})
-		visit, leave := s.Open(WithCaller(ctx, key))
+		stream, leave := s.Open(WithCaller(ctx, key))
 		before := l.Asked()
 		time.Sleep(time.Minute)
 		synctest.Wait()
@@ -285,7 +285,7 @@ func TestNothingIsAskedWhenNobodyIsThere(t *testing.T) {
 			t.Errorf("%d readings in a minute of one open call, want one in %s", n, keyringAge)
 		}
 		stop()
-		<-visit.Done()
+		<-stream.Done()
 		leave()
 		time.Sleep(time.Minute)
 		before = l.Asked()

@@ -28,7 +28,7 @@ type grouping struct {
 
 type handed struct {
 	name   string
-	turn   *engine.Ticket
+	ticket *engine.Ticket
 	answer chan error
 }
 
@@ -41,7 +41,7 @@ func (l *grouping) write(ticket *engine.Ticket, name string) error {
 	l.waiting = append(l.waiting, e)
 	l.mu.Unlock()
 	if !l.unordered {
-		e.turn.Admit()
+		e.ticket.Admit()
 	}
 	return <-e.answer
 }
@@ -62,10 +62,10 @@ func (l *grouping) commit() int {
 	l.waiting = nil
 	errs := make([]error, len(group))
 	for i, e := range group {
-		if errs[i] = e.turn.Err(); errs[i] == nil {
+		if errs[i] = e.ticket.Err(); errs[i] == nil {
 			errs[i] = l.refuse[e.name]
 		}
-		e.turn.Resolve(errs[i])
+		e.ticket.Resolve(errs[i])
 		if errs[i] == nil {
 			l.done = append(l.done, e.name)
 		}
