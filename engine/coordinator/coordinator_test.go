@@ -333,7 +333,7 @@ func TestAProcessThatStoodStillTrustsNoEarlierLook(t *testing.T) {
 		time.Sleep(7 * time.Second)
 		c.checkClock()
 		if len(c.seen) != 0 || !strings.Contains(log.String(), "stood still") {
-			t.Fatalf("a sighting was kept, or nothing said, although the process woke 6s late: %s", log)
+			t.Fatalf("what was seen was kept, or nothing said, although the process woke 6s late: %s", log)
 		}
 	})
 }

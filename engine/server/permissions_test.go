@@ -174,7 +174,7 @@ func everyMethodIsOpenToWhomTheTableSays(t *testing.T) {
 	admin := secrets[engine.RoleAdmin]
 	bad := map[string][]string{
 		"none": nil, "an empty one": {""}, "no scheme": {admin}, "another scheme": {"Basic " + admin}, "half": {"Bearer " + admin[:40]},
-		"a wrong digit": {"Bearer " + strings.Replace(admin, "_", "_0", 1)}, "unknown": {"Bearer " + unknown}, "the luck of another": {"Bearer " + other},
+		"a wrong digit": {"Bearer " + strings.Replace(admin, "_", "_0", 1)}, "unknown": {"Bearer " + unknown}, "the secret of another": {"Bearer " + other},
 		"two": {"Bearer " + admin, "Bearer " + admin}, "expired": {"Bearer " + expired}, "revoked": {"Bearer " + revoked}, "long": {"Bearer " + strings.Repeat("kz_", 2000)},
 	}
 	registered(s, func(name string, method protoreflect.MethodDescriptor) {

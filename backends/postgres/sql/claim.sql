@@ -72,7 +72,7 @@ with online as materialized (
     order by c.place
     for no key update of r skip locked
 ), taken as materialized (
-    select run_id, (@grantees::text[])[place] as worker_id, (@tokens::uuid[])[place] as token, place
+    select run_id, (@slot_workers::text[])[place] as worker_id, (@tokens::uuid[])[place] as token, place
     from (select run_id, row_number() over (order by place) as place from locked) l
 ), claimed as (
     update runs r
