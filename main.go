@@ -1,4 +1,4 @@
-// Kagzi is durable workflows in one binary: the server, its coordinator and the command line. This file wires the rooms
+// Kagzi is durable workflows in one binary: the server, its coordinator and the command line. This file wires the packages
 // together and holds nothing else.
 package main
 

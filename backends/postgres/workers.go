@@ -242,7 +242,7 @@ func (s *Store) ForceOfflineWorker(_ context.Context, p engine.OfflineWorkerPara
 	return taken, err
 }
 
-// portion is how many runs of a worker's were freed, whether there may be more, and whether it was taken off with that.
+// portion is how many runs of a worker's were freed, whether there may be more, and whether it was deregistered with that.
 type portion struct {
 	freed int
 	full  bool

@@ -57,7 +57,7 @@ type Observer interface {
 	RunsDeleted(n int)
 	// StepsTimedOut tells which attempts have run for too long.
 	StepsTimedOut(attempts []engine.TimedOutAttempt)
-	// WorkerLost tells that a worker was taken off because it was not heard from.
+	// WorkerLost tells that a worker was deregistered because it was not heard from.
 	WorkerLost()
 	// LeasesLost tells that n runs were freed whose workers had been lost.
 	LeasesLost(n int)

@@ -23,9 +23,9 @@ type fakeStore struct {
 	outage     bool
 	slow       time.Duration // how long each call takes
 	workers    map[string]time.Time
-	offline    map[string]time.Time // when each was taken off
+	offline    map[string]time.Time // when each was deregistered
 	heavy      string               // the worker, the namespace or its outcome ("default FAILED"), or the schedule, that the store takes too long for
-	unanswered string               // worker that is taken off, and nobody hears of it
+	unanswered string               // worker that is deregistered, and nobody hears of it
 	steps      []time.Time          // when attempts time out
 	ended      []time.Time          // of the steps: when they did
 	locked     bool                 // another server is at the steps
@@ -358,7 +358,7 @@ func (f *fakeStore) taken(id string) (time.Time, bool) {
 	return at, ok
 }
 
-// offlineIDs are the workers that were taken off.
+// offlineIDs are the workers that were deregistered.
 func (f *fakeStore) offlineIDs() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()

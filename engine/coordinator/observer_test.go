@@ -18,11 +18,11 @@ import (
 type notebook struct {
 	mu      sync.Mutex
 	expired []engine.Expired
-	fired   []hearing
+	fired   []firing
 	others  []string
 }
 
-type hearing struct {
+type firing struct {
 	schedule engine.ID
 	runs     int
 	skipped  int64
@@ -53,7 +53,7 @@ func (n *notebook) note(what string, how int) {
 func (n *notebook) ScheduleFired(s *engine.Schedule, f engine.Fired, missed int, late time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.fired = append(n.fired, hearing{s.ID, f.Runs, f.Skipped, missed, late})
+	n.fired = append(n.fired, firing{s.ID, f.Runs, f.Skipped, missed, late})
 }
 
 func TestTheObserverHearsOfTicksAndHowLateTheyAre(t *testing.T) {
@@ -69,7 +69,7 @@ func TestTheObserverHearsOfTicksAndHowLateTheyAre(t *testing.T) {
 		heard := n.fired[0]
 		late := heard.late
 		heard.late = 0
-		if want := (hearing{schedule: id, runs: 1}); heard != want || late < 40*time.Millisecond || late > 100*time.Millisecond {
+		if want := (firing{schedule: id, runs: 1}); heard != want || late < 40*time.Millisecond || late > 100*time.Millisecond {
 			t.Errorf("heard %+v %s late, want %+v and two calls of 20 ms", heard, late, want)
 		}
 		f.set(func() { // ten minutes ago, which nobody fired
@@ -78,7 +78,7 @@ func TestTheObserverHearsOfTicksAndHowLateTheyAre(t *testing.T) {
 		n.fired = nil
 		f.notify(engine.Notification{Kind: engine.NotifyTimer})
 		pass(10 * time.Second)
-		if want := (hearing{id, 2, 9, 2, -1}); len(n.fired) != 1 || n.fired[0] != want {
+		if want := (firing{id, 2, 9, 2, -1}); len(n.fired) != 1 || n.fired[0] != want {
 			t.Errorf("heard %+v, want %+v", n.fired, want)
 		}
 		n.fired = nil
