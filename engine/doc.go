@@ -1,4 +1,4 @@
-// Package engine is the language of Kagzi: its words and its rules. It does no I/O, knows no SQL and no
+// Package engine holds the terms and the rules of Kagzi. It does no I/O, knows no SQL and no
 // gRPC; everything else translates to it or from it.
 //
 // A Run is one execution of a workflow. It waits in a Queue until a Worker claims it, which gives the worker a

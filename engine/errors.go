@@ -34,7 +34,7 @@ type Error struct {
 	Field     string    // the request's field, with KindInvalid and KindTooLarge
 	Status    RunStatus // of the run, where that explains the refusal; 0 otherwise
 
-	ContinuedAs ID // the run that goes on for one that has ended, where that explains the refusal
+	ContinuedAs ID // the run that one which has ended continued as, where that explains the refusal
 
 	RetryAfter time.Duration // when it is worth another try; 0: nobody knows
 }
@@ -129,7 +129,7 @@ func LeaseLost(run ID, status RunStatus) error {
 		Message: "the lease of run " + run.String() + " is lost: the run is " + status.String()}
 }
 
-// RunEnded is the answer to a change of a run that has ended otherwise. It tells which run goes on for one that continued as new.
+// RunEnded is the answer to a change of a run that has ended otherwise. It tells which run one that continued as new continued as.
 func RunEnded(r *Run) error {
 	e := &Error{Kind: KindPrecondition, Subject: "run", SubjectID: r.ID.String(), Status: r.Status, ContinuedAs: r.ContinuedAs,
 		Message: "run " + r.ID.String() + " has already ended: it is " + r.Status.String()}

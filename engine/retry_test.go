@@ -14,14 +14,14 @@ func TestBackoff(t *testing.T) {
 		name   string
 		policy RetryPolicy
 		n      int
-		roll   float64
+		jitter float64
 		want   time.Duration
 	}{
 		{"the first retry waits the initial interval", RetryPolicy{Jitter: none}, 1, 0.9, time.Second},
 		{"the second twice as long", RetryPolicy{Jitter: none}, 2, 0.9, 2 * time.Second},
 		{"the third four times", RetryPolicy{Jitter: none}, 3, 0.9, 4 * time.Second},
 		{"the seventh is cut at a minute", RetryPolicy{Jitter: none}, 7, 0.9, time.Minute},
-		{"luck of nothing adds nothing", RetryPolicy{}, 1, 0, time.Second},
+		{"a jitter of 0 adds nothing", RetryPolicy{}, 1, 0, time.Second},
 		{"the default jitter adds at most a tenth", RetryPolicy{}, 1, 0.5, 1050 * time.Millisecond},
 		{"jitter comes on top of the maximum", RetryPolicy{Jitter: 1}, 20, 0.5, 90 * time.Second},
 		{"a jitter over one counts as one", RetryPolicy{Jitter: 7}, 1, 0.5, 1500 * time.Millisecond},
@@ -34,8 +34,8 @@ func TestBackoff(t *testing.T) {
 		{"an infinite power is the maximum", RetryPolicy{Coefficient: 1e9, Jitter: none}, 10_000, 0, time.Minute},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := c.policy.Backoff(c.n, c.roll); got != c.want {
-				t.Errorf("Backoff(%d, %v) = %s, want %s", c.n, c.roll, got, c.want)
+			if got := c.policy.Backoff(c.n, c.jitter); got != c.want {
+				t.Errorf("Backoff(%d, %v) = %s, want %s", c.n, c.jitter, got, c.want)
 			}
 		})
 	}

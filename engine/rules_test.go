@@ -31,7 +31,7 @@ func TestAfterStepFailed(t *testing.T) {
 		{"a failure's own wish sets the delay", nil, nil, 1, Failure{RetryAfterMS: 42}, at(42 * time.Millisecond)},
 		{"also past the maximum", nil, nil, 1, Failure{RetryAfterMS: 3_600_000}, at(time.Hour)},
 		{"but no further than ten years", nil, nil, 1, Failure{RetryAfterMS: 1 << 62}, at(MaxDelay)},
-		{"and grants no attempt", nil, nil, 3, Failure{RetryAfterMS: 42}, Verdict{}},
+		{"and allows no attempt", nil, nil, 3, Failure{RetryAfterMS: 42}, Verdict{}},
 		{"what cannot be retried is not", nil, slow, 1, Failure{NonRetryable: true, RetryAfterMS: 42}, Verdict{}},
 		{"nor what the policy names", nil, &RetryPolicy{NonRetryable: []string{"fatal"}}, 1, Failure{Type: "fatal"}, Verdict{}},
 		{"nor what begins as the policy says", nil, &RetryPolicy{NonRetryable: []string{"no such"}}, 1, Failure{Message: "no such card"}, Verdict{}},

@@ -81,7 +81,7 @@ type Run struct {
 	Note        string    // its own progress line
 
 	// NamedDeadlineAt is the deadline that its starter named beside Timeouts.Execution, which may have made DeadlineAt an earlier one: it holds
-	// for what goes on for the run, where the limit counts anew. Where there is no limit it is unset, and DeadlineAt is what was named.
+	// for what the run continues as, where the limit counts anew. Where there is no limit it is unset, and DeadlineAt is what was named.
 	NamedDeadlineAt time.Time
 
 	// Paused says that a person keeps it from the workers, and Gated that all slots of its concurrency key were taken when it

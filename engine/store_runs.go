@@ -59,7 +59,7 @@ type Runs interface {
 	// begun is StepNotFound.
 	//
 	// RequestID known: the first answer again, or ErrConflict when the run, FromStep, Restart or Input differ from the first
-	// time. An open run that is RetriedFrom this one, or that goes on for such a run: that one (Existed). A disabled namespace is
+	// time. An open run that is RetriedFrom this one, or that such a run continued as: that one (Existed). A disabled namespace is
 	// NamespaceDisabled. The external id held by another open run: ErrExists.
 	RetryRun(ctx context.Context, p RetryRunParams) (Started, error)
 	// OverrideStep records a result for a step of a run that is paused or has ended as FAILED, CANCELLED, TIMED_OUT or

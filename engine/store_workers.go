@@ -35,7 +35,7 @@ type Workers interface {
 	// unknown is WorkerNotFound. With an AuditID, a worker that was not OFFLINE leaves the AuditEvent "ForceOfflineWorker" in the same
 	// transaction. The runs of one that holds very many are freed in several, the first of which takes it off: whatever the others do not come to,
 	// because of an error or the end of the process, FreeLost comes for, and a worker of that instance that comes back meanwhile keeps.
-	ForceOfflineWorker(ctx context.Context, p OfflineWorkerParams) (TakenOff, error)
+	ForceOfflineWorker(ctx context.Context, p OfflineWorkerParams) (Deregistered, error)
 }
 
 // RegisterWorkerParams is a registration. Of Worker the fields from Status on that the store keeps itself are ignored.
@@ -109,8 +109,8 @@ type DrainWorkerParams struct {
 	Now      time.Time
 }
 
-// TakenOff answers OfflineWorker.
-type TakenOff struct {
+// Deregistered answers OfflineWorker.
+type Deregistered struct {
 	Off   bool // it was this call that made the worker OFFLINE
 	Freed int  // how many runs it freed
 }

@@ -228,7 +228,7 @@ func exchange(t *testing.T, f *fake, tamper func(r, other *fakeRun)) *fakeRun {
 
 func TestEncryptedRuns(t *testing.T) {
 	t.Run("come to their end, and the server sees nothing but ciphertext", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			r := exchange(t, f, func(*fakeRun, *fakeRun) {})
 			equal(t, r.Status, kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED)
 			stored, err := proto.Marshal(&r.Workflow)
@@ -263,7 +263,7 @@ func TestEncryptedRuns(t *testing.T) {
 		{"no result", "recorded result of step a: codec: " + errPlain.Error(), func(r, _ *fakeRun) { r.steps[0].Output = nil }},
 	} {
 		t.Run("fail rather than take "+c.name, func(t *testing.T) {
-			world(t, func(t *testing.T, f *fake) {
+			withFake(t, func(t *testing.T, f *fake) {
 				r := exchange(t, f, c.tamper)
 				equal(t, r.Status, kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED)
 				equal(t, r.Error.GetMessage(), c.want)
@@ -272,7 +272,7 @@ func TestEncryptedRuns(t *testing.T) {
 	}
 
 	t.Run("take signals that are bound to the first of the runs that they go on for, and those that are bound to themselves", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			w.options.Codec = testAES(t, AESOptions{})
 			Handle(w, "w", func(ctx Context, in string) (string, error) {
@@ -321,7 +321,7 @@ func TestEncryptedRuns(t *testing.T) {
 	})
 
 	t.Run("tell their code of a signal that was meant for another run", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			r := exchange(t, f, func(r, other *fakeRun) {
 				r.signals = append(r.signals, &kagziv1.Signal{Name: "go", SignalId: "replayed",
 					Payload: toProto(sealed(t, testAES(t, AESOptions{}), `"go"`, PayloadInfo{Kind: PayloadSignal,

@@ -111,13 +111,13 @@ func TestAwaits(t *testing.T) {
 	t.Run("who gives up is told so, and the server forgets", func(t *testing.T) {
 		withDesk(t, func(t *testing.T, d *desk, c *Client) {
 			brief, giveUp := context.WithCancelCause(t.Context())
-			gone, stays := results(brief, c, "a"), results(t.Context(), c, "b")
+			gone, remains := results(brief, c, "a"), results(t.Context(), c, "b")
 			d.took()
 			giveUp(errStepTimeout)
 			equal(t, gone(), []string{errStepTimeout.Error()})
 			equal(t, d.took(), []string{"waits 0 forget 1"})
 			d.ends(goodRun("a"), goodRun("b"))
-			equal(t, stays(), []string{"out of b"})
+			equal(t, remains(), []string{"out of b"})
 		})
 	})
 	t.Run("a stream that breaks is opened again, with the waits that are open", func(t *testing.T) {
@@ -168,11 +168,11 @@ func TestAwaits(t *testing.T) {
 			equal(t, d.took(), []string{"closed"})
 			results(t.Context(), c, "a")()
 			equal(t, d.took(), []string{"stream", "waits 1 forget 0"})
-			stays := results(t.Context(), c, "b")
+			remains := results(t.Context(), c, "b")
 			time.Sleep(time.Hour)
 			d.took()
 			d.ends(goodRun("b"))
-			equal(t, stays(), []string{"out of b"})
+			equal(t, remains(), []string{"out of b"})
 		})
 	})
 	t.Run("a server that knows only single waits gets them so", func(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 
 func TestBranches(t *testing.T) {
 	t.Run("Map works on all items at once and keeps their order", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			Handle(w, "w", func(ctx Context, in []int) ([]int, error) {
 				return Map(ctx, in, func(ctx Context, n int) (int, error) {
@@ -34,7 +34,7 @@ func TestBranches(t *testing.T) {
 	})
 
 	t.Run("Map joins the errors in the order of the items and keeps the other results", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			var outs []int
 			Handle(w, "w", func(ctx Context, in []int) ([]int, error) {
@@ -57,7 +57,7 @@ func TestBranches(t *testing.T) {
 	})
 
 	t.Run("beside work that keeps the run, SleepUntil ends at its time even if the server was long in taking it", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			began := time.Now()
 			f.fault = func(r *kagziv1.SessionRequest) *kagziv1.ErrorDetail {
@@ -84,7 +84,7 @@ func TestBranches(t *testing.T) {
 	})
 
 	t.Run("the same names in one Map after another are numbered", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
 				for range 2 {
@@ -106,7 +106,7 @@ func TestBranches(t *testing.T) {
 	})
 
 	t.Run("a branch may use the names of those that it, or one that it has waited for, has waited for", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
 				a := Go(ctx, func(ctx Context) (int, error) { return Step(ctx, "a", constant(1)) })
@@ -124,7 +124,7 @@ func TestBranches(t *testing.T) {
 					})
 				}
 				b := behind(a, "a", "b")
-				aside := behind(a, "aside")
+				branch := behind(a, "aside")
 				c := behind(b, "b", "a")
 				if _, err := c.Wait(ctx); err != nil {
 					return 0, err
@@ -132,7 +132,7 @@ func TestBranches(t *testing.T) {
 				if _, err := Step(ctx, "a", constant(1)); err != nil {
 					return 0, err
 				}
-				return aside.Wait(ctx)
+				return branch.Wait(ctx)
 			})
 			running(t, w)
 			f.start("r", "w", "")
@@ -146,7 +146,7 @@ func TestBranches(t *testing.T) {
 	})
 
 	t.Run("branches of branches retry, sleep and draw numbers each for itself, and names are free again after them", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			var mu sync.Mutex
 			drawn := map[string][]int{}
@@ -190,7 +190,7 @@ func TestBranches(t *testing.T) {
 	})
 
 	t.Run("a name that its parent has used since it began is not a branch's to use: another time it may come first", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
 				used := make(chan struct{})
@@ -211,7 +211,7 @@ func TestBranches(t *testing.T) {
 	})
 
 	t.Run("a run that is woken for one branch makes the retry of another no sooner", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			var tried []time.Time
 			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
@@ -237,7 +237,7 @@ func TestBranches(t *testing.T) {
 	})
 
 	t.Run("a retry beside a sibling at work keeps the lease, and goes on when it is due", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
 				slow := Go(ctx, func(ctx Context) (int, error) {
@@ -266,7 +266,7 @@ func TestBranches(t *testing.T) {
 	})
 
 	t.Run("the run is parked when the last branch at work waits too, until the earliest timer", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
 				long := Go(ctx, func(ctx Context) (int, error) { Sleep(ctx, "long", 3*time.Hour); return 1, nil })
@@ -291,7 +291,7 @@ func TestBranches(t *testing.T) {
 
 	for _, skew := range []time.Duration{-time.Minute, time.Minute} {
 		t.Run(fmt.Sprintf("timers are read by the server's clock, also when it is off by %v", skew), func(t *testing.T) {
-			world(t, func(t *testing.T, f *fake) {
+			withFake(t, func(t *testing.T, f *fake) {
 				f.skew = skew
 				w := testWorker(f)
 				Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
@@ -320,7 +320,7 @@ func TestBranches(t *testing.T) {
 	}
 
 	t.Run("a run that is handed out with nothing due is not handed back at once", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) { Sleep(ctx, "s", time.Hour); return 0, nil })
 			running(t, w)
@@ -338,7 +338,7 @@ func TestBranches(t *testing.T) {
 	})
 
 	t.Run("goroutines of the author's own may call Step beside a sleeping one", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
 				var group sync.WaitGroup
@@ -364,7 +364,7 @@ func TestBranches(t *testing.T) {
 	})
 
 	t.Run("a sleep beside a goroutine that is between two of its steps does not park at once", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
 				var group sync.WaitGroup
@@ -388,7 +388,7 @@ func TestBranches(t *testing.T) {
 	})
 
 	t.Run("what is still under way when the workflow returns is dropped", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			ended := make(chan error, 1)
 			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
@@ -434,7 +434,7 @@ func TestBranches(t *testing.T) {
 	})
 
 	t.Run("branches that an author's goroutine waits for, beside a branch's own that is at work, do not wait for one another", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
 				open := make(chan struct{})
@@ -455,7 +455,7 @@ func TestBranches(t *testing.T) {
 	})
 
 	t.Run("a future gives its result to everybody who waits, as often as asked", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
 				one := Go(ctx, func(ctx Context) (int, error) { return Step(ctx, "one", constant(1)) })

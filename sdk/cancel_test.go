@@ -32,7 +32,7 @@ func isCancelled(t *testing.T, what string, err error) {
 
 func TestGracefulCancel(t *testing.T) {
 	t.Run("the step is told, fails for good, and only what cleans up goes on", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			Handle(w, "w", func(ctx Context, _ struct{}) (string, error) {
 				_, err := Step(ctx, "long", func(ctx context.Context) (int, error) {
@@ -72,7 +72,7 @@ func TestGracefulCancel(t *testing.T) {
 	})
 
 	t.Run("a failure that is final by itself keeps its words", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
 				return Step(ctx, "s", func(ctx context.Context) (int, error) {
@@ -90,7 +90,7 @@ func TestGracefulCancel(t *testing.T) {
 	})
 
 	t.Run("a parked run that is woken for it first comes back to where it was", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			var seen []string
 			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
@@ -141,7 +141,7 @@ func TestGracefulCancel(t *testing.T) {
 		},
 	} {
 		t.Run("a parked run that is woken for it comes back past "+what, func(t *testing.T) {
-			world(t, func(t *testing.T, f *fake) {
+			withFake(t, func(t *testing.T, f *fake) {
 				w := testWorker(f)
 				var seen []string
 				Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
@@ -161,7 +161,7 @@ func TestGracefulCancel(t *testing.T) {
 		})
 	}
 
-	for what, stay := range map[string]func(ctx Context) error{
+	for what, wait := range map[string]func(ctx Context) error{
 		"sleep": func(ctx Context) error {
 			Sleep(ctx, "stay", 2*time.Minute)
 			return context.Cause(ctx)
@@ -176,13 +176,13 @@ func TestGracefulCancel(t *testing.T) {
 		},
 	} {
 		t.Run("what it has ended stays ended in every replay: a "+what, func(t *testing.T) {
-			world(t, func(t *testing.T, f *fake) {
+			withFake(t, func(t *testing.T, f *fake) {
 				w := testWorker(f)
 				var errs []error
 				undone := 0
 				Handle(w, "child", func(ctx Context, _ int) (int, error) { Sleep(ctx, "s", 2*time.Minute); return 1, nil })
 				Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
-					err := stay(ctx)
+					err := wait(ctx)
 					errs = append(errs, err)
 					if err == nil {
 						return Step(ctx, "on", constant(1))
@@ -219,7 +219,7 @@ func TestGracefulCancel(t *testing.T) {
 	}
 
 	t.Run("what it has ended stays ended in every replay: a sleep beside a sibling at work", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			var causes []error
 			began, slept := make(chan struct{}), make(chan struct{})
@@ -249,7 +249,7 @@ func TestGracefulCancel(t *testing.T) {
 	})
 
 	t.Run("a step that waits for the results before it does not begin any more", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			var refused, told bool
 			f.fault = func(r *kagziv1.SessionRequest) *kagziv1.ErrorDetail {
@@ -279,7 +279,7 @@ func TestGracefulCancel(t *testing.T) {
 
 	t.Run("a step that waits for its retry gives up, and says why it failed", func(t *testing.T) {
 		for _, held := range []bool{false, true} {
-			world(t, func(t *testing.T, f *fake) {
+			withFake(t, func(t *testing.T, f *fake) {
 				w := testWorker(f)
 				Handle(w, "w", func(ctx Context, _ struct{}) (string, error) {
 					if held {
@@ -302,7 +302,7 @@ func TestGracefulCancel(t *testing.T) {
 	})
 
 	t.Run("cleaning up may retry, sleep, and use branches", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
 				Sleep(ctx, "s", time.Hour)
@@ -329,7 +329,7 @@ func TestGracefulCancel(t *testing.T) {
 	})
 
 	t.Run("at the end of the grace the clean-up ends too, and had it as its deadline", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			left, cause := make(chan time.Duration, 1), make(chan error, 1)
 			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
@@ -356,7 +356,7 @@ func TestGracefulCancel(t *testing.T) {
 
 	t.Run("the grace is measured here too, should the server be late, and a shorter one counts", func(t *testing.T) {
 		for _, graces := range [][]time.Duration{{time.Minute}, {time.Hour, time.Minute}} {
-			world(t, func(t *testing.T, f *fake) {
+			withFake(t, func(t *testing.T, f *fake) {
 				w := testWorker(f)
 				began, ended := make(chan struct{}), make(chan time.Time, 1)
 				Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
@@ -387,7 +387,7 @@ func TestGracefulCancel(t *testing.T) {
 	})
 
 	t.Run("branches are told, and waited for while they clean up", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
 				_, err := Map(ctx, []string{"a", "b"}, func(ctx Context, name string) (int, error) {
@@ -409,7 +409,7 @@ func TestGracefulCancel(t *testing.T) {
 	})
 
 	t.Run("a heartbeat tells a worker that was not told otherwise", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w, began, ended := oneLongStep(f)
 			running(t, w)
 			f.start("r", "w", "")
@@ -425,7 +425,7 @@ func TestGracefulCancel(t *testing.T) {
 	})
 
 	t.Run("a server that does not take note of what was ended changes nothing", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			f.fault = func(r *kagziv1.SessionRequest) *kagziv1.ErrorDetail {
 				if r.GetFailStep() != nil {
 					return &kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_PRECONDITION_FAILED}
@@ -446,7 +446,7 @@ func TestGracefulCancel(t *testing.T) {
 	})
 
 	t.Run("through the client, and only with a grace that is one", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) { Sleep(ctx, "s", time.Hour); return 1, nil })
 			running(t, w)
@@ -464,7 +464,7 @@ func TestGracefulCancel(t *testing.T) {
 	})
 
 	t.Run("without a grace the cause is the same, and nothing cleans up", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			began, cause := make(chan struct{}), make(chan error, 1)
 			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
@@ -492,7 +492,7 @@ func TestGracefulCancel(t *testing.T) {
 
 	for end, want := range map[kagziv1.WorkflowStatus]error{cancelled: ErrCancelled, kagziv1.WorkflowStatus_WORKFLOW_STATUS_TERMINATED: errLeaseLost} {
 		t.Run("the cause is heard from a heartbeat where nothing else has told the worker: "+end.String(), func(t *testing.T) {
-			world(t, func(t *testing.T, f *fake) {
+			withFake(t, func(t *testing.T, f *fake) {
 				w := testWorker(f)
 				began, cause := make(chan struct{}), make(chan error, 1)
 				Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
@@ -521,7 +521,7 @@ func TestGracefulCancel(t *testing.T) {
 // With many contexts to end, the last of them ends long after the first.
 func TestNoContextEndsLateOrWithAnotherCauseThanTheRuns(t *testing.T) {
 	for range 20 {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			began, cause, deferred := make(chan struct{}), make(chan error, 1), make(chan error, 2)
 			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {

@@ -17,8 +17,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// open makes the door hold runs that are not at their end.
-func (d *door) open(records ...*runRecord) {
+// open makes the fake server hold runs that are not at their end.
+func (d *fakeServer) open(records ...*runRecord) {
 	d.answers["ListWorkflows"] = func(m proto.Message) (proto.Message, error) {
 		resp := &kagziv1.ListWorkflowsResponse{Page: &kagziv1.PageInfo{}}
 		i := len(m.(*kagziv1.ListWorkflowsRequest).GetPage().GetPageToken()) // one run to a page
@@ -57,12 +57,12 @@ func (d *door) open(records ...*runRecord) {
 	}
 }
 
-func (d *door) worker() *Worker {
+func (d *fakeServer) worker() *Worker {
 	return NewWorker(WorkerOptions{Address: "passthrough:///door", DialOptions: d.dial(), Namespace: "shop", Queue: "q2", Queues: []string{"q1", "q2"},
 		Logger: slog.New(slog.DiscardHandler)})
 }
 
-func (d *door) asks(method string) (n int) {
+func (d *fakeServer) asks(method string) (n int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, m := range d.asked {
@@ -88,7 +88,7 @@ func TestCheck(t *testing.T) {
 		b, err := Step(ctx, "b", never(t))
 		return a + b + in, err
 	}
-	checked := func(t *testing.T, d *door, w *Worker) (string, error) {
+	checked := func(t *testing.T, d *fakeServer, w *Worker) (string, error) {
 		t.Helper()
 		var out bytes.Buffer
 		err := w.check(t.Context(), &out)
@@ -96,7 +96,7 @@ func TestCheck(t *testing.T) {
 	}
 
 	t.Run("names each open run that diverges, and returns an error", func(t *testing.T) {
-		d := newDoor(t)
+		d := newFakeServer(t)
 		d.open(called(recorded(sleeping, "1", done("a", "2"), sleepingIn("night")), "r1", "order"),
 			called(recorded(pending, "1", done("charge\x1b", "2")), "r2", "order"),
 			called(recorded(pending, "1"), "r3", "order"),
@@ -120,7 +120,7 @@ checked 5 open runs of 2 workflow types in namespace shop: 3 diverge, 0 came to 
 	})
 
 	t.Run("asks for the open runs of its types in its queues only, and registers nothing", func(t *testing.T) {
-		d := newDoor(t)
+		d := newFakeServer(t)
 		d.open()
 		w := d.worker()
 		Handle(w, "order", order)
@@ -138,7 +138,7 @@ checked 5 open runs of 2 workflow types in namespace shop: 3 diverge, 0 came to 
 	})
 
 	t.Run("a namespace that is not there is an error, and no verdict", func(t *testing.T) {
-		d := newDoor(t)
+		d := newFakeServer(t)
 		d.open()
 		d.answers["GetNamespace"] = func(m proto.Message) (proto.Message, error) {
 			return nil, status.Error(codes.NotFound, "no namespace "+m.(*kagziv1.GetNamespaceRequest).GetNamespace())
@@ -151,7 +151,7 @@ checked 5 open runs of 2 workflow types in namespace shop: 3 diverge, 0 came to 
 	})
 
 	t.Run("the default namespace need not be there yet", func(t *testing.T) {
-		d := newDoor(t)
+		d := newFakeServer(t)
 		d.open()
 		w := d.worker()
 		w.options.Namespace = "default"
@@ -162,7 +162,7 @@ checked 5 open runs of 2 workflow types in namespace shop: 3 diverge, 0 came to 
 	})
 
 	t.Run("one that may not ask for the namespace is checked all the same", func(t *testing.T) {
-		d := newDoor(t)
+		d := newFakeServer(t)
 		d.open()
 		d.answers["GetNamespace"] = func(proto.Message) (proto.Message, error) { return nil, status.Error(codes.PermissionDenied, "no") }
 		w := d.worker()
@@ -172,7 +172,7 @@ checked 5 open runs of 2 workflow types in namespace shop: 3 diverge, 0 came to 
 	})
 
 	t.Run("a run that moves while it is read is looked at again", func(t *testing.T) {
-		d := newDoor(t)
+		d := newFakeServer(t)
 		r := recorded(pending, "1", done("a", "2"), slept("night"), done("b", "3"))
 		d.open(r)
 		whole := d.answers["ListSteps"]
@@ -193,7 +193,7 @@ checked 5 open runs of 2 workflow types in namespace shop: 3 diverge, 0 came to 
 	})
 
 	t.Run("a verdict needs two looks at the same place, and no more than five", func(t *testing.T) {
-		d := newDoor(t)
+		d := newFakeServer(t)
 		r := recorded(pending, "1", done("x", "2"))
 		d.open(r)
 		w := d.worker()
@@ -213,7 +213,7 @@ checked 5 open runs of 2 workflow types in namespace shop: 3 diverge, 0 came to 
 	})
 
 	t.Run("runs that end or go meanwhile do not count", func(t *testing.T) {
-		d := newDoor(t)
+		d := newFakeServer(t)
 		r := recorded(pending, "1", done("x", "2"))
 		d.open(r, r, r)
 		ended := proto.Clone(r.run).(*kagziv1.Workflow)
@@ -246,7 +246,7 @@ checked 5 open runs of 2 workflow types in namespace shop: 3 diverge, 0 came to 
 
 	t.Run("a server that refuses is an error, and no verdict", func(t *testing.T) {
 		for _, method := range []string{"ListWorkflows", "GetWorkflow", "ListSteps"} {
-			d := newDoor(t)
+			d := newFakeServer(t)
 			d.open(recorded(pending, "1"))
 			d.answers[method] = func(proto.Message) (proto.Message, error) { return nil, status.Error(codes.PermissionDenied, "no") }
 			w := d.worker()
@@ -258,7 +258,7 @@ checked 5 open runs of 2 workflow types in namespace shop: 3 diverge, 0 came to 
 
 	t.Run("code that comes to no end is reported and does not stop the check", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			d := newDoor(t)
+			d := newFakeServer(t)
 			d.open(called(recorded(pending, "1"), "r1", "stuck"), called(recorded(pending, "1"), "r2", "order"))
 			w := d.worker()
 			Handle(w, "order", order)
@@ -272,7 +272,7 @@ checked 5 open runs of 2 workflow types in namespace shop: 3 diverge, 0 came to 
 
 	t.Run("ends with its context", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			d := newDoor(t)
+			d := newFakeServer(t)
 			d.open(called(recorded(pending, "1"), "r1", "stuck"))
 			w := d.worker()
 			Handle(w, "stuck", func(ctx Context, _ int) (int, error) { <-ctx.Done(); return 0, nil })
@@ -285,7 +285,7 @@ checked 5 open runs of 2 workflow types in namespace shop: 3 diverge, 0 came to 
 	})
 
 	t.Run("what cannot be printed is an error", func(t *testing.T) {
-		d := newDoor(t)
+		d := newFakeServer(t)
 		d.open()
 		w := d.worker()
 		Handle(w, "order", order)
@@ -315,7 +315,7 @@ checked 5 open runs of 2 workflow types in namespace shop: 3 diverge, 0 came to 
 
 	t.Run("Run checks when the environment asks for it", func(t *testing.T) {
 		t.Setenv(checkVariable, "1")
-		d := newDoor(t)
+		d := newFakeServer(t)
 		d.open(recorded(pending, "1", done("x", "2")))
 		w := d.worker()
 		Handle(w, "order", order)
@@ -348,7 +348,7 @@ func TestWhatAWorkerRecordsReplays(t *testing.T) {
 			return len(got) + Random(ctx).IntN(10), nil
 		}
 	}
-	world(t, func(t *testing.T, f *fake) {
+	withFake(t, func(t *testing.T, f *fake) {
 		w := testWorker(f)
 		Handle(w, "w", code("work-"))
 		running(t, w)

@@ -24,7 +24,7 @@ func square(w *Worker) {
 
 func TestChildren(t *testing.T) {
 	t.Run("a child's result is its parent's, which holds no slot while it waits", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			w.options.MaxConcurrent = 1
 			square(w)
@@ -44,7 +44,7 @@ func TestChildren(t *testing.T) {
 	})
 
 	t.Run("how a child ended without a result is told, the same in every replay", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			square(w)
 			var errs []*RunError
@@ -73,7 +73,7 @@ func TestChildren(t *testing.T) {
 	})
 
 	t.Run("a child whose options say nothing sensible is not started, in no replay", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			var errs []string
 			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
@@ -92,7 +92,7 @@ func TestChildren(t *testing.T) {
 	})
 
 	t.Run("a child whose type or policy cannot be sent is not started, and takes no other run's session along", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
 				_, err := StartChild[int](ctx, "a", "square\xff", 7, ChildOptions{})
@@ -114,7 +114,7 @@ func TestChildren(t *testing.T) {
 	})
 
 	t.Run("a cancelled child does not look like the cancellation of its parent", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			square(w)
 			Handle(w, "w", func(ctx Context, _ struct{}) (string, error) {
@@ -133,7 +133,7 @@ func TestChildren(t *testing.T) {
 	})
 
 	t.Run("WaitAll is one question for all, joins the errors, and wakes the run once", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			f.pageSize = 3 // histories and answers come in parts
 			w := testWorker(f)
 			square(w)
@@ -162,7 +162,7 @@ func TestChildren(t *testing.T) {
 	})
 
 	t.Run("results that come in parts are asked for until all are there", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			f.pageSize = 3
 			w := testWorker(f)
 			Handle(w, "square", func(ctx Context, n int) (int, error) { return n * n, nil })
@@ -183,7 +183,7 @@ func TestChildren(t *testing.T) {
 	})
 
 	t.Run("children in branches are waited for together when the run is parked", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			square(w)
 			Handle(w, "w", func(ctx Context, _ struct{}) ([]int, error) {
@@ -200,7 +200,7 @@ func TestChildren(t *testing.T) {
 	})
 
 	t.Run("beside a sibling at work the end of a child is noticed within 10 s", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			square(w)
 			var took time.Duration
@@ -224,7 +224,7 @@ func TestChildren(t *testing.T) {
 	})
 
 	t.Run("branches that ask after one child at once are all told, each as soon as it is (for the race detector)", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			Handle(w, "three", func(Context, int) (int, error) { return 3, nil })
 			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
@@ -249,7 +249,7 @@ func TestChildren(t *testing.T) {
 	})
 
 	t.Run("a start that is refused is an error of the code's, recorded for every replay", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			square(w)
 			var errs []error
@@ -272,7 +272,7 @@ func TestChildren(t *testing.T) {
 	})
 
 	t.Run("the options reach the server", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			asked := make(chan *kagziv1.StartChildRequest, 1)
 			f.fault = func(r *kagziv1.SessionRequest) *kagziv1.ErrorDetail {
 				if c := r.GetStartChild(); c != nil {
@@ -302,7 +302,7 @@ func TestChildren(t *testing.T) {
 	})
 
 	t.Run("a child that continues as new gives the result of its last run", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			Handle(w, "count", func(ctx Context, n int) (string, error) {
 				Sleep(ctx, "s", time.Hour)
@@ -324,7 +324,7 @@ func TestChildren(t *testing.T) {
 // A parent of a thousand children is handed out twice: to start them, and when the last has ended.
 func TestAThousandChildrenAreWaitedForAtOnce(t *testing.T) {
 	const n = 1000
-	world(t, func(t *testing.T, f *fake) {
+	withFake(t, func(t *testing.T, f *fake) {
 		f.pageSize = n / 2
 		w := testWorker(f)
 		w.options.MaxConcurrent = 4

@@ -30,7 +30,7 @@ func testClient(t *testing.T, f *fake) *Client {
 
 func TestClient(t *testing.T) {
 	t.Run("a result is waited for, however long it takes", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			Handle(w, "hello", func(ctx Context, name string) (string, error) {
 				Sleep(ctx, "s", 24*time.Hour)
@@ -54,7 +54,7 @@ func TestClient(t *testing.T) {
 	})
 
 	t.Run("a run that failed is a RunError with its status, type and message", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			Handle(w, "w", func(Context, struct{}) (int, error) { return 0, WithType(errors.New("no"), "refused") })
 			running(t, w)
@@ -69,7 +69,7 @@ func TestClient(t *testing.T) {
 	})
 
 	t.Run("waiting survives a server that is away, and ends with the context", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			c := testClient(t, f)
 			run, err := Start(t.Context(), c, "nobody", struct{}{}, StartOptions{})
 			if err != nil {
@@ -84,7 +84,7 @@ func TestClient(t *testing.T) {
 	})
 
 	t.Run("a missing run is an Error that says so, to gRPC's eyes too", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			_, err := testClient(t, f).Get(t.Context(), "missing")
 			var e *Error
 			if !errors.As(err, &e) || e.Code != CodeNotFound || e.Subject != "run" || e.SubjectID != "missing" || status.Code(err) != codes.NotFound {
@@ -94,7 +94,7 @@ func TestClient(t *testing.T) {
 	})
 
 	t.Run("options that say nothing sensible are named, and nothing is started", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			c := testClient(t, f)
 			for want, o := range map[string]StartOptions{
 				"kagzi: start of workflow type w: option Delay is -1s, want 0 or more":                                    {Delay: -time.Second},
@@ -113,7 +113,7 @@ func TestClient(t *testing.T) {
 	})
 
 	t.Run("a list of runs with a status that is none names it", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			var errs []error
 			for _, err := range testClient(t, f).List(t.Context(), ListOptions{Statuses: []Status{StatusFailed, "BAD"}}) {
 				errs = append(errs, err)
@@ -123,7 +123,7 @@ func TestClient(t *testing.T) {
 	})
 
 	t.Run("every option of a list of runs reaches the server, which is asked page by page, and a run is found by its external id", func(t *testing.T) {
-		d := newDoor(t)
+		d := newFakeServer(t)
 		d.answers["ListWorkflows"] = func(m proto.Message) (proto.Message, error) {
 			if m.(*kagziv1.ListWorkflowsRequest).GetPage().GetPageToken() == "" {
 				return &kagziv1.ListWorkflowsResponse{Workflows: []*kagziv1.Workflow{{RunId: "2"}}, Page: &kagziv1.PageInfo{NextPageToken: "t"}}, nil
@@ -196,7 +196,7 @@ func TestClient(t *testing.T) {
 	})
 
 	t.Run("StartMany starts in order, and one bad start fails alone", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			runs, err := StartMany(t.Context(), testClient(t, f), "w", []int{1, 2, 3}, StartOptions{}, func(i int, o *StartOptions) {
 				if o.ExternalID = fmt.Sprint("x-", i); i == 1 {
 					o.ExternalID = "bad id"
@@ -219,7 +219,7 @@ func TestClient(t *testing.T) {
 	})
 
 	t.Run("a codec sees every payload on its way out and back, with what it is", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			codec := &base64Codec{seen: map[PayloadInfo]int{}}
 			w := testWorker(f)
 			w.options.Codec = codec

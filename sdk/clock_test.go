@@ -16,7 +16,7 @@ import (
 func TestWhenAStepBeganIsToldByTheServersClock(t *testing.T) {
 	for _, skew := range []time.Duration{-time.Hour, time.Hour} {
 		t.Run(fmt.Sprintf("which is off by %v", skew), func(t *testing.T) {
-			world(t, func(t *testing.T, f *fake) {
+			withFake(t, func(t *testing.T, f *fake) {
 				f.skew = skew
 				var began atomic.Int64
 				var told []string
@@ -52,7 +52,7 @@ func TestWhenAStepBeganIsToldByTheServersClock(t *testing.T) {
 func TestAHeldRetryWaitsForItsDelayThoughTheServersClockIsSet(t *testing.T) {
 	for _, by := range []time.Duration{-time.Hour, time.Hour} {
 		t.Run(fmt.Sprintf("by %v", by), func(t *testing.T) {
-			world(t, func(t *testing.T, f *fake) {
+			withFake(t, func(t *testing.T, f *fake) {
 				w := testWorker(f)
 				var failed, again time.Time
 				Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {

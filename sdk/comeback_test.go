@@ -24,10 +24,10 @@ func TestACancelledBranchComesBackInFullWithASlowCodec(t *testing.T) {
 	const rooms = 10
 	for name, whileComingBack := range map[string]bool{"woken for the cancellation": false, "cancelled while it comes back for a timer": true} {
 		t.Run(name, func(t *testing.T) {
-			world(t, func(t *testing.T, f *fake) {
+			withFake(t, func(t *testing.T, f *fake) {
 				w := testWorker(f)
 				w.options.Codec = slowCodec(60 * time.Millisecond)
-				undone, stays := map[string]*atomic.Int32{"ada": {}, "bob": {}}, 0
+				undone, activations := map[string]*atomic.Int32{"ada": {}, "bob": {}}, 0
 				book := func(ctx Context, guest string) (int, error) {
 					want := map[string]int{"ada": 1, "bob": rooms}[guest]
 					var booked []string
@@ -48,7 +48,7 @@ func TestACancelledBranchComesBackInFullWithASlowCodec(t *testing.T) {
 					return 0, ErrCancelled
 				}
 				Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
-					if stays++; stays == 2 && whileComingBack {
+					if activations++; activations == 2 && whileComingBack {
 						time.AfterFunc(250*time.Millisecond, func() { f.askCancel("r", time.Hour) })
 					}
 					_, err := Map(ctx, []string{"ada", "bob"}, book)
@@ -71,7 +71,7 @@ func TestACancelledBranchComesBackInFullWithASlowCodec(t *testing.T) {
 
 // That a branch is waited for last does not make its last call the one behind which the cancellation took effect.
 func TestABranchThatEndedBeforeTheCancellationTakesNoOtherWayWhenItIsWaitedForLast(t *testing.T) {
-	world(t, func(t *testing.T, f *fake) {
+	withFake(t, func(t *testing.T, f *fake) {
 		w := testWorker(f)
 		var undone []string
 		Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {

@@ -39,7 +39,7 @@ func TestWorkersAreBackSoonAfterALongOutage(t *testing.T) {
 // refusal then costs what it would without an outage before it.
 func backAfterAnOutage(t *testing.T, soon time.Duration, onHello func(*kagziv1.RegisterRequest) error) {
 	const workers = 20 // of which one would draw a long delay, almost certainly
-	world(t, func(t *testing.T, f *fake) {
+	withFake(t, func(t *testing.T, f *fake) {
 		f.away, f.onHello = true, onHello
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error, workers)
@@ -76,7 +76,7 @@ func backAfterAnOutage(t *testing.T, soon time.Duration, onHello func(*kagziv1.R
 
 // An attempt may fail just before the connection stands again.
 func TestAConnectionThatStandsBehindAFailedAttemptIsNoRefusal(t *testing.T) {
-	world(t, func(t *testing.T, f *fake) {
+	withFake(t, func(t *testing.T, f *fake) {
 		left := 20
 		w := NewWorker(WorkerOptions{Address: "passthrough:///fake", Logger: slog.New(slog.DiscardHandler), HandleSignals: []os.Signal{}, DialOptions: append(f.dial(),
 			grpc.WithStreamInterceptor(func(ctx context.Context, d *grpc.StreamDesc, conn *grpc.ClientConn, method string, open grpc.Streamer, o ...grpc.CallOption) (grpc.ClientStream, error) {
@@ -97,7 +97,7 @@ func TestAConnectionThatStandsBehindAFailedAttemptIsNoRefusal(t *testing.T) {
 }
 
 func TestAServerThatAnswersAndRefusesIsAskedLessAndLess(t *testing.T) {
-	world(t, func(t *testing.T, f *fake) {
+	withFake(t, func(t *testing.T, f *fake) {
 		var asked atomic.Int64
 		f.onHello = func(*kagziv1.RegisterRequest) error {
 			asked.Add(1)
@@ -141,7 +141,7 @@ func TestAWelcomeSaysHowOftenAWorkerSpeaksAndHowLongItsLeasesHold(t *testing.T) 
 }
 
 func TestAWorkerWhoseSessionsBreakOftenIsBackSoonEachTime(t *testing.T) {
-	world(t, func(t *testing.T, f *fake) {
+	withFake(t, func(t *testing.T, f *fake) {
 		w := testWorker(f)
 		Handle(w, "w", func(Context, struct{}) (int, error) { return 0, nil })
 		running(t, w)

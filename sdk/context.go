@@ -13,7 +13,7 @@ import (
 )
 
 // Context is what a workflow function and its branches get. It is a context.Context whose end means
-// that the run is being cancelled (context.Cause is ErrCancelled) or is no longer in this worker's hands; only the SDK makes one.
+// that the run is being cancelled (context.Cause is ErrCancelled) or is no longer held by this worker; only the SDK makes one.
 //
 // Every function of this package that takes a Context may end the calling goroutine: see "Suspension"
 // in the package documentation.

@@ -17,7 +17,7 @@ import (
 
 func TestContinueAsNew(t *testing.T) {
 	t.Run("the next run goes on under the same external id, and the result is the last run's", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			Handle(w, "count", func(ctx Context, n int) (string, error) {
 				_, _ = Step(ctx, "tick", constant(n))
@@ -50,7 +50,7 @@ func TestContinueAsNew(t *testing.T) {
 	})
 
 	t.Run("out of a branch it counts when the workflow returns it", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			Handle(w, "w", func(ctx Context, n int) (int, error) {
 				return Go(ctx, func(ctx Context) (int, error) {
@@ -76,7 +76,7 @@ func TestContinueAsNew(t *testing.T) {
 	})
 
 	t.Run("swallowed it does nothing but a warning", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			var log bytes.Buffer
 			w := testWorker(f)
 			w.log = slog.New(slog.NewTextHandler(&log, nil))
@@ -100,7 +100,7 @@ func TestContinueAsNew(t *testing.T) {
 
 func TestNotes(t *testing.T) {
 	t.Run("of many in a row the last counts, at most four a second, and the run's last is kept", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
 				began := time.Now()
@@ -125,7 +125,7 @@ func TestNotes(t *testing.T) {
 	})
 
 	t.Run("a note is sent before a sleep, and again if the stream broke under it", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			broken := false
 			f.mute = func(r *kagziv1.SessionRequest) bool {
 				if n := r.GetSetNote(); n != nil && n.GetNote() == "b" && !broken {
@@ -152,7 +152,7 @@ func TestNotes(t *testing.T) {
 
 func TestFailureHandlers(t *testing.T) {
 	t.Run("get the event, the failed run's id and its input, through a codec that the server does not know", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			codec := &base64Codec{seen: map[PayloadInfo]int{}}
 			w := testWorker(f)
 			w.options.Codec = codec

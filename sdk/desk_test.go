@@ -40,7 +40,7 @@ type desk struct {
 	inCall  func(ctx context.Context, runs int)  // is told of each call of starts
 	answer  func(call int) error                 // of a call of starts that was carried out
 	ended   func(runID string) *kagziv1.Workflow // nil: it has not ended
-	news    chan struct{}                        // closed when that may have changed
+	changed chan struct{}                        // closed when that may have changed
 	noBatch bool                                 // the server is of before StartWorkflows and AwaitWorkflows
 	refuse  func() error                         // of streams
 	ill     error                                // of single waits
@@ -54,10 +54,10 @@ type deskWait struct {
 	whole bool
 }
 
-func withDesk(t *testing.T, story func(t *testing.T, d *desk, c *Client)) {
+func withDesk(t *testing.T, test func(t *testing.T, d *desk, c *Client)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		d := &desk{listener: bufconn.Listen(1 << 20), starts: map[string]int{}, traces: map[string]string{}, sent: map[string]*kagziv1.StartWorkflowRequest{}, open: map[*deskStream]map[uint64]*deskWait{}, news: make(chan struct{})}
+		d := &desk{listener: bufconn.Listen(1 << 20), starts: map[string]int{}, traces: map[string]string{}, sent: map[string]*kagziv1.StartWorkflowRequest{}, open: map[*deskStream]map[uint64]*deskWait{}, changed: make(chan struct{})}
 		d.ended = func(string) *kagziv1.Workflow { return nil }
 		server := grpc.NewServer(grpc.MaxRecvMsgSize(transport.MaxMessage),
 			grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: time.Second, PermitWithoutStream: true}))
@@ -81,7 +81,7 @@ func withDesk(t *testing.T, story func(t *testing.T, d *desk, c *Client)) {
 			_ = c.Close()
 			server.Stop()
 		})
-		story(t, d, c)
+		test(t, d, c)
 	})
 }
 
@@ -236,7 +236,7 @@ func (d *desk) AwaitWorkflows(stream grpc.BidiStreamingServer[kagziv1.AwaitWorkf
 	}()
 	for {
 		d.mu.Lock()
-		news, m := d.news, &kagziv1.AwaitWorkflowsResponse{}
+		changed, m := d.changed, &kagziv1.AwaitWorkflowsResponse{}
 		for seq, w := range waits {
 			if one := d.endOf(seq, w); one != nil {
 				m.Ended = append(m.Ended, one)
@@ -251,7 +251,7 @@ func (d *desk) AwaitWorkflows(stream grpc.BidiStreamingServer[kagziv1.AwaitWorkf
 			}
 		}
 		select {
-		case <-news:
+		case <-changed:
 		case <-ctx.Done():
 			if err := context.Cause(ctx); err != io.EOF {
 				return err
@@ -281,8 +281,8 @@ func (d *desk) endOf(seq uint64, w *deskWait) *kagziv1.AwaitWorkflowsResponse_En
 func (d *desk) tell() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	close(d.news)
-	d.news = make(chan struct{})
+	close(d.changed)
+	d.changed = make(chan struct{})
 }
 
 // end breaks all streams.

@@ -78,7 +78,7 @@ type RunDetails struct {
 	ScheduleID         string
 	FailedRunID        string // of a failure handler's run: the run that it handles
 	RetriedFromRunID   string // of a retry: the run that it retries
-	ContinuedAsRunID   string // of a run that continued as new: the run that goes on for it
+	ContinuedAsRunID   string // of a run that continued as new: the run that it continued as
 	ContinuedFromRunID string // and back
 	ConcurrencyKey     string
 	ConcurrencyLimit   int // of the key

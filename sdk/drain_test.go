@@ -43,7 +43,7 @@ func TestDrain(t *testing.T) {
 	}
 
 	t.Run("a draining worker finishes what it holds, heartbeats meanwhile, and says goodbye twice", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			took, err := drained(t, f, 300*time.Second, nil)
 			equal(t, fmt.Sprint(err), "<nil>")
 			equal(t, took, 20*time.Second)
@@ -55,7 +55,7 @@ func TestDrain(t *testing.T) {
 	})
 
 	t.Run("a draining worker whose session broke says so again, and takes nothing new", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			time.AfterFunc(10*time.Second, func() { f.cut(); f.start("late", "w", "") })
 			_, err := drained(t, f, 300*time.Second, nil)
 			equal(t, fmt.Sprint(err), "<nil>")
@@ -65,7 +65,7 @@ func TestDrain(t *testing.T) {
 	})
 
 	t.Run("at the drain timeout the runs are handed back", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			took, err := drained(t, f, 5*time.Second, nil)
 			equal(t, fmt.Sprint(err), "kagzi: drain timeout: 1 runs handed back unfinished")
 			equal(t, took, 5*time.Second)
@@ -91,7 +91,7 @@ func TestDrain(t *testing.T) {
 				return nap.Wait(ctx)
 			},
 		} {
-			world(t, func(t *testing.T, f *fake) {
+			withFake(t, func(t *testing.T, f *fake) {
 				took, err := drained(t, f, 300*time.Second, waits)
 				if err != nil || took > time.Minute {
 					t.Errorf("%s: the worker ended after %v (%v), want it not to wait for what the run waits for", parked, took, err)
@@ -103,7 +103,7 @@ func TestDrain(t *testing.T) {
 	})
 
 	t.Run("a worker that holds nothing ends in good order, also without time for it", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			for _, timeout := range []time.Duration{-1, 1} {
 				w := testWorker(f)
 				w.options.DrainTimeout = timeout
@@ -119,7 +119,7 @@ func TestDrain(t *testing.T) {
 
 	t.Run("a worker says that it is deregistered only when the server says so", func(t *testing.T) {
 		for refused, want := range map[bool]string{false: "worker deregistered", true: "did not confirm the goodbye"} {
-			world(t, func(t *testing.T, f *fake) {
+			withFake(t, func(t *testing.T, f *fake) {
 				f.fault = func(r *kagziv1.SessionRequest) *kagziv1.ErrorDetail {
 					if bye := r.GetGoodbye(); refused && bye != nil && !bye.GetDrain() {
 						return &kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_UNAVAILABLE, Message: "no disk"}
@@ -146,7 +146,7 @@ func TestDrain(t *testing.T) {
 
 	t.Run("what has ended since the last heartbeat is reported before the goodbye", func(t *testing.T) {
 		for _, silent := range []bool{false, true} {
-			world(t, func(t *testing.T, f *fake) {
+			withFake(t, func(t *testing.T, f *fake) {
 				f.stalled = silent // which is no reason to stay
 				var completed, atGoodbye int32
 				f.fault = func(r *kagziv1.SessionRequest) *kagziv1.ErrorDetail {
@@ -171,7 +171,7 @@ func TestDrain(t *testing.T) {
 	})
 
 	t.Run("a drain by an operator ends Run", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			Handle(w, "w", func(Context, struct{}) (int, error) { return 0, nil })
 			done := make(chan error, 1)
@@ -185,7 +185,7 @@ func TestDrain(t *testing.T) {
 	})
 
 	t.Run("a worker that has been without its server for long reports what it holds as soon as it is to end, and tries often from then on", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			f.lease = 24 * time.Hour
 			began, done := make(chan struct{}), make(chan error, 1)
 			var refusals, late int
@@ -224,7 +224,7 @@ func TestDrain(t *testing.T) {
 	})
 
 	t.Run("a worker that never met its server ends when told to", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			f.onHello = func(*kagziv1.RegisterRequest) error { return status.Error(codes.Unavailable, "no") }
 			w := testWorker(f)
 			Handle(w, "w", func(Context, struct{}) (int, error) { return 0, nil })

@@ -231,7 +231,7 @@ func TestEndpoint(t *testing.T) {
 
 func TestRefusedKey(t *testing.T) {
 	t.Run("a worker without a key is told to get one", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			f.onHello = func(*kagziv1.RegisterRequest) error { return status.Error(codes.Unauthenticated, "a key is needed") }
 			w := testWorker(f)
 			Handle(w, "w", func(Context, struct{}) (int, error) { return 0, nil })
@@ -241,7 +241,7 @@ func TestRefusedKey(t *testing.T) {
 	})
 
 	t.Run("a key that is revoked while the worker works ends Run, and the step in hand", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w, hellos, ended := testWorker(f), 0, make(chan error, 1)
 			w.options.APIKey, w.options.Address = "kz_x", "127.0.0.1:1" // this machine's, as far as the key knows
 			f.onHello = func(*kagziv1.RegisterRequest) error { hellos++; return nil }

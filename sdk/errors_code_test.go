@@ -19,7 +19,7 @@ func TestARunFailsWithTheCodeOfTheStepWhoseErrorItReturns(t *testing.T) {
 		"as its text alone": {func(err error) error { return errors.New(err.Error()) }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			world(t, func(t *testing.T, f *fake) {
+			withFake(t, func(t *testing.T, f *fake) {
 				w := testWorker(f)
 				Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
 					_, err := Step(ctx, "slow", func(ctx context.Context) (int, error) { return 0, wait(ctx, time.Hour) }, Retry{Attempts: 1}, Timeout(time.Second))

@@ -19,7 +19,7 @@ import (
 // failure runs a workflow that must fail and returns the error that it was recorded with.
 func failure(t *testing.T, fn func(ctx Context, in struct{}) (int, error)) (detail *kagziv1.ErrorDetail) {
 	t.Helper()
-	world(t, func(t *testing.T, f *fake) {
+	withFake(t, func(t *testing.T, f *fake) {
 		w := testWorker(f)
 		Handle(w, "w", fn)
 		running(t, w)
@@ -78,7 +78,7 @@ func TestFailures(t *testing.T) {
 		equal(t, d.GetMessage(), "step s: panic: boom")
 	})
 	t.Run("a panic is in the worker's log, with where it was", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			var log bytes.Buffer
 			w := testWorker(f)
 			w.log = slog.New(slog.NewTextHandler(&log, nil))
@@ -155,7 +155,7 @@ func TestFailures(t *testing.T) {
 		var got *StepError
 		began := time.Time{}
 		var took time.Duration
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			ignorant := make(chan struct{})
 			w := testWorker(f)
 			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
@@ -271,7 +271,7 @@ func TestFailures(t *testing.T) {
 		}
 	})
 	t.Run("a name may have all the characters of the alphabet for names", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) { return Step(ctx, "azAZ09._:/-", constant(1)) })
 			running(t, w)
@@ -302,7 +302,7 @@ func TestFailures(t *testing.T) {
 		}
 	})
 	t.Run("a full disk is waited for", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			full := 0
 			f.fault = func(r *kagziv1.SessionRequest) *kagziv1.ErrorDetail {
 				if r.GetCompleteStep() != nil && full < 20 {
@@ -319,7 +319,7 @@ func TestFailures(t *testing.T) {
 		})
 	})
 	t.Run("a refused announcement does not matter", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			f.fault = func(r *kagziv1.SessionRequest) *kagziv1.ErrorDetail {
 				if r.GetBeginStep() != nil {
 					return &kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_PRECONDITION_FAILED}
@@ -336,7 +336,7 @@ func TestFailures(t *testing.T) {
 		})
 	})
 	t.Run("a refusal by the server fails the run and says what was refused", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			f.fault = func(r *kagziv1.SessionRequest) *kagziv1.ErrorDetail {
 				if r.GetCompleteStep() != nil {
 					return &kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_RESOURCE_EXHAUSTED, Message: "10,000 steps", NonRetryable: true}
@@ -354,7 +354,7 @@ func TestFailures(t *testing.T) {
 		})
 	})
 	t.Run("an input that does not fit fails the run and names the wanted type", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			Handle(w, "w", func(Context, map[string]int) (int, error) { return 0, nil })
 			running(t, w)

@@ -309,7 +309,7 @@ func (f *fake) handle(s *fakeSession, r *kagziv1.SessionRequest) {
 	f.mu.Unlock()
 }
 
-// take frees a run as if its worker had been lost, and lets another have it at once. tell pushes the news.
+// take frees a run as if its worker had been lost, and lets another have it at once. tell pushes that to the worker.
 func (f *fake) take(runID string, tell bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

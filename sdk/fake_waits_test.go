@@ -146,7 +146,7 @@ func ended(r *fakeRun) bool {
 		r.Status != kagziv1.WorkflowStatus_WORKFLOW_STATUS_SLEEPING
 }
 
-// complete ends a run well, or as CANCELLED if that was asked for, and starts the one that goes on for it.
+// complete ends a run well, or as CANCELLED if that was asked for, and starts the one that it continues as.
 func (f *fake) complete(r *fakeRun, next *kagziv1.StartWorkflowRequest) {
 	if next == nil || r.cancelAsk {
 		f.end(r, kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED, nil)

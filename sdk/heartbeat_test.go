@@ -12,7 +12,7 @@ import (
 )
 
 func TestAWorkerCountsItsRunsByWhatTheServerSaysBecameOfThem(t *testing.T) {
-	world(t, func(t *testing.T, f *fake) {
+	withFake(t, func(t *testing.T, f *fake) {
 		f.verdicts = map[string]kagziv1.WorkflowStatus{
 			"again": kagziv1.WorkflowStatus_WORKFLOW_STATUS_PENDING, "cancelled": kagziv1.WorkflowStatus_WORKFLOW_STATUS_CANCELLED,
 			"stopped": kagziv1.WorkflowStatus_WORKFLOW_STATUS_CANCELLED,

@@ -39,7 +39,7 @@ func (slowLog) Handle(context.Context, slog.Record) error { synctest.Wait(); ret
 
 func TestLease(t *testing.T) {
 	t.Run("a run whose lease the server says is lost is dropped within 500 ms", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w, began, ended := oneLongStep(f)
 			running(t, w)
 			f.start("r", "w", "")
@@ -54,7 +54,7 @@ func TestLease(t *testing.T) {
 	})
 
 	t.Run("a heartbeat that is answered with a lost lease drops the run", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w, began, ended := oneLongStep(f)
 			running(t, w)
 			f.start("r", "w", "")
@@ -68,7 +68,7 @@ func TestLease(t *testing.T) {
 	})
 
 	t.Run("a write with a lost lease drops the run without a word", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			var first, second atomic.Int64
 			Handle(w, "w", func(ctx Context, _ struct{}) (int64, error) {
@@ -96,7 +96,7 @@ func TestLease(t *testing.T) {
 		"no step of a run with a longer lease of its own begins past 80 % of the worker's either": {10 * time.Minute, 3 * time.Minute, 11 * time.Second},
 	} {
 		t.Run(what, func(t *testing.T) {
-			world(t, func(t *testing.T, f *fake) {
+			withFake(t, func(t *testing.T, f *fake) {
 				w := testWorker(f)
 				var second time.Time
 				Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
@@ -120,7 +120,7 @@ func TestLease(t *testing.T) {
 	}
 
 	t.Run("nor with a new session, until a heartbeat of that is confirmed: the runs may have been handed to others meanwhile", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			w.log = slog.New(slowLog{slog.DiscardHandler})
 			first, second := 0, 0
@@ -144,7 +144,7 @@ func TestLease(t *testing.T) {
 	})
 
 	t.Run("after twice the lease without contact running steps are cancelled and the run is given back", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			at, ended := stalledStep(t, f, 0)
 			took := (<-ended).Sub(at)
 			if took < 50*time.Second || took > 61*time.Second {
@@ -155,7 +155,7 @@ func TestLease(t *testing.T) {
 	})
 
 	t.Run("a new session is contact: what runs goes on for twice the lease from its beginning", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			at, ended := stalledStep(t, f, 0)
 			time.AfterFunc(50*time.Second, f.cut)
 			if took := (<-ended).Sub(at); took < 110*time.Second || took > 112*time.Second {
@@ -168,7 +168,7 @@ func TestLease(t *testing.T) {
 		{45 * time.Second, time.Minute}, {time.Minute, time.Minute}, {61 * time.Second, 61 * time.Second}, {10 * time.Minute, 10 * time.Minute},
 	} {
 		t.Run(fmt.Sprintf("a run with a heartbeat timeout of %v is given up after %v without contact", c.own, c.after), func(t *testing.T) {
-			world(t, func(t *testing.T, f *fake) {
+			withFake(t, func(t *testing.T, f *fake) {
 				at, ended := stalledStep(t, f, c.own)
 				took := (<-ended).Sub(at)
 				if took < c.after-time.Second || took > c.after { // the last contact was that in which the worker came
@@ -182,7 +182,7 @@ func TestLease(t *testing.T) {
 	}
 
 	t.Run("a new session is contact for a run with a heartbeat timeout of its own as well", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			at, ended := stalledStep(t, f, 10*time.Minute)
 			time.AfterFunc(9*time.Minute, f.cut)
 			if took := (<-ended).Sub(at); took < 19*time.Minute || took > 19*time.Minute+2*time.Second {
@@ -192,7 +192,7 @@ func TestLease(t *testing.T) {
 	})
 
 	t.Run("while the server is away each run is given up once, when its own lease is over, and one with a longer lease goes on", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			var away atomic.Bool
 			f.onHello = func(*kagziv1.RegisterRequest) error {
 				if away.Load() {
@@ -239,7 +239,7 @@ func TestLease(t *testing.T) {
 	})
 
 	t.Run("cancellation at once ends the step's context, and nothing more is said of the run", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w, began, ended := oneLongStep(f)
 			running(t, w)
 			c := testClient(t, f)

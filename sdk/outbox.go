@@ -126,9 +126,9 @@ func (o *outbox) clear() { o.ops, o.waiters = nil, nil }
 // durable reports whether the operations up to index are answered.
 func (o *outbox) durable(index int64) bool { return len(o.ops) == 0 || o.ops[0].Index > index }
 
-// awaitTurn waits until code with consequences may begin: all results so far are durable, and the worker
+// awaitDurable waits until code with consequences may begin: all results so far are durable, and the worker
 // can believe that it still holds its leases.
-func (e *execution) awaitTurn() {
+func (e *execution) awaitDurable() {
 	e.lock()
 	var done chan struct{}
 	if !e.durable(e.issued) {

@@ -215,7 +215,7 @@ const (
 
 // AESOptions say which keys an AES codec has.
 type AESOptions struct {
-	Keys    map[string][]byte // by their ids, which everybody sees; 32 bytes of luck each
+	Keys    map[string][]byte // by their ids, which everybody sees; 32 random bytes each
 	Current string            // the id of the one that encrypts; all of them decrypt
 	// Context is bound to each payload too, as if it were part of the key: one for each environment or customer keeps their payloads
 	// apart under one key (none).

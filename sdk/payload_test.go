@@ -65,7 +65,7 @@ func TestAPayloadPastTheLimitOfLargeOnesIsWarnedOf(t *testing.T) {
 				want = append(want, "level=WARN msg=\"large "+what+"\"")
 			}
 		}
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			var log bytes.Buffer
 			w := testWorker(f)
 			w.log = slog.New(slog.NewTextHandler(&log, nil))
@@ -86,7 +86,7 @@ func TestAPayloadPastTheLimitOfLargeOnesIsWarnedOf(t *testing.T) {
 		})
 		want = nil
 		var log bytes.Buffer
-		d := newDoor(t)
+		d := newFakeServer(t)
 		c := d.client(t)
 		c.options.Logger = slog.New(slog.NewTextHandler(&log, nil))
 		_, _ = Start(t.Context(), c, "w", value, StartOptions{})
@@ -132,7 +132,7 @@ func (c deafCodec) Decode(Payload, PayloadInfo) (Payload, error)   { return Payl
 
 func TestARunFailsForGoodOnlyByACodecThatSaysSo(t *testing.T) {
 	for _, final := range []bool{false, true} {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			w.options.Codec = deafCodec{errors.New("no key yet")}
 			if final {

@@ -28,7 +28,7 @@ func jsonPayload(text string) *kagziv1.Payload {
 
 func TestSignalling(t *testing.T) {
 	t.Run("sends the value with an id, the caller's or a fresh one", func(t *testing.T) {
-		d := newDoor(t)
+		d := newFakeServer(t)
 		d.on("SignalWorkflow", &kagziv1.SignalWorkflowResponse{})
 		run := d.client(t).Run("r")
 		if err := Signal(t.Context(), run, "approval", map[string]bool{"yes": true}, SignalOptions{ID: "one"}); err != nil {
@@ -46,7 +46,7 @@ func TestSignalling(t *testing.T) {
 	})
 
 	t.Run("a delivery whose answer was lost is repeated under the same id", func(t *testing.T) {
-		d := newDoor(t)
+		d := newFakeServer(t)
 		d.answers["SignalWorkflow"] = func(proto.Message) (proto.Message, error) {
 			if len(d.asked) == 1 {
 				return nil, status.Error(codes.Unavailable, "cut")
@@ -61,7 +61,7 @@ func TestSignalling(t *testing.T) {
 	})
 
 	t.Run("the codec sees how the run was started and the signal's name", func(t *testing.T) {
-		d := newDoor(t)
+		d := newFakeServer(t)
 		d.on("GetWorkflow", &kagziv1.GetWorkflowResponse{Workflow: &kagziv1.Workflow{RunId: "r", WorkflowType: "w", ExternalId: "x", Input: jsonPayload("5")}})
 		d.on("SignalWorkflow", &kagziv1.SignalWorkflowResponse{})
 		c, codec := d.client(t), &base64Codec{seen: map[PayloadInfo]int{}}
@@ -73,7 +73,7 @@ func TestSignalling(t *testing.T) {
 	})
 
 	t.Run("a value that is no JSON is refused before the server is asked", func(t *testing.T) {
-		d := newDoor(t)
+		d := newFakeServer(t)
 		err := Signal(t.Context(), d.client(t).Run("r"), "n", func() {}, SignalOptions{})
 		equal(t, fmt.Sprint(err), `kagzi: value of signal "n": json: unsupported type: func()`)
 		equal(t, len(d.asked), 0)
@@ -116,7 +116,7 @@ func TestRepair(t *testing.T) {
 				Result: &kagziv1.OverrideStepRequest_Error{Error: &kagziv1.ErrorDetail{Message: "lost", Type: "gone", NonRetryable: true}}}},
 	} {
 		t.Run(c.name+" is one call, and a refusal is an Error", func(t *testing.T) {
-			d := newDoor(t)
+			d := newFakeServer(t)
 			run := d.client(t).Run("r")
 			var e *Error
 			if err := c.ask(t.Context(), run); !errors.As(err, &e) {
@@ -131,14 +131,14 @@ func TestRepair(t *testing.T) {
 	}
 
 	t.Run("a step is not overridden with a failure that is none", func(t *testing.T) {
-		d := newDoor(t)
+		d := newFakeServer(t)
 		err := d.client(t).Run("r").OverrideStepError(t.Context(), "charge", nil, "never came")
 		equal(t, fmt.Sprint(err), `kagzi: failure of step "charge" is nil, want an error; OverrideStep sets a result`)
 		equal(t, len(d.asked), 0)
 	})
 
 	t.Run("a retry keeps results, begins at a step, or restarts with a new input", func(t *testing.T) {
-		d := newDoor(t)
+		d := newFakeServer(t)
 		d.on("RetryWorkflow", &kagziv1.RetryWorkflowResponse{NewRunId: "r2", AlreadyRunning: true})
 		run := d.client(t).Run("r")
 		again, err := run.Retry(t.Context(), RetryOptions{})
@@ -161,7 +161,7 @@ func TestRepair(t *testing.T) {
 	})
 
 	t.Run("a retry that contradicts itself is refused", func(t *testing.T) {
-		d := newDoor(t)
+		d := newFakeServer(t)
 		run := d.client(t).Run("r")
 		for _, o := range []RetryOptions{{FromStep: "a", Restart: true}, {Input: InputOf(1)}, {Restart: true, Input: InputOf(func() {})}} {
 			if _, err := run.Retry(t.Context(), o); err == nil {
@@ -172,7 +172,7 @@ func TestRepair(t *testing.T) {
 	})
 
 	t.Run("an explanation comes as the server gives it", func(t *testing.T) {
-		d, since := newDoor(t), time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+		d, since := newFakeServer(t), time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 		d.on("ExplainWorkflow", &kagziv1.ExplainWorkflowResponse{Summary: "s", Details: []string{"a"},
 			Blocker: kagziv1.ExplainWorkflowResponse_BLOCKER_NO_WORKER, Since: timestamppb.New(since)})
 		got, err := d.client(t).Run("r").Explain(t.Context())
@@ -200,7 +200,7 @@ func TestExportAndImport(t *testing.T) {
 		capsule[i] = byte(random.Uint32())
 	}
 	t.Run("an export is written byte for byte", func(t *testing.T) {
-		d := newDoor(t)
+		d := newFakeServer(t)
 		d.capsule = capsule[:5000]
 		var got bytes.Buffer
 		if err := d.client(t).Run("r").Export(t.Context(), &got, ExportOptions{RedactPayloads: true}); err != nil {
@@ -210,7 +210,7 @@ func TestExportAndImport(t *testing.T) {
 		equal(t, bytes.Equal(got.Bytes(), d.capsule), true)
 	})
 	t.Run("an export that breaks off, or cannot be written, is an error", func(t *testing.T) {
-		d := newDoor(t)
+		d := newFakeServer(t)
 		d.capsule, d.refuse = capsule[:5000], status.Error(codes.DataLoss, "broken")
 		err := d.client(t).Run("r").Export(t.Context(), io.Discard, ExportOptions{})
 		equal(t, status.Code(err), codes.DataLoss)
@@ -221,7 +221,7 @@ func TestExportAndImport(t *testing.T) {
 	})
 	for _, size := range []int{0, 1, capsuleChunk, capsuleChunk + 1, len(capsule)} {
 		t.Run(fmt.Sprintf("an import of %d bytes arrives whole, and says once where to", size), func(t *testing.T) {
-			d := newDoor(t)
+			d := newFakeServer(t)
 			run, err := d.client(t).Import(t.Context(), iotest.OneByteReader(bytes.NewReader(capsule[:min(size, 100)])), ImportOptions{RequestID: "x"})
 			if size > 100 {
 				run, err = d.client(t).Import(t.Context(), bytes.NewReader(capsule[:size]), ImportOptions{RequestID: "x"})
@@ -235,13 +235,13 @@ func TestExportAndImport(t *testing.T) {
 		})
 	}
 	t.Run("a refused import gives the server's reason", func(t *testing.T) {
-		d := newDoor(t)
+		d := newFakeServer(t)
 		d.refuse = status.Error(codes.InvalidArgument, "no capsule")
 		_, err := d.client(t).Import(t.Context(), bytes.NewReader(capsule), ImportOptions{})
 		equal(t, fmt.Sprint(err), "kagzi: INVALID_ARGUMENT: no capsule")
 	})
 	t.Run("a reader that fails ends the import", func(t *testing.T) {
-		d, cut := newDoor(t), errors.New("cut")
+		d, cut := newFakeServer(t), errors.New("cut")
 		_, err := d.client(t).Import(t.Context(), iotest.ErrReader(cut), ImportOptions{})
 		equal(t, errors.Is(err, cut), true)
 	})

@@ -12,8 +12,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// refusing has the door refuse a method like a server.
-func (d *door) refusing(method string, code codes.Code, detail *kagziv1.ErrorDetail) {
+// refusing has the fake server refuse a method like a server.
+func (d *fakeServer) refusing(method string, code codes.Code, detail *kagziv1.ErrorDetail) {
 	d.answers[method] = func(proto.Message) (proto.Message, error) {
 		st, err := status.New(code, detail.GetMessage()).WithDetails(detail)
 		if err != nil {
@@ -58,7 +58,7 @@ func TestARefusalOfARepeatedCallIsLookedIntoOnlyByWhoCanTellMore(t *testing.T) {
 			{"of what may not be read", codec, "once", codes.FailedPrecondition, codes.PermissionDenied, CodeConflict, 2},
 			{"and the look takes too long", codec, "once", codes.FailedPrecondition, codes.DeadlineExceeded, CodeTimeout, 2},
 		} {
-			d := newDoor(t)
+			d := newFakeServer(t)
 			client := d.client(t)
 			client.options.Codec = o.codec
 			detail := proto.CloneOf(conflict)

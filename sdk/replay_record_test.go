@@ -278,7 +278,7 @@ func TestReplayOfBranches(t *testing.T) {
 	})
 	t.Run("goroutines of the author's own are waited for when the run looks idle without them", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			aside := func(ctx Context, _ int) (int, error) {
+			branches := func(ctx Context, _ int) (int, error) {
 				first := make(chan struct{})
 				go func() {
 					_, _ = Step(ctx, "own-1", never(t))
@@ -289,7 +289,7 @@ func TestReplayOfBranches(t *testing.T) {
 				<-first
 				return Step(ctx, "main", never(t))
 			}
-			check(t, replayed(t, recorded(sleeping, "0", done("own-1", "1"), done("own-2", "1")), aside), "")
+			check(t, replayed(t, recorded(sleeping, "0", done("own-1", "1"), done("own-2", "1")), branches), "")
 		})
 	})
 	t.Run("one name in two branches is found", func(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 
 func TestReplay(t *testing.T) {
 	t.Run("Now, Random and NewUUID are the same in every replay, in branches too", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			var seen []string
 			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
@@ -39,7 +39,7 @@ func TestReplay(t *testing.T) {
 	})
 
 	t.Run("a step where the history has a sleep fails the run and says so", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			pass := 0
 			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
@@ -57,7 +57,7 @@ func TestReplay(t *testing.T) {
 	})
 
 	t.Run("a recorded result that no longer fits its type fails the run and names both", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			pass := 0
 			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
@@ -75,7 +75,7 @@ func TestReplay(t *testing.T) {
 	})
 
 	t.Run("a history in pages is whole before the code begins", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			f.pageSize = 3
 			w := testWorker(f)
 			ran := 0
@@ -93,7 +93,7 @@ func TestReplay(t *testing.T) {
 	})
 
 	t.Run("a note is not repeated in replay", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
 				Note(ctx, "first")

@@ -19,7 +19,7 @@ func TestSchedules(t *testing.T) {
 	noon := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 	t.Run("a schedule is created with a typed input and defaults", func(t *testing.T) {
-		d := newDoor(t)
+		d := newFakeServer(t)
 		d.on("CreateWorkflowSchedule", &kagziv1.CreateWorkflowScheduleResponse{Schedule: &kagziv1.WorkflowSchedule{ScheduleId: "s"}})
 		c := d.client(t)
 		s, err := CreateSchedule(t.Context(), c, "report", "0 6 * * *", []string{"a"}, ScheduleOptions{})
@@ -35,7 +35,7 @@ func TestSchedules(t *testing.T) {
 	})
 
 	t.Run("every option of a schedule reaches the server", func(t *testing.T) {
-		d := newDoor(t)
+		d := newFakeServer(t)
 		d.on("CreateWorkflowSchedule", &kagziv1.CreateWorkflowScheduleResponse{})
 		_, err := CreateSchedule(t.Context(), d.client(t), "report", "@hourly", 1, ScheduleOptions{
 			Name: "hourly", Queue: "q", Version: "v", TimeZone: "Europe/Berlin", Overlap: OverlapBufferOne, MaxCatchup: -1, Paused: true,
@@ -52,7 +52,7 @@ func TestSchedules(t *testing.T) {
 	})
 
 	t.Run("a policy or catch-up that there is none of reaches the server, which refuses it", func(t *testing.T) {
-		d := newDoor(t)
+		d := newFakeServer(t)
 		d.on("CreateWorkflowSchedule", &kagziv1.CreateWorkflowScheduleResponse{})
 		if _, err := CreateSchedule(t.Context(), d.client(t), "report", "@hourly", 1, ScheduleOptions{Overlap: -1, MaxCatchup: -2, RequestID: "x"}); err != nil {
 			t.Fatal(err)
@@ -62,7 +62,7 @@ func TestSchedules(t *testing.T) {
 	})
 
 	t.Run("an update names only what changes", func(t *testing.T) {
-		d := newDoor(t)
+		d := newFakeServer(t)
 		d.on("UpdateWorkflowSchedule", &kagziv1.UpdateWorkflowScheduleResponse{Schedule: &kagziv1.WorkflowSchedule{ScheduleId: "s", CronExpr: "new"}})
 		s := d.client(t).Schedule("s")
 		got, err := s.Update(t.Context(), ScheduleUpdate{Cron: new("new")})
@@ -110,7 +110,7 @@ func TestSchedules(t *testing.T) {
 			&kagziv1.TriggerWorkflowScheduleRequest{Namespace: "shop", ScheduleId: "s", RequestId: "x"}},
 	} {
 		t.Run(c.name+" is one call, and a refusal is an Error", func(t *testing.T) {
-			d := newDoor(t)
+			d := newFakeServer(t)
 			s := d.client(t).Schedule("s")
 			var e *Error
 			if err := c.ask(t.Context(), s); !errors.As(err, &e) {
@@ -125,7 +125,7 @@ func TestSchedules(t *testing.T) {
 	}
 
 	t.Run("its details come typed", func(t *testing.T) {
-		d := newDoor(t)
+		d := newFakeServer(t)
 		d.on("GetWorkflowSchedule", &kagziv1.GetWorkflowScheduleResponse{Schedule: &kagziv1.WorkflowSchedule{
 			Namespace: "shop", ScheduleId: "s", Name: "n", TaskQueue: "q", WorkflowType: "w", CronExpr: "c", Version: "v", Enabled: true,
 			Input: jsonPayload("[1]"), MaxCatchup: 100, TotalRuns: 3, SuccessfulRuns: 2, FailedRuns: 1, SkippedTicks: 4,
@@ -149,7 +149,7 @@ func TestSchedules(t *testing.T) {
 	})
 
 	t.Run("lists go over all pages, and end with an error", func(t *testing.T) {
-		d := newDoor(t)
+		d := newFakeServer(t)
 		d.answers["ListWorkflowSchedules"] = func(m proto.Message) (proto.Message, error) {
 			if m.(*kagziv1.ListWorkflowSchedulesRequest).GetPage().GetPageToken() == "" {
 				return &kagziv1.ListWorkflowSchedulesResponse{Schedules: []*kagziv1.WorkflowSchedule{{ScheduleId: "1"}, {ScheduleId: "2"}},
@@ -183,7 +183,7 @@ func TestSchedules(t *testing.T) {
 	})
 
 	t.Run("a preview is a list of times", func(t *testing.T) {
-		d := newDoor(t)
+		d := newFakeServer(t)
 		d.on("PreviewSchedule", &kagziv1.PreviewScheduleResponse{Ticks: []*timestamppb.Timestamp{timestamppb.New(noon)}})
 		got, err := d.client(t).PreviewSchedule(t.Context(), "@daily", PreviewOptions{TimeZone: "UTC", Count: 1, After: noon})
 		if err != nil {
@@ -195,7 +195,7 @@ func TestSchedules(t *testing.T) {
 }
 
 func TestRunDetailsTellWhatTheServerKnows(t *testing.T) {
-	d, at := newDoor(t), timestamppb.New(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))
+	d, at := newFakeServer(t), timestamppb.New(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))
 	d.on("GetWorkflow", &kagziv1.GetWorkflowResponse{Workflow: &kagziv1.Workflow{RunId: "r", Note: "3 of 5", Paused: true, Pinned: true, LeaseLosses: 2,
 		ParentRunId: new("p"), ParentStepId: new("ps"), RetriedFromRunId: new("rf"), ContinuedAsRunId: new("ca"), ContinuedFromRunId: new("cf"),
 		FailedRunId: new("f"), ScheduleId: new("s"), ConcurrencyKey: "k", ConcurrencyLimit: 3, OnFailureWorkflow: "of", OnFailureTaskQueue: "oq",

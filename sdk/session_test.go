@@ -50,7 +50,7 @@ func TestOptionsThatCannotBeSentAreNamed(t *testing.T) {
 		`Labels has "\xff": "v", want UTF-8`:          {Labels: map[string]string{"a": "b", "\xff": "v"}},
 		`Capabilities has "tool": "\xff", want UTF-8`: {Capabilities: map[string]string{"tool": "\xff"}},
 	} {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			o.Profile, o.HandleSignals, o.Logger = NoProfile, []os.Signal{}, slog.New(slog.DiscardHandler)
 			o.Address, o.DialOptions = "passthrough:///fake", f.dial()
 			w := NewWorker(o)
@@ -65,7 +65,7 @@ func TestOptionsThatCannotBeSentAreNamed(t *testing.T) {
 }
 
 func TestAWorkerGoesByItsOptionsAsTheyWereWhenItWasMade(t *testing.T) {
-	world(t, func(t *testing.T, f *fake) {
+	withFake(t, func(t *testing.T, f *fake) {
 		o := WorkerOptions{Profile: NoProfile, Address: "passthrough:///fake", DialOptions: f.dial(), Logger: slog.New(slog.DiscardHandler),
 			Queues: []string{"low"}, TypeLimits: map[string]int{"ship": 1}, HandleSignals: []os.Signal{}}
 		o.Labels, o.Capabilities = map[string]string{"shard": "1"}, map[string]string{"gpu": "a"}
@@ -82,7 +82,7 @@ func TestAWorkerGoesByItsOptionsAsTheyWereWhenItWasMade(t *testing.T) {
 }
 
 func TestEachOptionOfAWorkerReachesTheServer(t *testing.T) {
-	world(t, func(t *testing.T, f *fake) {
+	withFake(t, func(t *testing.T, f *fake) {
 		w := NewWorker(WorkerOptions{Profile: NoProfile, Address: "passthrough:///fake", DialOptions: f.dial(), Logger: slog.New(slog.DiscardHandler),
 			HandleSignals: []os.Signal{}, Namespace: "shop", Queue: "high", Queues: []string{"low", "lower"}, MaxConcurrent: 7,
 			TypeLimits: map[string]int{"ship": 1, "bill": 2}, QueueLimit: 5, WorkerID: "w-1", Version: "2.4.1",
@@ -131,7 +131,7 @@ func (l slowLine) Write(data []byte) (int, error) {
 
 func TestSession(t *testing.T) {
 	t.Run("an operation whose answer was lost is sent again on the next stream, and counts once", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			cuts := 0
 			f.mute = func(r *kagziv1.SessionRequest) bool {
@@ -161,7 +161,7 @@ func TestSession(t *testing.T) {
 	})
 
 	t.Run("a worker survives a server that is away for minutes, and comes back with its runs", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			away, tries := false, 0
 			f.onHello = func(r *kagziv1.RegisterRequest) error {
 				f.mu.Lock()
@@ -196,7 +196,7 @@ func TestSession(t *testing.T) {
 	})
 
 	t.Run("operations of a run keep their order over refusals that leave them open", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			refused := map[string]int{}
 			f.fault = func(r *kagziv1.SessionRequest) *kagziv1.ErrorDetail {
@@ -216,7 +216,7 @@ func TestSession(t *testing.T) {
 	})
 
 	t.Run("a heartbeat names what is held, and one that is refused makes the worker register again", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			forgotten := false
 			f.fault = func(r *kagziv1.SessionRequest) *kagziv1.ErrorDetail {
 				if r.GetHeartbeat() != nil && !r.GetHeartbeat().GetHeldIsWhole() {
@@ -239,7 +239,7 @@ func TestSession(t *testing.T) {
 	})
 
 	t.Run("heartbeats go before results that wait to be sent on a slow line", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			heard, longest := time.Now(), time.Duration(0)
 			f.fault = func(r *kagziv1.SessionRequest) *kagziv1.ErrorDetail {
 				if r.GetHeartbeat() != nil {
@@ -272,7 +272,7 @@ func TestSession(t *testing.T) {
 	})
 
 	t.Run("a task of an unknown type is released", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			Handle(w, "w", func(Context, struct{}) (int, error) { return 0, nil })
 			running(t, w)
@@ -290,7 +290,7 @@ func TestSession(t *testing.T) {
 	})
 
 	t.Run("no more runs are in hand than MaxConcurrent, and each that ends makes room", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			w.options.MaxConcurrent = 2
 			now, most := 0, 0
@@ -321,7 +321,7 @@ func TestSession(t *testing.T) {
 	for code, name := range map[codes.Code]string{codes.InvalidArgument: "malformed", codes.AlreadyExists: "taken",
 		codes.Unauthenticated: "unauthenticated", codes.PermissionDenied: "denied", codes.Unimplemented: "old"} {
 		t.Run("a refusal that repeating cannot change ends Run: "+name, func(t *testing.T) {
-			world(t, func(t *testing.T, f *fake) {
+			withFake(t, func(t *testing.T, f *fake) {
 				f.onHello = func(*kagziv1.RegisterRequest) error { return status.Error(code, "because "+name) }
 				w := testWorker(f)
 				Handle(w, "w", func(Context, struct{}) (int, error) { return 0, nil })
@@ -335,7 +335,7 @@ func TestSession(t *testing.T) {
 	}
 
 	t.Run("a refusal that comes before hello could be sent is heard", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			w.options.DialOptions = append(w.options.DialOptions, grpc.WithStreamInterceptor(
 				func(context.Context, *grpc.StreamDesc, *grpc.ClientConn, string, grpc.Streamer, ...grpc.CallOption) (grpc.ClientStream, error) {
@@ -352,7 +352,7 @@ func TestSession(t *testing.T) {
 	})
 
 	t.Run("a worker whose id another has is told when it will be free, and how to free it", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			f.onHello = func(*kagziv1.RegisterRequest) error { return status.Error(codes.AlreadyExists, "it is taken") }
 			for id, want := range map[string]string{
 				"box-1": "kagzi: the server refused the worker, whose id another has: one that was killed has it until it counts as lost, or until " +
@@ -369,7 +369,7 @@ func TestSession(t *testing.T) {
 
 	for _, code := range []codes.Code{codes.AlreadyExists, codes.NotFound} {
 		t.Run("an id that the server chose, and no longer grants, is given up for another: "+code.String(), func(t *testing.T) {
-			world(t, func(t *testing.T, f *fake) {
+			withFake(t, func(t *testing.T, f *fake) {
 				f.onHello = func(r *kagziv1.RegisterRequest) error {
 					if r.GetWorkerId() != "" {
 						return status.Error(code, "not yours")
@@ -388,7 +388,7 @@ func TestSession(t *testing.T) {
 	}
 
 	t.Run("what cannot be sent is refused, and leaves the worker's other runs alone", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			square(w)
 			for name, tag := range map[string]string{"broken": "caf\xc3", "huge": strings.Repeat("x", transport.MaxRequest)} {

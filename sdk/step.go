@@ -172,7 +172,7 @@ func (b *branch) step(scope context.Context, c *stepCall) (any, error) {
 		return b.settleStep(name, nil, cancelledError(name, last, number-1))
 	}
 	for {
-		b.e.awaitTurn()
+		b.e.awaitDurable()
 		if b.cancelled(scope) {
 			return b.settleStep(name, nil, cancelledError(name, last, number-1))
 		}

@@ -23,7 +23,7 @@ import (
 
 func TestStep(t *testing.T) {
 	t.Run("steps run once each, a repeated name is numbered, and the end follows the last result", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			Handle(w, "sum", func(ctx Context, in []int) (int, error) {
 				total := 0
@@ -59,7 +59,7 @@ func TestStep(t *testing.T) {
 			{"past its lease", 30 * time.Second, true, []string{"goes on in spite", "after=25s"}},
 		} {
 			t.Run(c.what, func(t *testing.T) {
-				world(t, func(t *testing.T, f *fake) {
+				withFake(t, func(t *testing.T, f *fake) {
 					var log bytes.Buffer
 					w := testWorker(f)
 					w.log = slog.New(slog.NewTextHandler(&log, nil))
@@ -93,7 +93,7 @@ func TestStep(t *testing.T) {
 	})
 
 	t.Run("a number leaves out the names that the code has used in full, whatever kind of step they are of, in replay too", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			ran := 0
 			Handle(w, "w", func(ctx Context, _ struct{}) (string, error) {
@@ -122,7 +122,7 @@ func TestStep(t *testing.T) {
 	})
 
 	t.Run("a recorded result is returned in replay without running the code, failures included", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			ran := map[string]int{}
 			Handle(w, "order", func(ctx Context, _ struct{}) (string, error) {
@@ -149,7 +149,7 @@ func TestStep(t *testing.T) {
 	})
 
 	t.Run("a step that fails is retried by its policy with the same idempotency key", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			var keys []string
 			var attempts []int
@@ -176,7 +176,7 @@ func TestStep(t *testing.T) {
 	})
 
 	t.Run("RetryAfter and error types reach the server, and the last error comes back with its attempts", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			var got *StepError
 			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
@@ -203,7 +203,7 @@ func TestStep(t *testing.T) {
 	})
 
 	t.Run("a step is announced once it has run for 250 ms, and not before", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
 				for _, d := range []time.Duration{249 * time.Millisecond, 251 * time.Millisecond} {
@@ -220,7 +220,7 @@ func TestStep(t *testing.T) {
 
 	t.Run("a step that may take longer than a server waits for anything is announced with the longest time", func(t *testing.T) {
 		for _, timeout := range []time.Duration{maxDelay - time.Second, maxDelay, 2 * maxDelay, math.MaxInt64} {
-			world(t, func(t *testing.T, f *fake) {
+			withFake(t, func(t *testing.T, f *fake) {
 				var begun *kagziv1.BeginStepRequest
 				f.fault = func(r *kagziv1.SessionRequest) *kagziv1.ErrorDetail {
 					if r.GetBeginStep() != nil {
@@ -242,7 +242,7 @@ func TestStep(t *testing.T) {
 	})
 
 	t.Run("no step's code begins before the results of all earlier ones are durable", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			refusals, second := 0, 0
 			f.fault = func(r *kagziv1.SessionRequest) *kagziv1.ErrorDetail {
@@ -268,7 +268,7 @@ func TestStep(t *testing.T) {
 
 	t.Run("the end of a run does not count without the result that it was sent behind", func(t *testing.T) {
 		for _, code := range []kagziv1.ErrorCode{kagziv1.ErrorCode_ERROR_CODE_UNAVAILABLE, kagziv1.ErrorCode_ERROR_CODE_INTERNAL} {
-			world(t, func(t *testing.T, f *fake) {
+			withFake(t, func(t *testing.T, f *fake) {
 				w := testWorker(f)
 				refusals := 0
 				f.fault = func(r *kagziv1.SessionRequest) *kagziv1.ErrorDetail {
@@ -288,7 +288,7 @@ func TestStep(t *testing.T) {
 	})
 
 	t.Run("a result that is refused for good fails the run, although its end was on its way", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			f.fault = func(r *kagziv1.SessionRequest) *kagziv1.ErrorDetail {
 				if r.GetCompleteStep() != nil {
@@ -304,7 +304,7 @@ func TestStep(t *testing.T) {
 	})
 
 	t.Run("a step cut short by a lost worker runs again and keeps its budget", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			attempts := make(chan int, 2)
 			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
@@ -326,7 +326,7 @@ func TestStep(t *testing.T) {
 	})
 
 	t.Run("the code sees a result as JSON carries it, also the first time", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			type value struct {
 				Kept   int
 				hidden int
@@ -349,7 +349,7 @@ func TestStep(t *testing.T) {
 	})
 
 	t.Run("no step begins behind a result that is refused because the lease is lost", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			f.fault = func(r *kagziv1.SessionRequest) *kagziv1.ErrorDetail {
 				if r.GetCompleteStep() == nil {
 					return nil
@@ -383,7 +383,7 @@ func TestStep(t *testing.T) {
 	})
 
 	t.Run("what stands in an interface is of the type that JSON gives it, also the first time", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			var seen []string
 			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
@@ -433,7 +433,7 @@ func TestStepsWithinSteps(t *testing.T) {
 		"NewUUID":                 func(ctx Context) { NewUUID(ctx) },
 	} {
 		t.Run(call+" fails the run with a word on what to do", func(t *testing.T) {
-			world(t, func(t *testing.T, f *fake) {
+			withFake(t, func(t *testing.T, f *fake) {
 				w := testWorker(f)
 				Handle(w, "child", func(Context, int) (int, error) { return 1, nil })
 				Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
@@ -496,7 +496,7 @@ func TestStepOptionsThatSayNothingSensibleFailTheRunBeforeTheStep(t *testing.T) 
 		`step s: option Retry.NonRetryable[0] is "\x00", want UTF-8 without NUL of at most 255 bytes`:                             Retry{NonRetryable: []string{"\x00"}},
 		`step s: option Retry.NonRetryable[0] is "` + strings.Repeat("x", 256) + `", want UTF-8 without NUL of at most 255 bytes`: Retry{NonRetryable: []string{strings.Repeat("x", 256)}},
 	} {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
 				return Step(ctx, "s", func(context.Context) (int, error) { t.Error("the step was run"); return 1, nil }, o)
@@ -522,7 +522,7 @@ func TestAHistoryThatCannotBeHadIsAskedForAgain(t *testing.T) {
 		"and it does not claim the run again and again":       {codes.PermissionDenied, 30, 31, 30},
 	} {
 		t.Run(name, func(t *testing.T) {
-			world(t, func(t *testing.T, f *fake) {
+			withFake(t, func(t *testing.T, f *fake) {
 				asked := 0
 				f.pageSize = 1
 				f.onHistory = func() error {

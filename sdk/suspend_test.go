@@ -12,7 +12,7 @@ import (
 
 func TestSuspension(t *testing.T) {
 	t.Run("deferred functions run, recover sees nothing, and the function's return is dropped", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			var mu sync.Mutex
 			var seen []string
@@ -42,7 +42,7 @@ func TestSuspension(t *testing.T) {
 	})
 
 	t.Run("a step in a deferred function does not run while the run is suspended", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			cleaned := 0
 			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
@@ -67,7 +67,7 @@ func TestSuspension(t *testing.T) {
 	})
 
 	t.Run("code that ignores every error and keeps goroutines leaves none behind", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			var left sync.WaitGroup
 			passes := 0
@@ -109,7 +109,7 @@ func TestSuspension(t *testing.T) {
 	})
 
 	t.Run("an errgroup-like caller of a suspended goroutine cannot go on", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			after := 0
 			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
@@ -131,7 +131,7 @@ func TestSuspension(t *testing.T) {
 	})
 
 	t.Run("what a freed function returns is not even sent", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
 				var group sync.WaitGroup
@@ -148,7 +148,7 @@ func TestSuspension(t *testing.T) {
 	})
 
 	t.Run("a suspended run holds no slot", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			w.options.MaxConcurrent = 1
 			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) { Sleep(ctx, "s", time.Hour); return 0, nil })
@@ -167,7 +167,7 @@ func TestSuspension(t *testing.T) {
 	})
 
 	t.Run("sleeps of no length, and times that have passed, do not park", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
 				Sleep(ctx, "none", 0)

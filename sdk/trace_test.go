@@ -44,7 +44,7 @@ func told(s sdktrace.ReadOnlySpan) string {
 
 func TestTracing(t *testing.T) {
 	t.Run("a span per stay and per attempt that is made, in the trace of the start", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			spans, provider := recorder()
 			w := testWorker(f)
 			w.tracer = tracerOf(provider)
@@ -70,9 +70,9 @@ func TestTracing(t *testing.T) {
 				got = append(got, told(s))
 				equal(t, s.SpanContext().TraceID().String(), traceID)
 			}
-			stay := "workflow w kagzi.run_id=r kagzi.workflow_type=w kagzi.namespace=default kagzi.queue=default kagzi.attempt=1 kagzi.outcome="
-			equal(t, got, []string{"step a kagzi.step=a kagzi.attempt=1", stay + "suspended",
-				"step b kagzi.step=b kagzi.attempt=1 error:card_declined", stay + "finished error:card_declined"})
+			span := "workflow w kagzi.run_id=r kagzi.workflow_type=w kagzi.namespace=default kagzi.queue=default kagzi.attempt=1 kagzi.outcome="
+			equal(t, got, []string{"step a kagzi.step=a kagzi.attempt=1", span + "suspended",
+				"step b kagzi.step=b kagzi.attempt=1 error:card_declined", span + "finished error:card_declined"})
 			all := spans.Ended()
 			equal(t, []string{all[1].Parent().SpanID().String(), all[3].Parent().SpanID().String()}, []string{startedSpan, startedSpan})
 			equal(t, all[0].Parent().SpanID(), all[1].SpanContext().SpanID())
@@ -82,7 +82,7 @@ func TestTracing(t *testing.T) {
 	})
 
 	t.Run("panics and timeouts are told by their type", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			spans, provider := recorder()
 			w := testWorker(f)
 			w.tracer = tracerOf(provider)
@@ -107,7 +107,7 @@ func TestTracing(t *testing.T) {
 	})
 
 	t.Run("without a provider a step's context still carries the trace of the start", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			got := ""
 			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
@@ -156,8 +156,8 @@ func TestTracingOfStarts(t *testing.T) {
 			return err
 		}, "trigger schedule kagzi.schedule_id=s kagzi.namespace=shop"},
 	}
-	answering := func(t *testing.T) *door {
-		d := newDoor(t)
+	answering := func(t *testing.T) *fakeServer {
+		d := newFakeServer(t)
 		d.on("StartWorkflow", &kagziv1.StartWorkflowResponse{})
 		d.on("StartWorkflows", &kagziv1.StartWorkflowsResponse{})
 		d.on("RetryWorkflow", &kagziv1.RetryWorkflowResponse{})
@@ -195,7 +195,7 @@ func TestTracingOfStarts(t *testing.T) {
 		equal(t, [][]string{d.metadata[0].Get(traceparent), d.metadata[1].Get(traceparent)}, [][]string{nil, {startedIn}})
 	})
 	t.Run("a refusal is told by its code", func(t *testing.T) {
-		d := newDoor(t)
+		d := newFakeServer(t)
 		c := d.client(t)
 		spans, provider := recorder()
 		c.tracer = tracerOf(provider)

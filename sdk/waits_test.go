@@ -23,7 +23,7 @@ func send[T any](t *testing.T, f *fake, runID, name string, v T) {
 func TestSignals(t *testing.T) {
 	type approval struct{ By string }
 	t.Run("a signal wakes the run that is parked for it, typed, and replays see it again", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			w.options.MaxConcurrent = 1
 			var seen []string
@@ -48,7 +48,7 @@ func TestSignals(t *testing.T) {
 	})
 
 	t.Run("signals that came before are taken in order, under names that are numbered", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			Handle(w, "w", func(ctx Context, _ struct{}) ([]int, error) {
 				Sleep(ctx, "first", time.Hour)
@@ -76,7 +76,7 @@ func TestSignals(t *testing.T) {
 
 	t.Run("a limit that passes is a timeout by several names, also beside a sibling and in replay", func(t *testing.T) {
 		for _, held := range []bool{false, true} {
-			world(t, func(t *testing.T, f *fake) {
+			withFake(t, func(t *testing.T, f *fake) {
 				w := testWorker(f)
 				var texts []string
 				Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
@@ -117,7 +117,7 @@ func TestSignals(t *testing.T) {
 			{5 * time.Minute, askMost, 50},
 		} {
 			t.Run(fmt.Sprintf("the server's was set back by %v", c.back), func(t *testing.T) {
-				world(t, func(t *testing.T, f *fake) {
+				withFake(t, func(t *testing.T, f *fake) {
 					w := testWorker(f)
 					var took time.Duration
 					Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
@@ -150,7 +150,7 @@ func TestSignals(t *testing.T) {
 	})
 
 	t.Run("a negative limit takes only what is there", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			Handle(w, "w", func(ctx Context, _ struct{}) (string, error) {
 				Sleep(ctx, "s", time.Hour)
@@ -167,7 +167,7 @@ func TestSignals(t *testing.T) {
 	})
 
 	t.Run("beside a sibling at work a signal is noticed within 10 s", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			var took time.Duration
 			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
@@ -192,7 +192,7 @@ func TestSignals(t *testing.T) {
 	})
 
 	t.Run("what came between the last question and the parking is not slept over", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
 				slow := Go(ctx, func(ctx Context) (int, error) {
@@ -215,7 +215,7 @@ func TestSignals(t *testing.T) {
 	})
 
 	t.Run("branches that all wait park the run, and each stay waits anew", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
 				outs, err := Map(ctx, []string{"a", "b", "c"}, func(ctx Context, s string) (int, error) { return WaitSignal[int](ctx, s, 0) })
@@ -234,7 +234,7 @@ func TestSignals(t *testing.T) {
 	})
 
 	t.Run("the wait survives a lost worker, and keeps its limit", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			Handle(w, "w", func(ctx Context, _ struct{}) (string, error) {
 				Go(ctx, func(ctx Context) (int, error) { Sleep(ctx, "beside", 30*time.Hour); return 1, nil })
@@ -256,7 +256,7 @@ func TestSignals(t *testing.T) {
 	})
 
 	t.Run("one that does not fit is an error of the code's, and not the run's end", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
 				_, err := WaitSignal[int](ctx, "n", 0)
@@ -276,7 +276,7 @@ func TestSignals(t *testing.T) {
 	})
 
 	t.Run("a wait where the history has a step fails the run", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			pass := 0
 			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
@@ -293,7 +293,7 @@ func TestSignals(t *testing.T) {
 	})
 
 	t.Run("a wait that the server will not have fails the run and says so", func(t *testing.T) {
-		world(t, func(t *testing.T, f *fake) {
+		withFake(t, func(t *testing.T, f *fake) {
 			f.fault = func(r *kagziv1.SessionRequest) *kagziv1.ErrorDetail {
 				if r.GetAwaitSignal() != nil {
 					return &kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_INVALID_ARGUMENT, Message: "timeout"}

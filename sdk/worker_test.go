@@ -16,8 +16,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// world runs a test in a synctest bubble, with a fake server in it and time that jumps.
-func world(t *testing.T, body func(t *testing.T, f *fake)) {
+// withFake runs a test in a synctest bubble, with a fake server in it and time that jumps.
+func withFake(t *testing.T, body func(t *testing.T, f *fake)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) { body(t, newFake(t)) })
 }
@@ -48,7 +48,7 @@ func constant[T any](v T) func(context.Context) (T, error) {
 }
 
 func TestAWorkerTellsHowManyRunsItHasInHand(t *testing.T) {
-	world(t, func(t *testing.T, f *fake) {
+	withFake(t, func(t *testing.T, f *fake) {
 		w := testWorker(f)
 		Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
 			return Step(ctx, "s", func(ctx context.Context) (int, error) { return 1, wait(ctx, 20*time.Second) })

@@ -296,12 +296,12 @@ func (s *Store) DrainWorker(ctx context.Context, p engine.DrainWorkerParams) err
 }
 
 // ForceOfflineWorker takes the worker off and frees what it held, a portion after the other.
-func (s *Store) ForceOfflineWorker(ctx context.Context, p engine.OfflineWorkerParams) (engine.TakenOff, error) {
+func (s *Store) ForceOfflineWorker(ctx context.Context, p engine.OfflineWorkerParams) (engine.Deregistered, error) {
 	p.Now, p.HeardAt = engine.Micros(p.Now), engine.Micros(p.HeardAt)
-	taken, err := write(ctx, s, "ForceOfflineWorker", p, func(t *tx) (engine.TakenOff, error) { return t.offlineWorker(&p) })
+	taken, err := write(ctx, s, "ForceOfflineWorker", p, func(t *tx) (engine.Deregistered, error) { return t.offlineWorker(&p) })
 	for more := taken; more.Freed == storelogic.FreedAtOnce && err == nil; taken.Freed += more.Freed {
-		more, err = write(ctx, s, "ForceOfflineWorker", p, func(t *tx) (rest engine.TakenOff, err error) {
-			if w := t.db.workers[p.WorkerID]; storelogic.TakenOffBy(w, &p) {
+		more, err = write(ctx, s, "ForceOfflineWorker", p, func(t *tx) (rest engine.Deregistered, err error) {
+			if w := t.db.workers[p.WorkerID]; storelogic.DeregisteredBy(w, &p) {
 				rest.Freed, err = t.freeHeld(w, &p)
 			}
 			return rest, err
@@ -310,7 +310,7 @@ func (s *Store) ForceOfflineWorker(ctx context.Context, p engine.OfflineWorkerPa
 	return taken, err
 }
 
-func (t *tx) offlineWorker(p *engine.OfflineWorkerParams) (taken engine.TakenOff, err error) {
+func (t *tx) offlineWorker(p *engine.OfflineWorkerParams) (taken engine.Deregistered, err error) {
 	known := t.db.workers[p.WorkerID]
 	switch {
 	case known == nil:

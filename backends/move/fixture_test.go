@@ -56,7 +56,7 @@ var someDay = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 // directions are the two ends of each direction.
 var directions = [][2]string{{"sqlite", "postgres"}, {"postgres", "sqlite"}, {"sqlite", "sqlite"}, {"postgres", "postgres"}}
 
-// eachWay tells a story for the two directions between the kinds of database.
+// eachWay runs a test for the two directions between the kinds of database.
 func eachWay(t *testing.T, test func(t *testing.T, from, to string)) {
 	t.Parallel()
 	for _, d := range directions[:2] {

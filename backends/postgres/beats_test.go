@@ -200,12 +200,12 @@ func TestWhenAGroupOfHeartbeatsBegins(t *testing.T) {
 	const never = time.Hour
 	was := time.Now().Add(-time.Minute) // when the deferred calls came
 	for _, test := range []struct {
-		name    string
-		beats   *beats
-		waiting int
-		patient int
-		can     time.Duration // that these wait
-		waits   bool
+		name     string
+		beats    *beats
+		waiting  int
+		deferred int
+		can      time.Duration // that these wait
+		waits    bool
 	}{
 		{"who is alone waits for nobody", &beats{began: later}, 1, 0, 0, false},
 		{"nor do several behind one", &beats{began: later}, 10, 0, 0, false},
@@ -216,7 +216,7 @@ func TestWhenAGroupOfHeartbeatsBegins(t *testing.T) {
 		{"many wait for nobody", &beats{began: later, several: true}, beatsWorth, 0, 0, false},
 		{"beside another it takes more of them", &beats{began: later, under: 1}, beatsWorth, 0, 0, true},
 		{"many more wait for nobody", &beats{began: later, under: 1}, 2 * beatsWorth, 0, 0, false},
-		{"the patient wait for others", &beats{}, 0, 1, never, true},
+		{"deferred calls wait for others", &beats{}, 0, 1, never, true},
 		{"and go with the first", &beats{}, 1, 10, never, false},
 		{"as soon as it goes", &beats{began: later, several: true}, 1, 10, never, true},
 		{"but only as long as they can", &beats{began: later, several: true}, 0, 1, time.Second, false},
@@ -227,7 +227,7 @@ func TestWhenAGroupOfHeartbeatsBegins(t *testing.T) {
 		for range test.waiting {
 			test.beats.waiting = append(test.beats.waiting, &beatCall{p: &engine.HeartbeatParams{}})
 		}
-		for range test.patient {
+		for range test.deferred {
 			test.beats.waiting = append(test.beats.waiting, &beatCall{p: &engine.HeartbeatParams{MaxWait: test.can}, came: was})
 		}
 		if wait := test.beats.wait(); (wait > 0) != test.waits {

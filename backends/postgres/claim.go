@@ -171,7 +171,7 @@ func (c *claim) queue(batch *pgx.Batch, floored *floored, found *look) {
 		limited, limits = append(limited, kind), append(limits, int64(max(limit, 0)))
 	}
 	a := merge(c.meeting(), args{
-		"workers": workersOf(c.slots), "grantees": holders, "tokens": tokens, "limited_types": limited, "type_limits": limits, "queue_limit": int64(p.QueueLimit),
+		"workers": workersOf(c.slots), "slot_workers": holders, "tokens": tokens, "limited_types": limited, "type_limits": limits, "queue_limit": int64(p.QueueLimit),
 		"floor_lanes": floored.lanes, "floors": floored.from, "heads": int64(len(c.slots) + 1), "starved_since": micros(p.Now.Add(-engine.StarvationAfter)),
 	})
 	batch.Queue(claimSQL.text, claimSQL.bind(a)...).Query(func(rows pgx.Rows) error { return c.read(rows, found) })

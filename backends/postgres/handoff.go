@@ -108,7 +108,7 @@ func (h *handoffs) meet() args {
 	}
 	slices.Sort(workers)
 	return args{
-		"takers": slices.Compact(workers), "claimed_at": microsOrZero(h.now),
+		"slot_workers": slices.Compact(workers), "claimed_at": microsOrZero(h.now),
 		"met": h.met, "met_namespaces": h.spaces, "met_queues": h.queues, "met_types": h.types,
 	}
 }

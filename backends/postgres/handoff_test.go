@@ -13,16 +13,16 @@ type waiting struct {
 	worker            string
 	now               time.Time
 	given             []engine.Task
-	returned, doubted int
+	returned, unknown int
 }
 
 func (w *waiting) Offer(*engine.StartRun) engine.Match { return &credit{w, engine.NewToken()} }
 
 // told fails the test unless the worker was told so often of each.
-func (w *waiting) told(t *testing.T, given, returned, doubted int) {
+func (w *waiting) told(t *testing.T, given, returned, unknown int) {
 	t.Helper()
-	if len(w.given) != given || w.returned != returned || w.doubted != doubted {
-		t.Errorf("given %d, returned %d, doubted %d, want %d, %d, %d", len(w.given), w.returned, w.doubted, given, returned, doubted)
+	if len(w.given) != given || w.returned != returned || w.unknown != unknown {
+		t.Errorf("given %d, returned %d, unknown %d, want %d, %d, %d", len(w.given), w.returned, w.unknown, given, returned, unknown)
 	}
 }
 
@@ -36,7 +36,7 @@ func (c *credit) Now() time.Time          { return c.now }
 func (c *credit) Types() []string         { return []string{"order"} }
 func (c *credit) Commit(task engine.Task) { c.given = append(c.given, task) }
 func (c *credit) Abort()                  { c.returned++ }
-func (c *credit) Unknown(error)           { c.doubted++ }
+func (c *credit) Unknown(error)           { c.unknown++ }
 
 // startFor makes runs that a worker waits for.
 func startFor(t *testing.T, s *Store, starts ...engine.StartRun) (*waiting, error) {

@@ -266,7 +266,7 @@ func hotStatements(t *testing.T) map[string]planned {
 		"offer_values": []string{""}, "now": now}
 	key := args{"namespace": "default", "workflow_type": "order", "concurrency_key": "k"}
 	hots := map[string]planned{
-		"claim": {claimSQL, merge(meet, args{"workers": []string{"w1"}, "grantees": []string{"w1"}, "tokens": id, "limited_types": []string{"order"},
+		"claim": {claimSQL, merge(meet, args{"workers": []string{"w1"}, "slot_workers": []string{"w1"}, "tokens": id, "limited_types": []string{"order"},
 			"type_limits": []int64{5}, "queue_limit": int64(9), "floor_lanes": []int64{1}, "floors": []int64{1}, "heads": int64(10), "starved_since": now})},
 		"claim_chosen":   {claimChosenSQL, args{"run_ids": id, "workers": []string{"w1"}, "tokens": id, "now": now}},
 		"lock_runs":      {lockRunsSQL, runs},

@@ -100,7 +100,7 @@ func TestServersBehindAPoolerLookForEachOthersWrites(t *testing.T) {
 		cancel()
 	}, nil)
 	if looks < 2 {
-		t.Fatal("no ring in a minute")
+		t.Fatal("no notification in a minute")
 	}
 }
 

@@ -291,7 +291,7 @@ func awaitNotification(t *testing.T, notifications <-chan engine.Notification, w
 				return
 			}
 		case <-deadline:
-			t.Fatalf("nobody rang %+v", want)
+			t.Fatalf("no notification %+v", want)
 		}
 	}
 }
@@ -323,7 +323,7 @@ func TestNotificationsReachTheOtherServerAndNotTheirOwnTwice(t *testing.T) {
 	b.notifier.notify(storekit.Events(marker))
 	for got := range here {
 		if got == queue {
-			t.Fatalf("a heard its own ring again")
+			t.Fatalf("a got its own notification again")
 		}
 		if got == marker {
 			return
@@ -384,7 +384,7 @@ func acquaint(t *testing.T, s *Store, notifications <-chan engine.Notification) 
 		case r := <-notifications:
 			heard = r == mark
 		case <-deadline:
-			t.Fatal("nobody rang the mark")
+			t.Fatal("nobody sent the mark")
 		}
 	}
 	s.notifier.flush()
@@ -407,7 +407,7 @@ func TestAServerThatLearnsLateOfAnotherHasItLook(t *testing.T) {
 		a.notifier.notify(storekit.Events(engine.Notification{Kind: engine.NotifyQueue, Namespace: "default", Name: "orders"}))
 		a.notifier.flush()
 		if a.notifier.hasPending() || a.notifier.others.Load() {
-			t.Fatalf("%s: a server that knows of no other has rings for it", what)
+			t.Fatalf("%s: a server that knows of no other has notifications for it", what)
 		}
 		learns()
 		awaitNotification(t, notifications, engine.Notification{Kind: engine.NotifyAll})
@@ -424,7 +424,7 @@ func TestAServerAloneSendsNoNotifications(t *testing.T) {
 	s.notifier.mu.Lock()
 	defer s.notifier.mu.Unlock()
 	if n := len(s.notifier.pending); n > 0 {
-		t.Fatalf("%d rings wait for servers that are not there", n)
+		t.Fatalf("%d notifications wait for servers that are not there", n)
 	}
 }
 
@@ -445,14 +445,14 @@ func TestNotificationsAreReadAsTheyWereWritten(t *testing.T) {
 		got = append(got, part...)
 	}
 	if fmt.Sprint(got) != fmt.Sprint(notifications) {
-		t.Fatalf("rings = %v, want %v", got, notifications)
+		t.Fatalf("notifications = %v, want %v", got, notifications)
 	}
 	many := make([]engine.Notification, maxKeys+1)
 	if _, got, _ := decodeNotifications(encodeNotifications("me", many)[0]); len(got) != 1 || got[0].Kind != engine.NotifyAll {
-		t.Fatalf("too many rings became %v, want NotifyAll", got)
+		t.Fatalf("too many notifications became %v, want NotifyAll", got)
 	}
-	if _, got, _ := decodeNotifications("me\nz what a newer server rings"); len(got) != 1 || got[0].Kind != engine.NotifyAll {
-		t.Fatalf("an unknown ring became %v, want NotifyAll", got)
+	if _, got, _ := decodeNotifications("me\nz what a newer server sends"); len(got) != 1 || got[0].Kind != engine.NotifyAll {
+		t.Fatalf("an unknown notification became %v, want NotifyAll", got)
 	}
 	long := make([]engine.Notification, 400)
 	for i := range long {

@@ -30,7 +30,7 @@ const (
 	fenceLock    = "2s"             // for as long as which others wait behind us at a time
 )
 
-// patiently calls do in a transaction that has these tables locked, as soon as those who use them let go.
+// withLocked calls do in a transaction that has these tables locked, as soon as those who use them let go.
 func (e *End) withLocked(ctx context.Context, doing, mode string, tables []engine.CopyTable, do func(tx pgx.Tx, names []string) error) error {
 	if err := e.rest(ctx); err != nil {
 		return translate(doing, err)

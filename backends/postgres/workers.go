@@ -222,14 +222,14 @@ func (s *Store) DrainWorker(_ context.Context, p engine.DrainWorkerParams) error
 var offlineWorkerSQL string
 
 // OfflineWorker takes the worker off and frees what it held, a portion after the other.
-func (s *Store) ForceOfflineWorker(_ context.Context, p engine.OfflineWorkerParams) (engine.TakenOff, error) {
+func (s *Store) ForceOfflineWorker(_ context.Context, p engine.OfflineWorkerParams) (engine.Deregistered, error) {
 	p.Now, p.HeardAt = engine.Micros(p.Now), engine.Micros(p.HeardAt)
 	part, err := write(s, "take a worker off", func(t *tx) (portion, error) { return t.offlineWorker(&p) })
-	taken := engine.TakenOff{Off: part.off, Freed: part.freed}
+	taken := engine.Deregistered{Off: part.off, Freed: part.freed}
 	for part.full && err == nil {
 		part, err = write(s, "free the runs of a worker that was taken off", func(t *tx) (portion, error) {
 			w, err := t.oneWorker(lockWorkerSQL, args{"worker_id": p.WorkerID})
-			if err != nil || !storelogic.TakenOffBy(w, &p) {
+			if err != nil || !storelogic.DeregisteredBy(w, &p) {
 				return portion{}, err
 			}
 			return t.freeHeld(w, &p)
@@ -242,7 +242,7 @@ func (s *Store) ForceOfflineWorker(_ context.Context, p engine.OfflineWorkerPara
 	return taken, err
 }
 
-// portion is how many runs of a worker's were freed, whether there may be more, and whether it was taken off with that.
+// portion is how many runs of a worker's were freed, whether there may be more, and whether it was deregistered with that.
 type portion struct {
 	freed int
 	full  bool

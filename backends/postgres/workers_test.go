@@ -13,14 +13,14 @@ func TestAClaimOfARunWithAKeyWaitsForAWorkerThatIsTakenOff(t *testing.T) {
 	a, b := rivals(t)
 	register(t, a, "w1")
 	keyed(t, a, 1, 1)
-	claimed, err := meanwhile(t, b, takeOff(b, "w1"), func() (engine.Claimed, error) { return a.Claim(t.Context(), claimParams(a, "w1", 1)) })
+	claimed, err := meanwhile(t, b, deregister(b, "w1"), func() (engine.Claimed, error) { return a.Claim(t.Context(), claimParams(a, "w1", 1)) })
 	if err != nil || len(claimed.Tasks) > 0 || !slices.Equal(claimed.Offline, []string{"w1"}) {
 		t.Fatalf("claimed %d runs, OFFLINE %q, %v, want none for w1, which is OFFLINE", len(claimed.Tasks), claimed.Offline, err)
 	}
 }
 
-// takeOff does what takes a worker off, short of the commit.
-func takeOff(s *Store, worker string) func(*tx) error {
+// deregister does what makes a worker OFFLINE, short of the commit.
+func deregister(s *Store, worker string) func(*tx) error {
 	return func(x *tx) error {
 		if _, err := x.offlineWorker(&engine.OfflineWorkerParams{WorkerID: worker, Reason: engine.OfflineForced, Now: s.Now()}); err != nil {
 			return err
@@ -61,7 +61,7 @@ func TestAStartGivesNothingToAWorkerThatIsTakenOffMeanwhile(t *testing.T) {
 		t.Fatalf("claimed %d runs, %v, want 1", len(claimed.Tasks), err)
 	}
 	w := &waiting{worker: "w1", now: engine.Micros(s.Now())}
-	known, err := meanwhile(t, b, takeOff(b, "w1"), func() (engine.Worker, error) {
+	known, err := meanwhile(t, b, deregister(b, "w1"), func() (engine.Worker, error) {
 		if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{newStart(s)}, Handoff: w}); err != nil {
 			return engine.Worker{}, err
 		}

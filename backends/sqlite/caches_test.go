@@ -21,7 +21,7 @@ func claimLimited(t *testing.T, s *Store, n int) []engine.Task {
 	return claimed.Tasks
 }
 
-// expectLimitOfTwo is a story: with two leases the queue's limit of two is reached, and with one it is not.
+// expectLimitOfTwo is a test: with two leases the queue's limit of two is reached, and with one it is not.
 func expectLimitOfTwo(t *testing.T, s *Store, held []engine.Lease) {
 	t.Helper()
 	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{startOf("t", s)}}); err != nil {

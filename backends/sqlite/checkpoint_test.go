@@ -15,7 +15,7 @@ import (
 // checkpointBy has the log checkpointed by another function, from the next write on, as though it had grown long enough.
 func checkpointBy(t *testing.T, s *Store, checkpoint func(context.Context, *sqlite3.Conn) checkpointResult) {
 	t.Helper()
-	_, err := write(t.Context(), s, "fold", 0, func(*tx) (none struct{}, err error) {
+	_, err := write(t.Context(), s, "checkpoint", 0, func(*tx) (none struct{}, err error) {
 		s.writer.checkpointer.run, s.writer.logPages = checkpoint, checkpointPages
 		return none, nil
 	})
@@ -47,12 +47,12 @@ func TestWritesGoOnDuringACheckpoint(t *testing.T) {
 		}
 	}
 	if s.checkpointed.Load() != 0 {
-		t.Error("the log counts as folded while it is being folded")
+		t.Error("the log counts as checkpointed while it is being checkpointed")
 	}
 	close(end)
 	settle(t, s)
 	if s.checkpointed.Load() == 0 {
-		t.Error("what came meanwhile was not folded")
+		t.Error("what came meanwhile was not checkpointed")
 	}
 	long := fileSize(t, s.path+"-wal")
 	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{startOf("t", s)}}); err != nil {
@@ -115,7 +115,7 @@ func TestTheWriterCheckpointsWhatOthersCannotOpen(t *testing.T) {
 		})
 		settle(t, s)
 		if s.checkpointed.Load() == 0 || s.Failure() != nil {
-			t.Errorf("%s: folded at %d, failure %v; want it folded", name, s.checkpointed.Load(), s.Failure())
+			t.Errorf("%s: checkpointed at %d, failure %v; want it checkpointed", name, s.checkpointed.Load(), s.Failure())
 		}
 	}
 }

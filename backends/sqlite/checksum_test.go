@@ -550,10 +550,10 @@ func TestAnotherProgramMayReadAndCheckpointTheLog(t *testing.T) {
 	path, rows := crashed(t)
 	foreign(t, path, "select count(*) from runs") // which recovers the log, and checkpoints it when it ends
 	if log, err := dbfile.StatIfExists(path + "-wal"); err != nil || log != nil {
-		t.Fatalf("the log is %v (%v), want it folded", log, err)
+		t.Fatalf("the log is %v (%v), want it checkpointed", log, err)
 	}
 	if got, err := answer(t, path); err != nil || got != rows {
-		t.Errorf("after another program has folded the log: %v", err)
+		t.Errorf("after another program has checkpointed the log: %v", err)
 	}
 }
 

@@ -15,8 +15,8 @@ func deferCalls(t *testing.T, s *Store, n int, maxWait time.Duration) chan error
 	answers := make(chan error, n)
 	for i := range n {
 		go func() {
-			_, err := writeAs(t.Context(), s, &call{verb: "ride", mayWait: maxWait}, func(tx *tx) (struct{}, error) {
-				return struct{}{}, insertNamespace(tx, fmt.Sprintf("rider-%d-%d", maxWait, i))
+			_, err := writeAs(t.Context(), s, &call{verb: "deferred", mayWait: maxWait}, func(tx *tx) (struct{}, error) {
+				return struct{}{}, insertNamespace(tx, fmt.Sprintf("deferred-%d-%d", maxWait, i))
 			})
 			answers <- err
 		}()
@@ -103,11 +103,11 @@ func TestDeferredCallsHoldUpNothingThatIsAnsweredBeforeItsSync(t *testing.T) {
 	w.deferred.add(&call{mayWait: time.Hour})
 	w.group = []*call{{harmless: true}}
 	if w.joinDeferred() || len(w.group) != 1 {
-		t.Error("a group that is answered at once took a patient call along")
+		t.Error("a group that is answered at once took a deferred call along")
 	}
 	w.group = append(w.group, &call{})
 	if !w.joinDeferred() || len(w.group) != 3 {
-		t.Error("a group that waits for its sync took no patient call along")
+		t.Error("a group that waits for its sync took no deferred call along")
 	}
 }
 

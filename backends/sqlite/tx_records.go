@@ -230,7 +230,7 @@ func (t *tx) Leases() (held []engine.ID, err error) {
 //go:embed sql/restore_workers.sql
 var restoreWorkersSQL string
 
-func (t *tx) TakeWorkersOff(now time.Time) (int, error) {
+func (t *tx) DeregisterWorkers(now time.Time) (int, error) {
 	n, err := t.exec(&restoreWorkersSQL, num("reason", engine.OfflineForced), instant("now", now))
 	return int(n), err
 }

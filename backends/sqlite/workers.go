@@ -228,13 +228,13 @@ func (s *Store) DrainWorker(ctx context.Context, p engine.DrainWorkerParams) err
 var offlineWorkerSQL string
 
 // OfflineWorker takes the worker off and frees what it held, a portion after the other.
-func (s *Store) ForceOfflineWorker(ctx context.Context, p engine.OfflineWorkerParams) (engine.TakenOff, error) {
+func (s *Store) ForceOfflineWorker(ctx context.Context, p engine.OfflineWorkerParams) (engine.Deregistered, error) {
 	p.Now, p.HeardAt = engine.Micros(p.Now), engine.Micros(p.HeardAt)
-	taken, err := write(ctx, s, "ForceOfflineWorker", 0, func(t *tx) (engine.TakenOff, error) { return t.offlineWorker(&p) })
+	taken, err := write(ctx, s, "ForceOfflineWorker", 0, func(t *tx) (engine.Deregistered, error) { return t.offlineWorker(&p) })
 	for n := taken.Freed; n == storelogic.FreedAtOnce && err == nil; taken.Freed += n {
 		n, err = write(ctx, s, "ForceOfflineWorker", 0, func(t *tx) (int, error) {
 			w, err := t.Worker(p.WorkerID)
-			if err != nil || !storelogic.TakenOffBy(w, &p) {
+			if err != nil || !storelogic.DeregisteredBy(w, &p) {
 				return 0, err
 			}
 			return t.freeHeld(w, &p)
@@ -246,7 +246,7 @@ func (s *Store) ForceOfflineWorker(ctx context.Context, p engine.OfflineWorkerPa
 	return taken, err
 }
 
-func (t *tx) offlineWorker(p *engine.OfflineWorkerParams) (taken engine.TakenOff, err error) {
+func (t *tx) offlineWorker(p *engine.OfflineWorkerParams) (taken engine.Deregistered, err error) {
 	w, err := t.Worker(p.WorkerID)
 	switch {
 	case err != nil:

@@ -373,16 +373,16 @@ func TestTheLogIsCheckpointedWhileWritingGoesOn(t *testing.T) {
 	}
 	settle(t, s)
 	if size := fileSize(t, s.path+"-wal"); size > (checkpointPages+restPages)*4096*5/4 {
-		t.Fatalf("the log has %d bytes after 52 MB of writes, want it folded every %d pages and grown by %d more at most", size, checkpointPages, restPages)
+		t.Fatalf("the log has %d bytes after 52 MB of writes, want it checkpointed every %d pages and grown by %d more at most", size, checkpointPages, restPages)
 	}
 }
 
 // settled waits as settle does.
 func settled(ctx context.Context, s *Store) error {
 	for range 2 { // what follows the first call is the checkpoint
-		for folding := true; folding; {
+		for running := true; running; {
 			_, err := write(ctx, s, "settle", 0, func(*tx) (none struct{}, err error) {
-				folding = s.writer.checkpointer.over != nil
+				running = s.writer.checkpointer.over != nil
 				return none, nil
 			})
 			if err != nil {

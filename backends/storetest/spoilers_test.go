@@ -320,14 +320,14 @@ func (d invents) FailStep(ctx context.Context, p engine.FailStepParams) (engine.
 // keepsLeases frees nothing when a worker goes.
 type keepsLeases struct{ engine.Store }
 
-func (d keepsLeases) ForceOfflineWorker(context.Context, engine.OfflineWorkerParams) (engine.TakenOff, error) {
-	return engine.TakenOff{Off: true}, nil
+func (d keepsLeases) ForceOfflineWorker(context.Context, engine.OfflineWorkerParams) (engine.Deregistered, error) {
+	return engine.Deregistered{Off: true}, nil
 }
 
 // looksOnce takes a worker off whatever it has said since.
 type looksOnce struct{ engine.Store }
 
-func (d looksOnce) ForceOfflineWorker(ctx context.Context, p engine.OfflineWorkerParams) (engine.TakenOff, error) {
+func (d looksOnce) ForceOfflineWorker(ctx context.Context, p engine.OfflineWorkerParams) (engine.Deregistered, error) {
 	p.HeardAt = p.Now.Add(time.Hour)
 	return d.Store.ForceOfflineWorker(ctx, p)
 }
@@ -335,7 +335,7 @@ func (d looksOnce) ForceOfflineWorker(ctx context.Context, p engine.OfflineWorke
 // takesItself says of each worker that is OFFLINE that it was this call that took it off.
 type takesItself struct{ engine.Store }
 
-func (d takesItself) ForceOfflineWorker(ctx context.Context, p engine.OfflineWorkerParams) (engine.TakenOff, error) {
+func (d takesItself) ForceOfflineWorker(ctx context.Context, p engine.OfflineWorkerParams) (engine.Deregistered, error) {
 	taken, err := d.Store.ForceOfflineWorker(ctx, p)
 	if w, seen := d.GetWorker(ctx, p.WorkerID); seen == nil && w.Status == engine.WorkerOffline {
 		taken.Off = true
@@ -346,7 +346,7 @@ func (d takesItself) ForceOfflineWorker(ctx context.Context, p engine.OfflineWor
 // forgivesLosses counts no losses.
 type forgivesLosses struct{ engine.Store }
 
-func (d forgivesLosses) ForceOfflineWorker(ctx context.Context, p engine.OfflineWorkerParams) (engine.TakenOff, error) {
+func (d forgivesLosses) ForceOfflineWorker(ctx context.Context, p engine.OfflineWorkerParams) (engine.Deregistered, error) {
 	p.Reason = engine.OfflineForced
 	return d.Store.ForceOfflineWorker(ctx, p)
 }

@@ -19,7 +19,7 @@ import (
 // store is what the coordinator needs of engine.Store.
 type store interface {
 	LiveWorkers(ctx context.Context) ([]engine.LiveWorker, error)
-	ForceOfflineWorker(ctx context.Context, p engine.OfflineWorkerParams) (engine.TakenOff, error)
+	ForceOfflineWorker(ctx context.Context, p engine.OfflineWorkerParams) (engine.Deregistered, error)
 	FreeLost(ctx context.Context, now time.Time) (engine.Freed, error)
 	TimeoutSteps(ctx context.Context, p engine.TimeoutStepsParams) (engine.TimedOut, error)
 	EndExpired(ctx context.Context, p engine.EndExpiredParams) (engine.Expired, error)
@@ -57,7 +57,7 @@ type Observer interface {
 	RunsDeleted(n int)
 	// StepsTimedOut tells which attempts have run for too long.
 	StepsTimedOut(attempts []engine.TimedOutAttempt)
-	// WorkerLost tells that a worker was taken off because it was not heard from.
+	// WorkerLost tells that a worker was deregistered because it was not heard from.
 	WorkerLost()
 	// LeasesLost tells that n runs were freed whose workers had been lost.
 	LeasesLost(n int)

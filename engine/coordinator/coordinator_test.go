@@ -14,7 +14,7 @@ import (
 )
 
 func TestASilentWorkerIsTakenOffAfterLeaseHeartbeatAndASecond(t *testing.T) {
-	story(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+	withCoordinator(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 		begun := time.Now()
 		f.register("w1")
 		pass(41*time.Second - time.Millisecond)
@@ -29,7 +29,7 @@ func TestASilentWorkerIsTakenOffAfterLeaseHeartbeatAndASecond(t *testing.T) {
 }
 
 func TestAWorkerThatCannotBeTakenOffKeepsNoOther(t *testing.T) {
-	story(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+	withCoordinator(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 		f.set(func() { f.heavy = "a" })
 		f.register("a")
 		f.register("b")
@@ -48,7 +48,7 @@ func TestAWorkerThatCannotBeTakenOffKeepsNoOther(t *testing.T) {
 }
 
 func TestManyWorkersThatAreLostAtOnceHoldUpNoOtherDuty(t *testing.T) {
-	story(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+	withCoordinator(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 		const many = 1000
 		for i := range many {
 			f.register(fmt.Sprintf("w-%03d", i))
@@ -73,7 +73,7 @@ func TestManyWorkersThatAreLostAtOnceHoldUpNoOtherDuty(t *testing.T) {
 func TestABeatBetweenTheLooksSavesTheWorker(t *testing.T) {
 	for _, after := range []time.Duration{30*time.Second + time.Millisecond, 35 * time.Second, 41*time.Second - time.Millisecond} {
 		t.Run(after.String(), func(t *testing.T) {
-			story(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+			withCoordinator(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 				f.register("w1")
 				pass(after)
 				f.beat("w1")
@@ -92,7 +92,7 @@ func TestABeatBetweenTheLooksSavesTheWorker(t *testing.T) {
 }
 
 func TestWorkersThatBeatAreSeldomLookedAt(t *testing.T) {
-	story(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+	withCoordinator(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 		for i := range 100 {
 			id := fmt.Sprint("w", i)
 			f.register(id)
@@ -116,7 +116,7 @@ func TestWorkersThatBeatAreSeldomLookedAt(t *testing.T) {
 }
 
 func TestAnIdleCoordinatorAsksNothing(t *testing.T) {
-	story(t, Options{}, func(t *testing.T, f *fakeStore, log *bytes.Buffer) {
+	withCoordinator(t, Options{}, func(t *testing.T, f *fakeStore, log *bytes.Buffer) {
 		pass(time.Minute) // the first look for old runs
 		before := f.total()
 		pass(time.Hour)
@@ -146,7 +146,7 @@ func TestAnIdleCoordinatorAsksNothing(t *testing.T) {
 }
 
 func TestALookForAnotherWorkerDoesNotPutTheSecondOneOff(t *testing.T) {
-	story(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+	withCoordinator(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 		f.register("silent")
 		pass(35 * time.Second) // and suspected
 		f.register("other")
@@ -161,7 +161,7 @@ func TestALookForAnotherWorkerDoesNotPutTheSecondOneOff(t *testing.T) {
 
 func TestAWorkerIsToldAsLostByTheOneServerThatTookItOff(t *testing.T) {
 	n := &notebook{}
-	story(t, Options{Observer: n}, func(t *testing.T, f *fakeStore, log *bytes.Buffer) {
+	withCoordinator(t, Options{Observer: n}, func(t *testing.T, f *fakeStore, log *bytes.Buffer) {
 		f.register("theirs")
 		f.register("ours")
 		f.set(func() {
@@ -184,7 +184,7 @@ func TestAWorkerIsToldAsLostByTheOneServerThatTookItOff(t *testing.T) {
 }
 
 func TestAWorkerThatIsHeardAtTheLastMomentIsLookedAtAgain(t *testing.T) {
-	story(t, Options{}, func(t *testing.T, f *fakeStore, log *bytes.Buffer) {
+	withCoordinator(t, Options{}, func(t *testing.T, f *fakeStore, log *bytes.Buffer) {
 		f.register("w")
 		f.set(func() {
 			f.amid = func(call string) {
@@ -210,7 +210,7 @@ func TestAWorkerThatIsHeardAtTheLastMomentIsLookedAtAgain(t *testing.T) {
 }
 
 func TestWhatTheClockHasPassedOverIsDoneWithinTheInterval(t *testing.T) {
-	story(t, Options{Net: time.Minute}, func(t *testing.T, f *fakeStore, log *bytes.Buffer) {
+	withCoordinator(t, Options{Net: time.Minute}, func(t *testing.T, f *fakeStore, log *bytes.Buffer) {
 		f.timeoutAt(time.Now().Add(3 * time.Hour))
 		pass(time.Minute)
 		f.set(func() { f.offset = 4 * time.Hour })
@@ -229,7 +229,7 @@ func TestWhatTheClockHasPassedOverIsDoneWithinTheInterval(t *testing.T) {
 }
 
 func TestTheNetCatchesAWorkerWhoseNotificationWasLost(t *testing.T) {
-	story(t, Options{Net: 5 * time.Minute}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+	withCoordinator(t, Options{Net: 5 * time.Minute}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 		f.set(func() { f.workers["quiet"] = f.now() })
 		pass(5*time.Minute + 12*time.Second)
 		if _, ok := f.taken("quiet"); !ok {
@@ -247,7 +247,7 @@ func TestTheNetCatchesAWorkerWhoseNotificationWasLost(t *testing.T) {
 func TestAnOutageOfTheStoreTakesNobodyOff(t *testing.T) {
 	for _, begins := range []time.Duration{5 * time.Second, 29 * time.Second, 31 * time.Second, 40 * time.Second} {
 		t.Run(begins.String(), func(t *testing.T) {
-			story(t, Options{}, func(t *testing.T, f *fakeStore, log *bytes.Buffer) {
+			withCoordinator(t, Options{}, func(t *testing.T, f *fakeStore, log *bytes.Buffer) {
 				for i := range 50 {
 					id := fmt.Sprint("w", i)
 					f.register(id)
@@ -281,7 +281,7 @@ func TestAnOutageOfTheStoreTakesNobodyOff(t *testing.T) {
 }
 
 func TestAShortOutageBetweenTheLooksResetsThem(t *testing.T) {
-	story(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+	withCoordinator(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 		begun := time.Now()
 		f.register("w1")
 		pass(33500 * time.Millisecond)
@@ -300,7 +300,7 @@ func TestAShortOutageBetweenTheLooksResetsThem(t *testing.T) {
 }
 
 func TestASlowStoreCountsAsAnOutage(t *testing.T) {
-	story(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+	withCoordinator(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 		f.register("w1")
 		pass(30500 * time.Millisecond)
 		f.set(func() { f.slow = 6 * time.Second })
@@ -333,7 +333,7 @@ func TestAProcessThatStoodStillTrustsNoEarlierLook(t *testing.T) {
 		time.Sleep(7 * time.Second)
 		c.checkClock()
 		if len(c.seen) != 0 || !strings.Contains(log.String(), "stood still") {
-			t.Fatalf("a sighting was kept, or nothing said, although the process woke 6s late: %s", log)
+			t.Fatalf("what was seen was kept, or nothing said, although the process woke 6s late: %s", log)
 		}
 	})
 }
@@ -341,7 +341,7 @@ func TestAProcessThatStoodStillTrustsNoEarlierLook(t *testing.T) {
 func TestAClockJumpTakesNobodyOff(t *testing.T) {
 	for _, jump := range []time.Duration{time.Hour, -time.Hour, 40 * time.Second} {
 		t.Run(jump.String(), func(t *testing.T) {
-			story(t, Options{Retention: time.Hour}, func(t *testing.T, f *fakeStore, log *bytes.Buffer) {
+			withCoordinator(t, Options{Retention: time.Hour}, func(t *testing.T, f *fakeStore, log *bytes.Buffer) {
 				f.register("alive")
 				f.beatEvery(t, "alive", 10*time.Second)
 				f.register("dead")
@@ -368,7 +368,7 @@ func TestAClockJumpTakesNobodyOff(t *testing.T) {
 }
 
 func TestStepsTimeOutAtTheirMoment(t *testing.T) {
-	story(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+	withCoordinator(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 		begun := time.Now()
 		pass(time.Minute)
 		want := []time.Duration{time.Minute + 1500*time.Millisecond, 2 * time.Minute, 90 * time.Minute}
@@ -394,7 +394,7 @@ func TestStepsTimeOutAtTheirMoment(t *testing.T) {
 }
 
 func TestManyTimeoutsAreSweptInBatches(t *testing.T) {
-	story(t, Options{BatchSize: 10}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+	withCoordinator(t, Options{BatchSize: 10}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 		at := time.Now().Add(time.Minute)
 		f.set(func() {
 			for range 95 {
@@ -420,7 +420,7 @@ func TestWhatTheStoreCannotCopeWithKeepsNoOtherFromItsTimeout(t *testing.T) {
 		"runs":  func(f *fakeStore) (due, over *[]time.Time) { return &f.expire, &f.expired },
 	} {
 		t.Run(name, func(t *testing.T) {
-			story(t, Options{BatchSize: 4}, func(t *testing.T, f *fakeStore, log *bytes.Buffer) {
+			withCoordinator(t, Options{BatchSize: 4}, func(t *testing.T, f *fakeStore, log *bytes.Buffer) {
 				due, over := list(f)
 				f.set(func() {
 					for i := range 9 {
@@ -447,7 +447,7 @@ func TestWhatTheStoreCannotCopeWithKeepsNoOtherFromItsTimeout(t *testing.T) {
 }
 
 func TestAStepThatAnotherServerIsTimingOutIsNotAskedForInAHurry(t *testing.T) {
-	story(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+	withCoordinator(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 		f.set(func() { f.locked = true })
 		f.timeoutAt(time.Now().Add(time.Second))
 		pass(time.Second)
@@ -465,7 +465,7 @@ func TestAStepThatAnotherServerIsTimingOutIsNotAskedForInAHurry(t *testing.T) {
 }
 
 func TestAStormOfNotificationsIsFewSweeps(t *testing.T) {
-	story(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+	withCoordinator(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 		before := f.count("TimeoutSteps")
 		far := time.Now().Add(time.Hour)
 		for range 1000 {
@@ -487,7 +487,7 @@ func TestAStormOfNotificationsIsFewSweeps(t *testing.T) {
 }
 
 func TestRunsThatOutliveTheirLostWorkerAreFreedAtTheirMoment(t *testing.T) {
-	story(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+	withCoordinator(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 		begun := time.Now()
 		f.register("w1")
 		f.set(func() { f.runs = append(f.runs, begun.Add(2*time.Minute).UTC()) })
@@ -500,7 +500,7 @@ func TestRunsThatOutliveTheirLostWorkerAreFreedAtTheirMoment(t *testing.T) {
 }
 
 func TestRunsThatOutliveAWorkerWhichAnotherServerTookOffAreFreedAtTheirMoment(t *testing.T) {
-	story(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+	withCoordinator(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 		begun := time.Now()
 		f.register("w1")
 		pass(35 * time.Second)
@@ -537,7 +537,7 @@ func TestRunsThatOutliveAWorkerAreFreedThoughNobodyHeardThatItWasTakenOff(t *tes
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
-			story(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+			withCoordinator(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 				begun := time.Now()
 				f.register("w1")
 				pass(time.Second)
@@ -554,7 +554,7 @@ func TestRunsThatOutliveAWorkerAreFreedThoughNobodyHeardThatItWasTakenOff(t *tes
 }
 
 func TestOldRunsAreDeletedHourlyInBatches(t *testing.T) {
-	story(t, Options{Retention: 720 * time.Hour}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+	withCoordinator(t, Options{Retention: 720 * time.Hour}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 		f.set(func() { f.old = 250 })
 		pass(59 * time.Second)
 		if n := f.count("ListNamespaces"); n != 0 {
@@ -575,7 +575,7 @@ func TestOldRunsAreDeletedHourlyInBatches(t *testing.T) {
 }
 
 func TestOldRunsAreDeletedAlthoughTheClockJumpsEveryHalfAnHour(t *testing.T) {
-	story(t, Options{Retention: 720 * time.Hour}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+	withCoordinator(t, Options{Retention: 720 * time.Hour}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 		pass(2 * time.Minute)
 		f.set(func() { f.old = 1 })
 		for range 4 {
@@ -589,7 +589,7 @@ func TestOldRunsAreDeletedAlthoughTheClockJumpsEveryHalfAnHour(t *testing.T) {
 }
 
 func TestABatchOfHeavyRunsThatWasCutShortIsNotTheLast(t *testing.T) {
-	story(t, Options{Retention: 720 * time.Hour}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+	withCoordinator(t, Options{Retention: 720 * time.Hour}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 		f.set(func() { f.old, f.atOnce = 10, 3 })
 		pass(61 * time.Second)
 		if n := f.oldRuns(); n != 0 {
@@ -599,7 +599,7 @@ func TestABatchOfHeavyRunsThatWasCutShortIsNotTheLast(t *testing.T) {
 }
 
 func TestANamespaceWhoseRunsCannotBeDeletedKeepsNoOther(t *testing.T) {
-	story(t, Options{Retention: 720 * time.Hour}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+	withCoordinator(t, Options{Retention: 720 * time.Hour}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 		f.set(func() { f.old, f.heavy, f.spaces = 10, "a", slices.Insert(f.spaces, 0, engine.Namespace{Name: "a"}) })
 		pass(61 * time.Second)
 		if n := f.oldRuns(); n != 0 {
@@ -612,7 +612,7 @@ func TestANamespaceWhoseRunsCannotBeDeletedKeepsNoOther(t *testing.T) {
 }
 
 func TestAnOutcomeWhoseRunsCannotBeDeletedKeepsNoOther(t *testing.T) {
-	story(t, Options{Retention: 720 * time.Hour}, func(t *testing.T, f *fakeStore, log *bytes.Buffer) {
+	withCoordinator(t, Options{Retention: 720 * time.Hour}, func(t *testing.T, f *fakeStore, log *bytes.Buffer) {
 		f.set(func() { f.old, f.heavy = 250, "default CANCELLED" })
 		pass(61 * time.Second)
 		tried := map[engine.RunStatus]int{}
@@ -637,7 +637,7 @@ func TestAnOutcomeWhoseRunsCannotBeDeletedKeepsNoOther(t *testing.T) {
 }
 
 func TestADutyThatFailsWhileTheStoreIsWellLetsLostWorkersBeFound(t *testing.T) {
-	story(t, Options{Retention: 720 * time.Hour}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+	withCoordinator(t, Options{Retention: 720 * time.Hour}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 		f.set(func() { f.heavy, f.spaces = "a", slices.Insert(f.spaces, 0, engine.Namespace{Name: "a"}) })
 		pass(2 * time.Minute) // from the first of these on, its runs cannot be deleted
 		if n := f.count("Prune"); n < 5 {
@@ -652,7 +652,7 @@ func TestADutyThatFailsWhileTheStoreIsWellLetsLostWorkersBeFound(t *testing.T) {
 }
 
 func TestOldRunsOfManyNamespacesHoldUpNoOtherDuty(t *testing.T) {
-	story(t, Options{Retention: 720 * time.Hour}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+	withCoordinator(t, Options{Retention: 720 * time.Hour}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 		f.set(func() {
 			f.old, f.slow = 1_000_000, 20*time.Millisecond // of which a minute deletes few
 			for i := range 200 {
@@ -690,7 +690,7 @@ func TestOldRunsOfManyNamespacesHoldUpNoOtherDuty(t *testing.T) {
 }
 
 func TestTheBacklogOfOneNamespaceIsDeletedWithoutAskingAllOthersForEachBatch(t *testing.T) {
-	story(t, Options{Retention: 720 * time.Hour}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+	withCoordinator(t, Options{Retention: 720 * time.Hour}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 		const many = 200
 		f.set(func() {
 			f.old, f.changes, f.slow = 20_000, 1000, time.Millisecond
@@ -709,7 +709,7 @@ func TestTheBacklogOfOneNamespaceIsDeletedWithoutAskingAllOthersForEachBatch(t *
 }
 
 func TestABacklogThatDoesNotEndKeepsNoOtherNamespaceForMoreThanAMinute(t *testing.T) {
-	story(t, Options{Retention: 720 * time.Hour}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+	withCoordinator(t, Options{Retention: 720 * time.Hour}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 		f.set(func() { f.old, f.slow = 1<<40, time.Second })
 		pass(2 * time.Minute)
 		f.set(func() { f.spaces = append(f.spaces, engine.Namespace{Name: "later", Enabled: true}) })
@@ -727,7 +727,7 @@ func TestABacklogThatDoesNotEndKeepsNoOtherNamespaceForMoreThanAMinute(t *testin
 }
 
 func TestAnotherRetentionCountsInTheMiddleOfABacklog(t *testing.T) {
-	story(t, Options{Retention: 720 * time.Hour}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+	withCoordinator(t, Options{Retention: 720 * time.Hour}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 		f.set(func() { f.old, f.slow = 1<<40, 20*time.Millisecond })
 		pass(firstPrune + 5*time.Second)
 		f.set(func() { f.spaces[0].Retention = 7200 * time.Hour })
@@ -749,7 +749,7 @@ func TestAnotherRetentionCountsInTheMiddleOfABacklog(t *testing.T) {
 }
 
 func TestANamespaceWhoseRunsCannotBeDeletedIsToldOfOnceHoweverManyThereAre(t *testing.T) {
-	story(t, Options{Retention: 720 * time.Hour}, func(t *testing.T, f *fakeStore, log *bytes.Buffer) {
+	withCoordinator(t, Options{Retention: 720 * time.Hour}, func(t *testing.T, f *fakeStore, log *bytes.Buffer) {
 		f.set(func() {
 			f.heavy, f.slow = "space-030", 20*time.Millisecond
 			for i := range 60 {
@@ -769,7 +769,7 @@ func TestANamespaceWhoseRunsCannotBeDeletedIsToldOfOnceHoweverManyThereAre(t *te
 }
 
 func TestANamespaceAndAnOutcomeHaveARetentionOfTheirOwn(t *testing.T) {
-	story(t, Options{Retention: 720 * time.Hour}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+	withCoordinator(t, Options{Retention: 720 * time.Hour}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 		f.set(func() {
 			f.spaces = append(f.spaces, engine.Namespace{Name: "short", Retention: time.Hour, Keep: map[engine.RunStatus]time.Duration{engine.RunFailed: 48 * time.Hour}})
 		})
@@ -804,7 +804,7 @@ func TestOneRetentionIsEnoughToDeleteHourly(t *testing.T) {
 		"of a namespace, later on": {space: engine.Namespace{Retention: time.Hour}, late: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			story(t, c.options, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+			withCoordinator(t, c.options, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 				c.space.Name = "aaa" // and "default" after it, which has none
 				if c.late {
 					pass(2 * time.Hour)
@@ -825,7 +825,7 @@ func TestOneRetentionIsEnoughToDeleteHourly(t *testing.T) {
 func TestDeletingGoesOnAfterAnOutageThatBeganInTheMiddleOfIt(t *testing.T) {
 	for _, call := range []string{"ListNamespaces", "Prune", "PruneRecords"} {
 		t.Run(call, func(t *testing.T) {
-			story(t, Options{Retention: time.Hour, AuditRetention: time.Hour}, func(t *testing.T, f *fakeStore, log *bytes.Buffer) {
+			withCoordinator(t, Options{Retention: time.Hour, AuditRetention: time.Hour}, func(t *testing.T, f *fakeStore, log *bytes.Buffer) {
 				f.set(func() { f.old, f.changes = 1, 1 })
 				f.failing(call)
 				pass(time.Minute)
@@ -844,7 +844,7 @@ func TestDeletingGoesOnAfterAnOutageThatBeganInTheMiddleOfIt(t *testing.T) {
 }
 
 func TestNamespacesBeyondThoseThatOneListHasAreCleanedToo(t *testing.T) {
-	story(t, Options{Retention: time.Hour}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+	withCoordinator(t, Options{Retention: time.Hour}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 		const many = 2*engine.MaxPage + 5
 		f.set(func() {
 			f.spaces = nil
@@ -860,7 +860,7 @@ func TestNamespacesBeyondThoseThatOneListHasAreCleanedToo(t *testing.T) {
 }
 
 func TestOldRecordsAreDeletedEachInItsTimeInBatches(t *testing.T) {
-	story(t, Options{Retention: 720 * time.Hour, AuditRetention: 9600 * time.Hour}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+	withCoordinator(t, Options{Retention: 720 * time.Hour, AuditRetention: 9600 * time.Hour}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 		f.set(func() { f.changes = 250 })
 		pass(61 * time.Second)
 		f.set(func() {
@@ -874,7 +874,7 @@ func TestOldRecordsAreDeletedEachInItsTimeInBatches(t *testing.T) {
 			}
 		})
 	})
-	story(t, Options{AuditRetention: time.Hour}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+	withCoordinator(t, Options{AuditRetention: time.Hour}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 		f.set(func() { f.changes = 1 })
 		pass(61 * time.Second)
 		f.set(func() {
@@ -886,7 +886,7 @@ func TestOldRecordsAreDeletedEachInItsTimeInBatches(t *testing.T) {
 }
 
 func TestWithoutRetentionNothingIsDeleted(t *testing.T) {
-	story(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+	withCoordinator(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 		f.set(func() { f.old = 250 })
 		pass(24 * time.Hour)
 		if n := f.count("Prune"); n != 0 {
@@ -896,7 +896,7 @@ func TestWithoutRetentionNothingIsDeleted(t *testing.T) {
 }
 
 func TestAWorkerThatNobodyCouldHearGetsAWholeLeaseToComeBack(t *testing.T) {
-	story(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+	withCoordinator(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 		f.set(func() { f.workers["cut off"] = f.now().Add(-10 * time.Minute) }) // the server was down meanwhile
 		f.notify(engine.Notification{Kind: engine.NotifyAll})
 		pass(40 * time.Second)

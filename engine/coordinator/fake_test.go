@@ -23,9 +23,9 @@ type fakeStore struct {
 	outage     bool
 	slow       time.Duration // how long each call takes
 	workers    map[string]time.Time
-	offline    map[string]time.Time // when each was taken off
+	offline    map[string]time.Time // when each was deregistered
 	heavy      string               // the worker, the namespace or its outcome ("default FAILED"), or the schedule, that the store takes too long for
-	unanswered string               // worker that is taken off, and nobody hears of it
+	unanswered string               // worker that is deregistered, and nobody hears of it
 	steps      []time.Time          // when attempts time out
 	ended      []time.Time          // of the steps: when they did
 	locked     bool                 // another server is at the steps
@@ -101,7 +101,7 @@ func (f *fakeStore) LiveWorkers(context.Context) ([]engine.LiveWorker, error) {
 	return live, nil
 }
 
-func (f *fakeStore) ForceOfflineWorker(_ context.Context, p engine.OfflineWorkerParams) (taken engine.TakenOff, err error) {
+func (f *fakeStore) ForceOfflineWorker(_ context.Context, p engine.OfflineWorkerParams) (taken engine.Deregistered, err error) {
 	defer f.mu.Unlock()
 	if err := f.enter("ForceOfflineWorker"); err != nil {
 		return taken, err
@@ -124,7 +124,7 @@ func (f *fakeStore) ForceOfflineWorker(_ context.Context, p engine.OfflineWorker
 	if p.WorkerID == f.unanswered {
 		return taken, engine.ErrUnavailable
 	}
-	return engine.TakenOff{Off: true, Freed: 1}, nil
+	return engine.Deregistered{Off: true, Freed: 1}, nil
 }
 
 func (f *fakeStore) FreeLost(_ context.Context, now time.Time) (engine.Freed, error) {
@@ -358,7 +358,7 @@ func (f *fakeStore) taken(id string) (time.Time, bool) {
 	return at, ok
 }
 
-// offlineIDs are the workers that were taken off.
+// offlineIDs are the workers that were deregistered.
 func (f *fakeStore) offlineIDs() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -385,8 +385,8 @@ func (f *fakeStore) oldRuns() int {
 	return f.old
 }
 
-// story runs a coordinator on a fake store in a bubble of its own.
-func story(t *testing.T, o Options, tell func(t *testing.T, f *fakeStore, log *bytes.Buffer)) {
+// withCoordinator runs a coordinator on a fake store in a bubble of its own.
+func withCoordinator(t *testing.T, o Options, tell func(t *testing.T, f *fakeStore, log *bytes.Buffer)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		f, log := newFakeStore(), &bytes.Buffer{}

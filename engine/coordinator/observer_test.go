@@ -18,11 +18,11 @@ import (
 type notebook struct {
 	mu      sync.Mutex
 	expired []engine.Expired
-	fired   []hearing
+	fired   []firing
 	others  []string
 }
 
-type hearing struct {
+type firing struct {
 	schedule engine.ID
 	runs     int
 	skipped  int64
@@ -53,12 +53,12 @@ func (n *notebook) note(what string, how int) {
 func (n *notebook) ScheduleFired(s *engine.Schedule, f engine.Fired, missed int, late time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.fired = append(n.fired, hearing{s.ID, f.Runs, f.Skipped, missed, late})
+	n.fired = append(n.fired, firing{s.ID, f.Runs, f.Skipped, missed, late})
 }
 
 func TestTheObserverHearsOfTicksAndHowLateTheyAre(t *testing.T) {
 	n := &notebook{}
-	story(t, Options{Observer: n}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+	withCoordinator(t, Options{Observer: n}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 		f.set(func() { f.slow = 20 * time.Millisecond })
 		first := time.Now().UTC().Truncate(time.Minute).Add(time.Minute)
 		id := f.plan("* * * * *", 2, first)
@@ -69,7 +69,7 @@ func TestTheObserverHearsOfTicksAndHowLateTheyAre(t *testing.T) {
 		heard := n.fired[0]
 		late := heard.late
 		heard.late = 0
-		if want := (hearing{schedule: id, runs: 1}); heard != want || late < 40*time.Millisecond || late > 100*time.Millisecond {
+		if want := (firing{schedule: id, runs: 1}); heard != want || late < 40*time.Millisecond || late > 100*time.Millisecond {
 			t.Errorf("heard %+v %s late, want %+v and two calls of 20 ms", heard, late, want)
 		}
 		f.set(func() { // ten minutes ago, which nobody fired
@@ -78,7 +78,7 @@ func TestTheObserverHearsOfTicksAndHowLateTheyAre(t *testing.T) {
 		n.fired = nil
 		f.notify(engine.Notification{Kind: engine.NotifyTimer})
 		pass(10 * time.Second)
-		if want := (hearing{id, 2, 9, 2, -1}); len(n.fired) != 1 || n.fired[0] != want {
+		if want := (firing{id, 2, 9, 2, -1}); len(n.fired) != 1 || n.fired[0] != want {
 			t.Errorf("heard %+v, want %+v", n.fired, want)
 		}
 		n.fired = nil
@@ -92,7 +92,7 @@ func TestTheObserverHearsOfTicksAndHowLateTheyAre(t *testing.T) {
 
 func TestTheObserverHearsOfRunsThatExpire(t *testing.T) {
 	n := &notebook{}
-	story(t, Options{Observer: n, BatchSize: 2}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+	withCoordinator(t, Options{Observer: n, BatchSize: 2}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 		at := time.Now().Add(time.Minute).UTC()
 		f.set(func() { f.expire = []time.Time{at, at, at} })
 		f.notify(engine.Notification{Kind: engine.NotifyTimer})
@@ -105,7 +105,7 @@ func TestTheObserverHearsOfRunsThatExpire(t *testing.T) {
 
 func TestTheObserverHearsOfWhatIsLostTimesOutAndGrowsOld(t *testing.T) {
 	n := &notebook{}
-	story(t, Options{Observer: n, Retention: time.Hour}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+	withCoordinator(t, Options{Observer: n, Retention: time.Hour}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 		f.register("w1")
 		at := time.Now().Add(10 * time.Second)
 		f.set(func() {

@@ -10,7 +10,7 @@ import (
 )
 
 func TestATickFiresAtItsSecond(t *testing.T) {
-	story(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+	withCoordinator(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 		first := time.Now().UTC().Truncate(time.Minute).Add(time.Minute)
 		id := f.plan("* * * * *", 100, first)
 		pass(10 * time.Minute)
@@ -28,7 +28,7 @@ func TestATickFiresAtItsSecond(t *testing.T) {
 }
 
 func TestMissedTicksAreReplayedTheMostRecentOnesInOrderAndTheRestCounted(t *testing.T) {
-	story(t, Options{}, func(t *testing.T, f *fakeStore, log *bytes.Buffer) {
+	withCoordinator(t, Options{}, func(t *testing.T, f *fakeStore, log *bytes.Buffer) {
 		now := time.Now().UTC()
 		id := f.plan("* * * * *", 3, now.Truncate(time.Minute).Add(-20*time.Minute))
 		pass(time.Second)
@@ -54,7 +54,7 @@ func TestMissedTicksAreReplayedTheMostRecentOnesInOrderAndTheRestCounted(t *test
 }
 
 func TestTicksThatTheOverlapPolicySkipsAreNotLoggedAsCaughtUp(t *testing.T) {
-	story(t, Options{}, func(t *testing.T, f *fakeStore, log *bytes.Buffer) {
+	withCoordinator(t, Options{}, func(t *testing.T, f *fakeStore, log *bytes.Buffer) {
 		f.set(func() { f.overlaps = true })
 		id := f.plan("* * * * * *", 100, time.Now().UTC().Add(time.Second).Truncate(time.Second))
 		pass(5 * time.Second)
@@ -65,7 +65,7 @@ func TestTicksThatTheOverlapPolicySkipsAreNotLoggedAsCaughtUp(t *testing.T) {
 }
 
 func TestWithoutCatchupOnlyTicksOnTimeFire(t *testing.T) {
-	story(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+	withCoordinator(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 		base := time.Now().UTC().Truncate(time.Second)
 		id := f.plan("* * * * * *", 0, base.Add(-time.Hour))
 		pass(500 * time.Millisecond)
@@ -82,7 +82,7 @@ func TestWithoutCatchupOnlyTicksOnTimeFire(t *testing.T) {
 }
 
 func TestTheRateOfCatchingUpDelaysTicksAndSkipsNone(t *testing.T) {
-	story(t, Options{CatchupRate: 10}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+	withCoordinator(t, Options{CatchupRate: 10}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 		begun := time.Now()
 		base := begun.UTC().Truncate(time.Second)
 		slow := f.plan("* * * * * *", 100, base.Add(-200*time.Second))
@@ -124,7 +124,7 @@ func TestWhatIsMissedAfterCatchingUpIsReplayedUpToMaxCatchupAnew(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			story(t, Options{CatchupRate: 1}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+			withCoordinator(t, Options{CatchupRate: 1}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 				base := time.Now().UTC().Truncate(time.Second)
 				f.set(func() { f.stale = true })
 				id := f.plan("* * * * * *", 3, base.Add(-15*time.Second))
@@ -142,7 +142,7 @@ func TestWhatIsMissedAfterCatchingUpIsReplayedUpToMaxCatchupAnew(t *testing.T) {
 }
 
 func TestABrokenScheduleStopsNoOther(t *testing.T) {
-	story(t, Options{}, func(t *testing.T, f *fakeStore, log *bytes.Buffer) {
+	withCoordinator(t, Options{}, func(t *testing.T, f *fakeStore, log *bytes.Buffer) {
 		next := time.Now().UTC().Truncate(time.Second).Add(time.Second)
 		broken := f.plan("not a cron expression", 100, next)
 		good := f.plan("* * * * * *", 100, next)
@@ -163,7 +163,7 @@ func TestABrokenScheduleStopsNoOther(t *testing.T) {
 }
 
 func TestManySchedulesThatAreDueAtOnceHoldUpNoOtherDuty(t *testing.T) {
-	story(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+	withCoordinator(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 		const many = 200
 		next := time.Now().UTC().Truncate(time.Second).Add(time.Second)
 		ids := make([]engine.ID, many)
@@ -194,7 +194,7 @@ func TestManySchedulesThatAreDueAtOnceHoldUpNoOtherDuty(t *testing.T) {
 
 func TestAScheduleThatIsMadeWhileManyFireHasItsTickRightAfterThem(t *testing.T) {
 	for _, kind := range []engine.NotificationKind{engine.NotifyTimer, engine.NotifyAll} { // of which the second tells of notifications that were lost
-		story(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+		withCoordinator(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 			const many = 200
 			next := time.Now().UTC().Truncate(time.Second).Add(time.Second)
 			for range many {
@@ -216,7 +216,7 @@ func TestAScheduleThatIsMadeWhileManyFireHasItsTickRightAfterThem(t *testing.T) 
 }
 
 func TestAScheduleThatTheStoreCannotCopeWithKeepsNoOther(t *testing.T) {
-	story(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+	withCoordinator(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 		next := time.Now().UTC().Truncate(time.Second).Add(time.Second)
 		heavy := f.plan("* * * * * *", 100, next)
 		f.set(func() { f.heavy = heavy.String() })
@@ -237,7 +237,7 @@ func TestAScheduleThatTheStoreCannotCopeWithKeepsNoOther(t *testing.T) {
 }
 
 func TestAScheduleDoesNotFireAtAMomentBeforeItWasLookedAt(t *testing.T) {
-	story(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+	withCoordinator(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 		var looked time.Time // it could have been resumed just before
 		f.set(func() {
 			f.slow = 100 * time.Millisecond
@@ -275,7 +275,7 @@ func TestASchedulesTickComesThoughNothingElseIsDue(t *testing.T) {
 		"when more is due than one transaction starts":  {Options{CatchupRate: 1000}, 950, func(*fakeStore, engine.ID) {}, 2 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
-			story(t, c.options, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+			withCoordinator(t, c.options, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 				now := time.Now().UTC().Truncate(time.Hour)
 				f.set(func() { f.outage = true }) // until all is planned
 				var ids []engine.ID
@@ -296,7 +296,7 @@ func TestASchedulesTickComesThoughNothingElseIsDue(t *testing.T) {
 }
 
 func TestSchedulesBeyondThoseThatALookFindsFireAtOnceAsWell(t *testing.T) {
-	story(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+	withCoordinator(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 		next := time.Now().UTC().Truncate(time.Hour).Add(time.Hour)
 		const many = dueSchedules + 5
 		notify := f.notify
@@ -313,7 +313,7 @@ func TestSchedulesBeyondThoseThatALookFindsFireAtOnceAsWell(t *testing.T) {
 }
 
 func TestAnotherRevisionOfAScheduleDecidesAnewWhatItMissed(t *testing.T) {
-	story(t, Options{CatchupRate: 1}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+	withCoordinator(t, Options{CatchupRate: 1}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 		now := time.Now().UTC().Truncate(time.Hour)
 		id := f.plan("0 0 * * * *", 100, now.Add(-50*time.Hour))
 		pass(5 * time.Second)
@@ -327,7 +327,7 @@ func TestAnotherRevisionOfAScheduleDecidesAnewWhatItMissed(t *testing.T) {
 }
 
 func TestTicksThatTheRateDelaysAreNotTakenForMissedOnceMore(t *testing.T) {
-	story(t, Options{CatchupRate: 1}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+	withCoordinator(t, Options{CatchupRate: 1}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 		base := time.Now().UTC().Truncate(time.Second)
 		ids := []engine.ID{f.plan("* * * * * *", 5, base.Add(-time.Minute)), f.plan("* * * * * *", 5, base.Add(-time.Minute))}
 		skipped := func() (n int64) {
@@ -344,7 +344,7 @@ func TestTicksThatTheRateDelaysAreNotTakenForMissedOnceMore(t *testing.T) {
 }
 
 func TestTheRateOfCatchingUpIsNotSavedUp(t *testing.T) {
-	story(t, Options{CatchupRate: 10}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+	withCoordinator(t, Options{CatchupRate: 10}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 		for range 2 {
 			id := f.plan("0 * * * * *", 100, time.Now().UTC().Truncate(time.Minute).Add(-60*time.Minute))
 			pass(time.Second)
@@ -357,7 +357,7 @@ func TestTheRateOfCatchingUpIsNotSavedUp(t *testing.T) {
 }
 
 func TestAScheduleThatEndsIsNotLookedAtAgain(t *testing.T) {
-	story(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+	withCoordinator(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 		next := time.Now().UTC().Truncate(time.Second).Add(time.Second)
 		id := f.plan(next.Format("5 4 15 2 1 ? 2006"), 100, next)
 		pass(2 * time.Second)
@@ -373,7 +373,7 @@ func TestAScheduleThatEndsIsNotLookedAtAgain(t *testing.T) {
 }
 
 func TestARunExpiresAtItsMoment(t *testing.T) {
-	story(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+	withCoordinator(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 		at := time.Now().Add(1234 * time.Millisecond)
 		f.set(func() { f.expire = append(f.expire, at.UTC()) })
 		f.notify(engine.Notification{Kind: engine.NotifyTimer})
@@ -386,7 +386,7 @@ func TestARunExpiresAtItsMoment(t *testing.T) {
 }
 
 func TestAScheduleThatIsLookedAtBetweenItsTicksFiresNoneThen(t *testing.T) {
-	story(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+	withCoordinator(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 		hour := f.Now().Truncate(time.Hour).Add(time.Hour)
 		id := f.plan("0 * * * *", 100, f.Now().Add(time.Second+time.Microsecond))
 		pass(time.Minute)

@@ -16,15 +16,15 @@ const (
 )
 
 // liveness is what is known of a worker. It counts as silent only while the store was well: whenever it was not, all that was seen is
-// forgotten, so that an outage, in which nobody can be heard, does not take every worker off.
+// forgotten, so that an outage, in which nobody can be heard, does not deregister every worker.
 type liveness struct {
 	heardAt time.Time
 	since   time.Time // when this heardAt was first seen, by the monotonic clock, as the next
 	suspect time.Time // when the worker was first found silent for a whole lease; zero: it was not
 }
 
-// lookForLost takes workers off that were found silent for a lease twice, a heartbeat and a second apart, a portion of them at a time: between these the
-// other duties come. One that cannot be taken off while the store is well is tried again, and keeps no other.
+// lookForLost deregisters workers that were found silent for a lease twice, a heartbeat and a second apart, a portion of them at a time: between these the
+// other duties come. One that cannot be deregistered while the store is well is tried again, and keeps no other.
 func (c *Coordinator) lookForLost(ctx context.Context, now time.Time) (next time.Time, err error) {
 	workers, err := c.store.LiveWorkers(ctx)
 	if err != nil {
@@ -62,12 +62,12 @@ func (c *Coordinator) lookForLost(ctx context.Context, now time.Time) (next time
 			suspects = true
 			plan(0) // after the other duties
 		default:
-			if err := c.takeOff(ctx, w, now); err != nil {
+			if err := c.deregister(ctx, w, now); err != nil {
 				if c.store.Health(ctx) != nil || ctx.Err() != nil {
 					return time.Time{}, err
 				}
 				failed = err
-				c.lost.noLaterThan(now) // it may have been taken off, and is in no list then
+				c.lost.noLaterThan(now) // it may have been deregistered, and is in no list then
 			}
 			plan(lease) // should it have been heard at the last moment, it is still there
 			continue
@@ -78,14 +78,14 @@ func (c *Coordinator) lookForLost(ctx context.Context, now time.Time) (next time
 	if suspects {
 		c.probe.noLaterThan(now.Add(probeEvery))
 	}
-	if gone > 0 || c.blind { // whoever took them off may not be there any more to free what they hold still
+	if gone > 0 || c.blind { // the server that deregistered them may not be there any more to free what they hold still
 		c.lost.noLaterThan(now)
 		c.blind = false
 	}
 	return next, failed
 }
 
-// forgetSeen has all workers looked at as if for the first time. Of those that are taken off until then nobody will see that they are gone.
+// forgetSeen has all workers looked at as if for the first time. Of those that are deregistered until then nobody will see that they are gone.
 func (c *Coordinator) forgetSeen() {
 	clear(c.seen)
 	c.blind = true
@@ -101,7 +101,7 @@ func (c *Coordinator) silence(s liveness, now, mono time.Time) time.Duration {
 	return max(now.Sub(heardAt), mono.Sub(s.since))
 }
 
-func (c *Coordinator) takeOff(ctx context.Context, w engine.LiveWorker, now time.Time) error {
+func (c *Coordinator) deregister(ctx context.Context, w engine.LiveWorker, now time.Time) error {
 	taken, err := c.store.ForceOfflineWorker(ctx, engine.OfflineWorkerParams{
 		WorkerID: w.ID, Reason: engine.OfflineLost, HeardAt: w.HeardAt, Now: now,
 	})

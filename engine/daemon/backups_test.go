@@ -249,14 +249,14 @@ func TestScheduledBackups(t *testing.T) {
 	t.Run("of several servers one makes it", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			b := scheduled(t, time.Hour, 10)
-			turns := &turns{waits: []time.Duration{20 * time.Minute, 0, 0}}
-			b.turns = turns
+			fake := &turns{waits: []time.Duration{20 * time.Minute, 0, 0}}
+			b.turns = fake
 			begun := time.Now()
 			if got := during(t, b, 30*time.Minute); !slices.Equal(got, []string{nameAt(begun.Add(20 * time.Minute))}) {
 				t.Fatalf("files = %v, want the one after the other server's", got)
 			}
 			b.make = func(context.Context, string) (engine.Backup, error) { return engine.Backup{}, errors.New("no") }
-			if during(t, b, time.Hour); turns.back == 0 {
+			if during(t, b, time.Hour); fake.back == 0 {
 				t.Error("a turn whose backup failed was not given back")
 			}
 		})
@@ -264,8 +264,8 @@ func TestScheduledBackups(t *testing.T) {
 	t.Run("the turn of one that was made is kept, though old ones could not be deleted", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			b := scheduled(t, time.Hour, 1)
-			turns := &turns{waits: []time.Duration{0}}
-			b.turns = turns
+			fake := &turns{waits: []time.Duration{0}}
+			b.turns = fake
 			b.make = func(context.Context, string) (engine.Backup, error) {
 				b.dir += "\x00" // which no system can list
 				return engine.Backup{}, nil
@@ -278,8 +278,8 @@ func TestScheduledBackups(t *testing.T) {
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 			defer cancel()
-			if err := b.run(ctx); !errors.Is(err, context.DeadlineExceeded) || turns.back != 0 || failed != 1 {
-				t.Errorf("%v; given back %d times, told of %d failures, want none given back and one told", err, turns.back, failed)
+			if err := b.run(ctx); !errors.Is(err, context.DeadlineExceeded) || fake.back != 0 || failed != 1 {
+				t.Errorf("%v; given back %d times, told of %d failures, want none given back and one told", err, fake.back, failed)
 			}
 		})
 	})

@@ -154,7 +154,7 @@ func TestInsecureSaysWhatIsNotSecureAtEachStart(t *testing.T) {
 		{"neither", func(c *Config) { c.Listen = "0.0.0.0:0" }, nil, []string{"encrypted", "no key"}},
 		{"no encryption", func(c *Config) { c.Listen = "0.0.0.0:0" }, []engine.APIKey{adminKey(time.Time{})}, []string{"--listen 0.0.0.0:0, and nothing"}},
 		{"no key", func(c *Config) { c.Listen, c.TLSCert, c.TLSKey = "0.0.0.0:0", files.Cert, files.Key }, nil, []string{"no key"}},
-		{"both doors", func(c *Config) { c.Listen, c.HTTP = "0.0.0.0:0", "0.0.0.0:0" }, []engine.APIKey{adminKey(time.Time{})}, []string{"--listen", "--http"}},
+		{"both listeners", func(c *Config) { c.Listen, c.HTTP = "0.0.0.0:0", "0.0.0.0:0" }, []engine.APIKey{adminKey(time.Time{})}, []string{"--listen", "--http"}},
 		{"all is well", func(c *Config) { c.Listen, c.TLSCert, c.TLSKey = "0.0.0.0:0", files.Cert, files.Key }, []engine.APIKey{adminKey(time.Time{})}, nil},
 	} {
 		t.Run(try.name, func(t *testing.T) {

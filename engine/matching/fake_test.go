@@ -150,8 +150,8 @@ func (f *fakeStore) claimed() int {
 	return n
 }
 
-// desk is a poller that writes down what it is given.
-type desk struct {
+// recorder is a poller that writes down what it is given.
+type recorder struct {
 	*Poller
 	mu      sync.Mutex
 	tasks   []engine.Task
@@ -160,14 +160,14 @@ type desk struct {
 	refused int
 }
 
-func (d *desk) given() int {
+func (d *recorder) given() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return len(d.tasks)
 }
 
 // queues is where each task came from, in order.
-func (d *desk) queues() []string {
+func (d *recorder) queues() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var names []string
@@ -201,9 +201,9 @@ func inBubble(t *testing.T, f func(t *testing.T, r fixture)) {
 	})
 }
 
-// sit pollers a worker at queues. What is in change may alter its registration.
-func (r fixture) join(id string, queues []string, change ...func(*Request)) *desk {
-	d := &desk{}
+// join makes a worker poll queues. What is in change may alter its registration.
+func (r fixture) join(id string, queues []string, change ...func(*Request)) *recorder {
+	d := &recorder{}
 	request := Request{
 		Worker: &engine.Worker{ID: id, Namespace: "default"}, Queues: queues, Types: []string{"t"},
 		Deliver: func(task engine.Task) bool {

@@ -37,17 +37,17 @@ func nobodyTakes(t *testing.T, r fixture, why string, start *engine.StartRun) {
 func TestARunIsTakenByWhoWaitsForItAndCostsNoClaim(t *testing.T) {
 	inBubble(t, func(t *testing.T, r fixture) {
 		n := &notebook{}
-		var desks []*desk
+		var recorders []*recorder
 		for i := range 3 {
 			d := r.join(fmt.Sprintf("w%d", i), []string{"q"})
 			d.AddCredit(3)
-			desks = append(desks, d)
+			recorders = append(recorders, d)
 		}
 		synctest.Wait()
 		r.store.claimed()
 		r.Observe(n)
 		for runs := range 9 {
-			for i, d := range desks {
+			for i, d := range recorders {
 				if runs == 6 && d.given() != 2 {
 					t.Errorf("worker %d got %d of 6 runs, want 2", i, d.given())
 				}
@@ -78,11 +78,11 @@ func TestARunIsTakenByWhoWaitsForItAndCostsNoClaim(t *testing.T) {
 
 func TestTablesTakeRunsInTurn(t *testing.T) {
 	inBubble(t, func(t *testing.T, r fixture) {
-		var desks []*desk
+		var recorders []*recorder
 		for i := range 3 {
 			d := r.join(fmt.Sprintf("w%d", i), []string{"q"}, func(r *Request) { r.Worker.Labels = map[string]string{"host": fmt.Sprint(i)} })
 			d.AddCredit(9)
-			desks = append(desks, d)
+			recorders = append(recorders, d)
 		}
 		synctest.Wait()
 		for range 5 {
@@ -94,8 +94,8 @@ func TestTablesTakeRunsInTurn(t *testing.T) {
 			}
 			k.Commit(task(start, k))
 		}
-		if desks[1].given() != 5 {
-			t.Errorf("who meets the requirements got %d runs, want 5", desks[1].given())
+		if recorders[1].given() != 5 {
+			t.Errorf("who meets the requirements got %d runs, want 5", recorders[1].given())
 		}
 		for range 6 {
 			start := starting(r, "q")
@@ -103,7 +103,7 @@ func TestTablesTakeRunsInTurn(t *testing.T) {
 			k.Commit(task(start, k))
 		}
 		for i, want := range []int{2, 7, 2} {
-			if got := desks[i].given(); got != want {
+			if got := recorders[i].given(); got != want {
 				t.Errorf("worker %d got %d runs, want %d", i, got, want)
 			}
 		}

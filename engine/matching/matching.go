@@ -205,7 +205,7 @@ func (s *Poller) AddCredit(n int) {
 	s.group.addCredit(s, n)
 }
 
-// Look has the group look again although nobody notified: the safety net under lost notifications, cast at the worker's heartbeats and
+// Look has the group look again although nobody notified: the safety net under lost notifications, used at the worker's heartbeats and
 // polls, so that an idle server asks the database nothing in between.
 func (s *Poller) Look() {
 	s.group.look(s)

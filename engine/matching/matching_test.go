@@ -16,11 +16,11 @@ import (
 
 func TestAHundredWaitingSeatsShareOneClaim(t *testing.T) {
 	inBubble(t, func(t *testing.T, r fixture) {
-		var desks []*desk
+		var recorders []*recorder
 		for i := range 100 {
 			d := r.join(fmt.Sprintf("w%d", i), []string{"q"})
 			d.AddCredit(1)
-			desks = append(desks, d)
+			recorders = append(recorders, d)
 		}
 		synctest.Wait()
 		r.store.claimed()
@@ -34,7 +34,7 @@ func TestAHundredWaitingSeatsShareOneClaim(t *testing.T) {
 			t.Errorf("the claim had %d slots, want 100", n)
 		}
 		given := 0
-		for _, d := range desks {
+		for _, d := range recorders {
 			given += d.given()
 		}
 		if given != 1 {
@@ -203,20 +203,20 @@ func TestQueuesAreServedInOrderOfPreference(t *testing.T) {
 func TestABacklogIsSpreadEvenly(t *testing.T) {
 	inBubble(t, func(t *testing.T, r fixture) {
 		r.store.add("q", 200, 0)
-		var desks []*desk
+		var recorders []*recorder
 		for i := range 4 {
-			desks = append(desks, r.join(fmt.Sprintf("w%d", i), []string{"q"}))
+			recorders = append(recorders, r.join(fmt.Sprintf("w%d", i), []string{"q"}))
 		}
 		// All the credit is there before the first claim.
-		group := desks[0].group
+		group := recorders[0].group
 		group.mu.Lock()
-		for _, d := range desks {
+		for _, d := range recorders {
 			group.addCreditLocked(d.Poller, 100)
 		}
 		group.mu.Unlock()
 		group.wake()
 		synctest.Wait()
-		for i, d := range desks {
+		for i, d := range recorders {
 			if d.given() != 50 {
 				t.Errorf("worker %d got %d of 200 runs, want 50", i, d.given())
 			}
@@ -232,18 +232,18 @@ func TestABacklogIsSpreadEvenly(t *testing.T) {
 func TestSingleRunsGoRoundTheWorkers(t *testing.T) {
 	inBubble(t, func(t *testing.T, r fixture) {
 		busy := r.join("busy", []string{"q"}) // no credit: stands in nobody's way
-		var desks []*desk
+		var recorders []*recorder
 		for i := range 3 {
 			d := r.join(fmt.Sprintf("w%d", i), []string{"q"})
 			d.AddCredit(10)
-			desks = append(desks, d)
+			recorders = append(recorders, d)
 		}
 		synctest.Wait()
 		for range 9 {
 			r.store.add("q", 1, 0)
 			r.notify(engine.NotifyQueue, "q")
 		}
-		for i, d := range desks {
+		for i, d := range recorders {
 			if d.given() != 3 {
 				t.Errorf("worker %d got %d of 9 runs, want 3", i, d.given())
 			}
@@ -331,7 +331,7 @@ func TestWhatAnOfflineWorkerWasNotGivenIsThereForTheNext(t *testing.T) {
 
 func TestAtOneTableSomeLeaveAndOthersStay(t *testing.T) {
 	inBubble(t, func(t *testing.T, r fixture) {
-		arrives := func(d *desk, kind engine.NotificationKind, when string) {
+		arrives := func(d *recorder, kind engine.NotificationKind, when string) {
 			t.Helper()
 			before := d.given()
 			d.AddCredit(1)
@@ -529,17 +529,17 @@ func TestARunWhoseTimeIsUpIsNotBegunAnyMore(t *testing.T) {
 
 func TestWhoHasWaitedLongestIsServedNext(t *testing.T) {
 	inBubble(t, func(t *testing.T, r fixture) {
-		var desks []*desk
+		var recorders []*recorder
 		for i := range maxClaim + 50 { // more than one claim asks for
 			d := r.join(fmt.Sprintf("w%d", i), []string{"q"})
 			d.AddCredit(2)
-			desks = append(desks, d)
+			recorders = append(recorders, d)
 		}
 		synctest.Wait()
-		for n := range 2 * len(desks) {
+		for n := range 2 * len(recorders) {
 			r.store.add("q", 1, 0)
 			r.notify(engine.NotifyQueue, "q")
-			if d := desks[n%len(desks)]; d.given() != n/len(desks)+1 {
+			if d := recorders[n%len(recorders)]; d.given() != n/len(recorders)+1 {
 				t.Fatalf("after %d runs worker %s has been given %d", n+1, d.request.Worker.ID, d.given())
 			}
 		}
@@ -726,16 +726,16 @@ func TestASlotThatIsFreedDuringAClaimIsNotLost(t *testing.T) {
 
 func TestLookIsThrottledAndNeedsCredit(t *testing.T) {
 	inBubble(t, func(t *testing.T, r fixture) {
-		var desks []*desk
+		var recorders []*recorder
 		for i := range 20 {
 			d := r.join(fmt.Sprintf("w%d", i), []string{"q"})
 			d.AddCredit(1)
-			desks = append(desks, d)
+			recorders = append(recorders, d)
 		}
 		synctest.Wait()
 		r.store.claimed()
 		for range 12 { // a minute of heartbeats, two to a lookEvery
-			for _, d := range desks {
+			for _, d := range recorders {
 				d.Look()
 				d.Look()
 			}
@@ -745,10 +745,10 @@ func TestLookIsThrottledAndNeedsCredit(t *testing.T) {
 		wantClaims(t, r, "a minute of heartbeats of twenty workers", 6)
 
 		r.store.add("q", 1, 0) // whose notification is lost
-		desks[3].Look()
+		recorders[3].Look()
 		synctest.Wait()
 		given := 0
-		for _, d := range desks {
+		for _, d := range recorders {
 			given += d.given()
 		}
 		if given != 1 {

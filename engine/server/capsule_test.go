@@ -207,7 +207,7 @@ func TestADeadlineThatWasNamedHoldsForWhatGoesOnForAnImportedRun(t *testing.T) {
 	for _, c := range []struct {
 		what            string
 		deadline, named time.Time // of the run that is exported
-		want            time.Time // of the run that goes on for it, whose limit counts anew
+		want            time.Time // of the run that it continued as, whose limit counts anew
 	}{
 		{"the limit comes first", ahead, ahead.Add(time.Hour), ahead.Add(time.Hour)},
 		{"the limit has passed", servertest.Began.Add(time.Minute), ahead.Add(time.Hour), ahead.Add(time.Hour)},

@@ -16,10 +16,10 @@ type reluctant struct {
 	let   chan struct{}
 }
 
-func (s reluctant) ForceOfflineWorker(context.Context, engine.OfflineWorkerParams) (engine.TakenOff, error) {
+func (s reluctant) ForceOfflineWorker(context.Context, engine.OfflineWorkerParams) (engine.Deregistered, error) {
 	s.asked <- struct{}{}
 	<-s.let
-	return engine.TakenOff{}, engine.ErrUnavailable
+	return engine.Deregistered{}, engine.ErrUnavailable
 }
 
 func (reluctant) Heartbeat(context.Context, engine.HeartbeatParams) (engine.Beat, error) {

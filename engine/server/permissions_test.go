@@ -26,12 +26,12 @@ import (
 
 // may is what each role may call, written down a second time: a change of the table is to be made on purpose.
 var may = map[engine.KeyRole]string{
-	engine.RoleOperator: readingOf + startingOf + lookingOf + `
+	engine.RoleOperator: readingOf + startingOf + readOnlyOf + `
 		TerminateWorkflow PauseWorkflow ResumeWorkflow RetryWorkflow OverrideStep PinWorkflow BulkWorkflows ImportWorkflow ExportWorkflow
 		DrainWorker ForceOfflineWorker
 		CreateWorkflowSchedule UpdateWorkflowSchedule DeleteWorkflowSchedule TriggerWorkflowSchedule PauseWorkflowSchedule ResumeWorkflowSchedule`,
 	engine.RoleClient: readingOf + startingOf,
-	engine.RoleViewer: readingOf + lookingOf,
+	engine.RoleViewer: readingOf + readOnlyOf,
 	engine.RoleWorker: `GetServerInfo WhoAmI ServerReflectionInfo
 		Register Session Heartbeat Deregister PollTask GetHistory BeginStep CompleteStep FailStep Sleep AwaitSignal StartChild AwaitChildren
 		CompleteWorkflow FailWorkflow ReleaseTask SetRunNote`,
@@ -42,7 +42,7 @@ const (
 		GetServerInfo GetStats WatchStats GetQueueDepth ListWorkflowTypes Watch WhoAmI GetNamespace ListNamespaces
 		GetWorkflowSchedule ListWorkflowSchedules ListScheduleRuns PreviewSchedule ServerReflectionInfo `
 	startingOf = ` StartWorkflow StartWorkflows CancelWorkflow SignalWorkflow `
-	lookingOf  = ` ListWorkers GetWorker ListAuditEvents `
+	readOnlyOf = ` ListWorkers GetWorker ListAuditEvents `
 	opened     = ` HealthCheck Check List `
 
 	// adminsReading and workingOf are what changes nothing that the audit log is about, and is in none of the lists of readers.
@@ -83,7 +83,7 @@ func TestTheTableOfPermissionsHasEveryMethodAndNoOther(t *testing.T) {
 		case !r.Waits && !method.IsStreamingServer() && method.Input().Fields().ByName("wait") != nil:
 			t.Errorf("%s may wait for long, and would not end with its key", name)
 		}
-		unrecorded := slices.Contains(strings.Fields(readingOf+lookingOf+opened+adminsReading+workingOf), string(method.Name()))
+		unrecorded := slices.Contains(strings.Fields(readingOf+readOnlyOf+opened+adminsReading+workingOf), string(method.Name()))
 		if !r.Open && r.Changes == unrecorded {
 			t.Errorf("%s: that a refusal goes to the audit log is %v, want %v", name, r.Changes, !unrecorded)
 		}
@@ -174,7 +174,7 @@ func everyMethodIsOpenToWhomTheTableSays(t *testing.T) {
 	admin := secrets[engine.RoleAdmin]
 	bad := map[string][]string{
 		"none": nil, "an empty one": {""}, "no scheme": {admin}, "another scheme": {"Basic " + admin}, "half": {"Bearer " + admin[:40]},
-		"a wrong digit": {"Bearer " + strings.Replace(admin, "_", "_0", 1)}, "unknown": {"Bearer " + unknown}, "the luck of another": {"Bearer " + other},
+		"a wrong digit": {"Bearer " + strings.Replace(admin, "_", "_0", 1)}, "unknown": {"Bearer " + unknown}, "the secret of another": {"Bearer " + other},
 		"two": {"Bearer " + admin, "Bearer " + admin}, "expired": {"Bearer " + expired}, "revoked": {"Bearer " + revoked}, "long": {"Bearer " + strings.Repeat("kz_", 2000)},
 	}
 	registered(s, func(name string, method protoreflect.MethodDescriptor) {

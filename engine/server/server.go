@@ -66,7 +66,7 @@ type Options struct {
 	TLS               *tls.Config      // default: plaintext
 	Trusted           bool             // no call needs a key: the server is reached from within this process only
 	Clock             func() time.Time // measures how long things take and when they are counted; default time.Now
-	Past              *Past            // of the server that this one goes on for; default none
+	Past              *Past            // of the server that this one replaces; default none
 	Beside            bool             // the store is looked at beside its server, if it has one: what only a server can tell is not told
 	NeedKey           bool             // calls need a key also while there is none: other machines can reach the server
 	NamespaceRate     int              // runs and signals that clients may add to one namespace in a second; default no limit

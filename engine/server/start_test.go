@@ -36,11 +36,11 @@ func TestAStartOfManyIsRefusedAsOneAloneWouldBe(t *testing.T) {
 // askedBy keeps whom a start says that its run may be given to.
 type askedBy struct {
 	servertest.StubStore
-	takers engine.Handoff
+	handoff engine.Handoff
 }
 
 func (a *askedBy) StartRuns(_ context.Context, p engine.StartRunsParams) ([]engine.Started, error) {
-	a.takers = p.Handoff
+	a.handoff = p.Handoff
 	return []engine.Started{{RunID: p.Runs[0].ID}}, nil
 }
 
@@ -50,8 +50,8 @@ func TestWorkersThatWaitHereMayHaveWhatIsStarted(t *testing.T) {
 	if _, err := kagziv1.NewWorkflowServiceClient(conn).StartWorkflow(t.Context(), &kagziv1.StartWorkflowRequest{WorkflowType: "w"}); err != nil {
 		t.Fatal(err)
 	}
-	if store.takers != engine.Handoff(s.matcher) {
-		t.Errorf("the store may ask %v, want the dispatcher", store.takers)
+	if store.handoff != engine.Handoff(s.matcher) {
+		t.Errorf("the store may ask %v, want the matcher", store.handoff)
 	}
 }
 

@@ -71,7 +71,7 @@ func TestACallThatIsOverIsOnTheBooksNoMore(t *testing.T) {
 				return end
 			})
 			if inside != 1 || openStreams() != 0 {
-				t.Errorf("%d visits during a stream that ends with %v, and %d after it; want 1 and none", inside, end, openStreams())
+				t.Errorf("%d open calls during a stream that ends with %v, and %d after it; want 1 and none", inside, end, openStreams())
 			}
 			inside = -1
 			request := &kagziv1.WaitWorkflowRequest{Namespace: "default", RunId: servertest.AnID}
@@ -80,7 +80,7 @@ func TestACallThatIsOverIsOnTheBooksNoMore(t *testing.T) {
 				return &kagziv1.WaitWorkflowResponse{}, end
 			})
 			if inside != 1 || openStreams() != 0 {
-				t.Errorf("%d visits during a wait that ends with %v, and %d after it; want 1 and none", inside, end, openStreams())
+				t.Errorf("%d open calls during a wait that ends with %v, and %d after it; want 1 and none", inside, end, openStreams())
 			}
 		}
 	})

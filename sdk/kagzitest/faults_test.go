@@ -240,7 +240,7 @@ func (f *faults) DrainWorker(ctx context.Context, p engine.DrainWorkerParams) er
 	return told(ctx, f, "DrainWorker", p, f.Store.DrainWorker)
 }
 
-func (f *faults) ForceOfflineWorker(ctx context.Context, p engine.OfflineWorkerParams) (engine.TakenOff, error) {
+func (f *faults) ForceOfflineWorker(ctx context.Context, p engine.OfflineWorkerParams) (engine.Deregistered, error) {
 	return meet(ctx, f, "ForceOfflineWorker", p, f.Store.ForceOfflineWorker)
 }
 

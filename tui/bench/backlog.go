@@ -15,7 +15,7 @@ const (
 )
 
 // startAll starts one run for each input in batches, in order, `enqueuers` of them at a time.
-func startAll[In any](ctx context.Context, r *rig, workflowType string, ins []In) ([]*kagzi.Run, error) {
+func startAll[In any](ctx context.Context, r *fixture, workflowType string, ins []In) ([]*kagzi.Run, error) {
 	runs := make([]*kagzi.Run, len(ins))
 	batches := (len(ins) + kagzi.MaxBatch - 1) / kagzi.MaxBatch
 	err := each(ctx, batches, enqueuers, func(ctx context.Context, b int) error {
@@ -32,7 +32,7 @@ func startAll[In any](ctx context.Context, r *rig, workflowType string, ins []In
 }
 
 // startBatch starts one run for each input in one call, the b-th.
-func startBatch[In any](ctx context.Context, r *rig, b int, workflowType string, ins []In) ([]*kagzi.Run, error) {
+func startBatch[In any](ctx context.Context, r *fixture, b int, workflowType string, ins []In) ([]*kagzi.Run, error) {
 	started, err := kagzi.StartMany(ctx, r.client(b), workflowType, ins, kagzi.StartOptions{Queue: r.spec.queue})
 	if err != nil {
 		return nil, fmt.Errorf("start %d of %s: %w", len(ins), workflowType, err)
@@ -85,7 +85,7 @@ type backlog struct {
 
 // drain starts n runs with no worker there, then the workers, which take them all. Draining is counted from the first claim to the
 // last end, by the server's clock, so neither the workers' start nor the collecting is in it.
-func drain(ctx context.Context, r *rig, n int) (b backlog, err error) {
+func drain(ctx context.Context, r *fixture, n int) (b backlog, err error) {
 	seeds := make([]int, n)
 	for i := range seeds {
 		seeds[i] = i
@@ -131,7 +131,7 @@ func drain(ctx context.Context, r *rig, n int) (b backlog, err error) {
 }
 
 // measureBacklog is W6.
-func measureBacklog(ctx context.Context, r *rig, p plan) (sample, error) {
+func measureBacklog(ctx context.Context, r *fixture, p plan) (sample, error) {
 	b, err := drain(ctx, r, p.runs)
 	return sample{
 		figures: []figure{
@@ -146,7 +146,7 @@ func measureBacklog(ctx context.Context, r *rig, p plan) (sample, error) {
 const smallBacklogPart = 50
 
 // measureLargeBacklog is W6 on a small backlog, then on a large one.
-func measureLargeBacklog(ctx context.Context, r *rig, p plan) (sample, error) {
+func measureLargeBacklog(ctx context.Context, r *fixture, p plan) (sample, error) {
 	few := p.runs / smallBacklogPart
 	small, err := drain(ctx, r, few)
 	if err != nil {

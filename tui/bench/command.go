@@ -173,7 +173,7 @@ func measure(ctx context.Context, t *target, w workload, o options) (s sample, e
 	spec := workerSpec{
 		namespace: o.namespace, queue: queuePrefix + strings.ToLower(w.id+"-"+rand.Text()[:12]), slots: o.slots, count: 1, private: t.address == "", reach: t.reach,
 	}
-	r, err := newRig(servers, database, spec)
+	r, err := newFixture(servers, database, spec)
 	if err != nil {
 		return s, err
 	}
@@ -184,7 +184,7 @@ func measure(ctx context.Context, t *target, w workload, o options) (s sample, e
 		if err != nil {
 			return s, err
 		}
-		if r.full, err = newRig([]place{full}, database, spec); err != nil {
+		if r.full, err = newFixture([]place{full}, database, spec); err != nil {
 			return s, err
 		}
 	}

@@ -18,7 +18,7 @@ const (
 
 // measureFull is W10: the same loads on an empty database and on one with many ended runs, each load on one right after the other, so
 // that whatever else the machine does meets both.
-func measureFull(ctx context.Context, r *rig, p plan) (s sample, err error) {
+func measureFull(ctx context.Context, r *fixture, p plan) (s sample, err error) {
 	began := time.Now()
 	if err := fill(ctx, r.full, p.runs); err != nil {
 		return s, fmt.Errorf("fill the table: %w", err)
@@ -53,7 +53,7 @@ func measureFull(ctx context.Context, r *rig, p plan) (s sample, err error) {
 
 // compare measures one workload in both tables. What is compared is the rate of W1 and W2, the times of W3, and what a run or step costs
 // the server, which other load on the machine disturbs least; a slowdown above 1 means that the full table is slower.
-func (s *sample) compare(ctx context.Context, r *rig, w workload, scale float64) error {
+func (s *sample) compare(ctx context.Context, r *fixture, w workload, scale float64) error {
 	p := w.plan(options{scale: scale})
 	empty, err := w.measure(ctx, r, p)
 	if err != nil {
@@ -92,8 +92,8 @@ func (s *sample) compare(ctx context.Context, r *rig, w workload, scale float64)
 	return nil
 }
 
-// ended counts the runs in a rig's database that have completed.
-func ended(ctx context.Context, r *rig) (int64, error) {
+// ended counts the runs in a fixture's database that have completed.
+func ended(ctx context.Context, r *fixture) (int64, error) {
 	stats, err := kagziv1.NewAdminServiceClient(r.client(0).Conn()).GetStats(ctx, &kagziv1.GetStatsRequest{})
 	if err != nil {
 		return 0, err
@@ -102,7 +102,7 @@ func ended(ctx context.Context, r *rig) (int64, error) {
 }
 
 // fill brings a database up to so many ended runs: what lacks is started in batches and worked off, like any run.
-func fill(ctx context.Context, r *rig, wanted int) error {
+func fill(ctx context.Context, r *fixture, wanted int) error {
 	there, err := ended(ctx, r)
 	if err != nil || there >= int64(wanted) {
 		return err
@@ -136,7 +136,7 @@ func fill(ctx context.Context, r *rig, wanted int) error {
 const countedWithin = time.Minute
 
 // counted waits until the server says that so many runs have completed.
-func counted(ctx context.Context, r *rig, wanted int) error {
+func counted(ctx context.Context, r *fixture, wanted int) error {
 	limit := time.NewTimer(countedWithin)
 	defer limit.Stop()
 	again := time.NewTicker(100 * time.Millisecond)
@@ -163,7 +163,7 @@ func settled(ctx context.Context, runs []*kagzi.Run) error {
 }
 
 // listTimes reads pages as people do: the newest runs, those of a status, of a type and of a queue, each from page to page.
-func listTimes(ctx context.Context, r *rig) (times []time.Duration, err error) {
+func listTimes(ctx context.Context, r *fixture) (times []time.Duration, err error) {
 	workflows := kagziv1.NewWorkflowServiceClient(r.client(0).Conn())
 	kind, queue := emptyType, r.spec.queue
 	for _, list := range []*kagziv1.ListWorkflowsRequest{

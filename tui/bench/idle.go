@@ -17,7 +17,7 @@ const (
 
 // measureIdle is W9: workers that are connected and have nothing to do, what they cost the server, and how soon one of them
 // has the first work after that.
-func measureIdle(ctx context.Context, r *rig, p plan) (sample, error) {
+func measureIdle(ctx context.Context, r *fixture, p plan) (sample, error) {
 	each := (p.runs + len(r.servers) - 1) / len(r.servers)
 	if limit, need := openFiles(), uint64(each+filesOfOthers); limit > 0 && limit < need {
 		return sample{}, fmt.Errorf("%d workers on a server need %d open files there and in the worker process, this user may have %d: raise that (ulimit -Hn %[2]d) or take a smaller --scale",
@@ -73,7 +73,7 @@ func idleLength(p plan) time.Duration {
 }
 
 // idleStretch waits while nothing is due, and tells what servers do meanwhile. Heartbeats are writes; nothing else should be.
-func idleStretch(ctx context.Context, r *rig, length time.Duration, workers int) ([]figure, error) {
+func idleStretch(ctx context.Context, r *fixture, length time.Duration, workers int) ([]figure, error) {
 	counted, err := r.counted(ctx)
 	if err != nil {
 		return nil, err

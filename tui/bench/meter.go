@@ -44,15 +44,15 @@ func (c cost) of(name string) float64 {
 
 // meter measures a cost. Whoever began one ends it.
 type meter struct {
-	r        *rig
+	r        *fixture
 	ctx      context.Context
 	began    time.Time
 	before   reading
 	counting counters
 
-	stop   context.CancelFunc
-	looker sync.WaitGroup
-	memory []float64 // of all servers together, in MiB, one look after the other
+	stop    context.CancelFunc
+	watcher sync.WaitGroup
+	memory  []float64 // of all servers together, in MiB, one look after the other
 }
 
 // reading is the processor time that each part has used so far.
@@ -67,15 +67,15 @@ func (r reading) since(earlier reading, name string) bool {
 }
 
 // meter begins to measure. Memory is looked at until the end.
-func (r *rig) meter(ctx context.Context) (*meter, error) {
+func (r *fixture) meter(ctx context.Context) (*meter, error) {
 	m := &meter{r: r, ctx: ctx}
 	var err error
 	if m.counting, err = r.counted(ctx); err != nil {
 		return nil, err
 	}
-	looking, stop := context.WithCancel(ctx)
+	watching, stop := context.WithCancel(ctx)
 	m.stop = stop
-	m.looker.Go(func() { m.watch(looking) })
+	m.watcher.Go(func() { m.watch(watching) })
 	m.before, m.began = r.read(), time.Now()
 	return m, nil
 }
@@ -105,7 +105,7 @@ func (m *meter) end(stretch, per string, n int) (cost, error) {
 // halt ends the looks at the memory. It may be called again.
 func (m *meter) halt() {
 	m.stop()
-	m.looker.Wait()
+	m.watcher.Wait()
 }
 
 // watch looks at the memory of the servers now and then, and a last time.
@@ -148,7 +148,7 @@ func mean(values []float64) float64 {
 func mebibytes(n int64) float64 { return float64(n) / (1 << 20) }
 
 // read looks at the processor time of every part. What a worker used before it was ready does not count.
-func (r *rig) read() reading {
+func (r *fixture) read() reading {
 	t := reading{measured: map[string]bool{}}
 	add := func(name string, to *time.Duration, used time.Duration, known bool) {
 		if known {
@@ -177,7 +177,7 @@ func (r *rig) read() reading {
 }
 
 // serverMemory is what the private servers have in use together.
-func (r *rig) serverMemory() (total int64, known bool) {
+func (r *fixture) serverMemory() (total int64, known bool) {
 	for _, s := range r.servers {
 		if s.pid == 0 {
 			continue
@@ -190,7 +190,7 @@ func (r *rig) serverMemory() (total int64, known bool) {
 }
 
 // counted is what the private servers have counted.
-func (r *rig) counted(ctx context.Context) (c counters, err error) {
+func (r *fixture) counted(ctx context.Context) (c counters, err error) {
 	for _, s := range r.servers {
 		if s.metrics == "" {
 			continue

@@ -47,7 +47,7 @@ func TestAMeterCountsWhatAServerDidMeanwhileAndNothingBefore(t *testing.T) {
 		_, _ = w.Write([]byte(strings.ReplaceAll(someMetrics, "count 4", "count "+commits)))
 	}))
 	defer server.Close()
-	r := &rig{servers: []place{{metrics: strings.TrimPrefix(server.URL, "http://"), pid: os.Getpid()}}}
+	r := &fixture{servers: []place{{metrics: strings.TrimPrefix(server.URL, "http://"), pid: os.Getpid()}}}
 	m, err := r.meter(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -151,7 +151,7 @@ func TestAMeterLeavesOutTheTimeOfWhatWasNotKnownWhenItBegan(t *testing.T) {
 	if _, known := processorTime(os.Getpid()); !known {
 		t.Skip("this system tells nothing of processes")
 	}
-	r := &rig{servers: []place{{pid: os.Getpid()}}}
+	r := &fixture{servers: []place{{pid: os.Getpid()}}}
 	m, err := r.meter(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -168,7 +168,7 @@ func TestAMeterLeavesOutTheTimeOfWhatWasNotKnownWhenItBegan(t *testing.T) {
 	if names[serverTime] || !names[loadTime] {
 		t.Errorf("cost = %+v, want the time of the load, and none of the server", c)
 	}
-	if !(reading{measured: map[string]bool{workerTime: true}}).since((&rig{}).read(), workerTime) {
+	if !(reading{measured: map[string]bool{workerTime: true}}).since((&fixture{}).read(), workerTime) {
 		t.Error("the time of workers that were started meanwhile is not known")
 	}
 }

@@ -18,7 +18,7 @@ const (
 
 // measureSleepers is W7: runs that sleep until moments spread evenly over ten seconds, and tell how late their first line
 // after the sleep came.
-func measureSleepers(ctx context.Context, r *rig, p plan) (sample, error) {
+func measureSleepers(ctx context.Context, r *fixture, p plan) (sample, error) {
 	m, err := r.meter(ctx)
 	if err != nil {
 		return sample{}, err

@@ -20,7 +20,7 @@ type workload struct {
 	timed    bool // --duration holds for it
 	alone    bool // no worker until the measurement starts one
 	fills    bool // it needs a second database, with many ended runs
-	measure  func(ctx context.Context, r *rig, p plan) (sample, error)
+	measure  func(ctx context.Context, r *fixture, p plan) (sample, error)
 }
 
 // sample is one measurement of a workload.
@@ -106,7 +106,7 @@ func (p plan) warmUp() plan {
 }
 
 // closed measures a closed loop of runs that each return what want says, after a warm-up; the cost is for each run.
-func closed[Out comparable](ctx context.Context, r *rig, p plan, w looped[Out]) (sample, error) {
+func closed[Out comparable](ctx context.Context, r *fixture, p plan, w looped[Out]) (sample, error) {
 	one := func(ctx context.Context, i int) error { return perform(ctx, r, i, w.kind, w.in(i), w.want(i)) }
 	warm := p.warmUp()
 	if _, err := closedLoop(ctx, warm, 0, one); err != nil {
@@ -143,23 +143,23 @@ type looped[Out comparable] struct {
 	each  float64 // what a run counts for, in that unit
 }
 
-func measureEmpty(ctx context.Context, r *rig, p plan) (sample, error) {
+func measureEmpty(ctx context.Context, r *fixture, p plan) (sample, error) {
 	same := func(i int) int { return i }
 	return closed(ctx, r, p, looped[int]{emptyType, 0, func(i int) any { return i }, same, "runs/s", 1})
 }
 
-func stepsOf(n int) func(context.Context, *rig, plan) (sample, error) {
-	return func(ctx context.Context, r *rig, p plan) (sample, error) {
+func stepsOf(n int) func(context.Context, *fixture, plan) (sample, error) {
+	return func(ctx context.Context, r *fixture, p plan) (sample, error) {
 		return closed(ctx, r, p, looped[int]{stepsType, n, jobs(n), func(i int) int { return job{i, n}.total() }, "steps/s", float64(n)})
 	}
 }
 
-func measureParallel(ctx context.Context, r *rig, p plan) (sample, error) {
+func measureParallel(ctx context.Context, r *fixture, p plan) (sample, error) {
 	const width = 100
 	return closed(ctx, r, p, looped[int]{parallelType, width, jobs(width), func(i int) int { return job{i, width}.total() }, "steps/s", width})
 }
 
-func measureBlobs(ctx context.Context, r *rig, p plan) (sample, error) {
+func measureBlobs(ctx context.Context, r *fixture, p plan) (sample, error) {
 	const n = 10
 	return closed(ctx, r, p, looped[uint32]{blobsType, n, jobs(n), func(i int) uint32 { return job{i, n}.checksum() }, "MB/s", n * blobBytes / 1e6})
 }
@@ -168,7 +168,7 @@ func measureBlobs(ctx context.Context, r *rig, p plan) (sample, error) {
 func jobs(steps int) func(i int) any { return func(i int) any { return job{i, steps} } }
 
 // measurePace is W8: the pace of one run's steps, as the run itself saw it.
-func measurePace(ctx context.Context, r *rig, p plan) (sample, error) {
+func measurePace(ctx context.Context, r *fixture, p plan) (sample, error) {
 	in := job{Seed: 7, Steps: p.runs}
 	m, err := r.meter(ctx)
 	if err != nil {

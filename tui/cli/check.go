@@ -25,8 +25,8 @@ import (
 // checkFlag is what a worker's build is started with to replay the open runs instead of working.
 const checkFlag = "-kagzi-check"
 
-// checkPatience is how long an interrupted check may take to end by itself.
-const checkPatience = 10 * time.Second
+// checkTimeout is how long an interrupted check may take to end by itself.
+const checkTimeout = 10 * time.Second
 
 func newCheck(e *env) *cobra.Command {
 	cmd := &cobra.Command{
@@ -77,7 +77,7 @@ func runCheck(ctx context.Context, e *env, s streams, args []string) error {
 		build.Stderr = said
 	}
 	build.Cancel = func() error { return build.Process.Signal(os.Interrupt) }
-	build.WaitDelay = checkPatience
+	build.WaitDelay = checkTimeout
 	err = build.Run()
 	if out.format != "table" && len(said.checks) > 0 && ctx.Err() == nil {
 		if err := out.print(said.result()); err != nil {

@@ -67,7 +67,7 @@ func local(listen string) string {
 type BackupClient struct{ env *env }
 
 // NewBackupClient makes one. version is the program's.
-func NewBackupClient(version string) *BackupClient { return &BackupClient{world(version)} }
+func NewBackupClient(version string) *BackupClient { return &BackupClient{newEnv(version)} }
 
 // Flags adds the flags of a client to a command; those that it has already stay its own.
 func (b *BackupClient) Flags(cmd *cobra.Command) {

@@ -28,7 +28,7 @@ import (
 	"github.com/kagzi/kagzi/tui/render"
 )
 
-// env is what commands take from the world, so that tests can be the world.
+// env is what commands take from their environment, so that tests can replace it.
 type env struct {
 	flags   *ClientFlags
 	version string
@@ -41,7 +41,7 @@ type env struct {
 	streams func(*cobra.Command) streams
 }
 
-func world(version string) *env {
+func newEnv(version string) *env {
 	return &env{
 		flags:   &ClientFlags{},
 		version: version,
@@ -63,7 +63,7 @@ func world(version string) *env {
 // Root is the command `kagzi` with the client's commands in it. version is what `kagzi version` prints. The caller
 // adds the commands of other packages and hands it to Execute.
 func Root(version string, local Local) *cobra.Command {
-	e := world(version)
+	e := newEnv(version)
 	e.local = local
 	cmd := root(e)
 	cmd.AddCommand(newMan(version))
@@ -73,7 +73,7 @@ func Root(version string, local Local) *cobra.Command {
 
 // Commands are the client's commands by themselves: workflow, schedule, worker, queue, namespace, key, audit, profile, doctor, check and
 // version. They reach servers only.
-func Commands(version string) []*cobra.Command { return commands(world(version)) }
+func Commands(version string) []*cobra.Command { return commands(newEnv(version)) }
 
 func root(e *env) *cobra.Command {
 	cmd := &cobra.Command{

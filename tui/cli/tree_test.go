@@ -28,13 +28,13 @@ func family() *fake {
 		return &kagziv1.Workflow{RunId: id, WorkflowType: workflowType, Status: s, Attempts: 1, CreatedAt: at(created), StartedAt: at(created), FinishedAt: at(-10 * time.Second)}
 	}
 	root, ship, label, next := run("root", "order", failed, -time.Hour), run("ship", "shipping", completed, -50*time.Minute), run("label", "label", completed, -40*time.Minute), run("ship-2", "shipping", running, -30*time.Minute)
-	mail, handler, stranger := run("mail", "mail", completed, -20*time.Minute), run("handler", "alert", completed, -10*time.Second), run("handler-2", "alert", completed, -10*time.Second)
+	mail, handler, other := run("mail", "mail", completed, -20*time.Minute), run("handler", "alert", completed, -10*time.Second), run("handler-2", "alert", completed, -10*time.Second)
 	root.OnFailureWorkflow, root.Error = "alert", &kagziv1.ErrorDetail{Message: "card declined"}
 	ship.ParentRunId, next.ParentRunId, label.ParentRunId, mail.ParentRunId = new("root"), new("root"), new("ship"), new("root")
 	ship.ContinuedAsRunId, next.ContinuedFromRunId, next.FinishedAt = new("ship-2"), new("ship"), nil
 	mail.ParentStepId = new("rootcharge")
-	handler.FailedRunId, stranger.FailedRunId = new("root"), new("another")
-	f := &fake{runs: []*kagziv1.Workflow{stranger, handler, mail, next, label, ship, root}} // newest first
+	handler.FailedRunId, other.FailedRunId = new("root"), new("another")
+	f := &fake{runs: []*kagziv1.Workflow{other, handler, mail, next, label, ship, root}} // newest first
 	overridden := step("root", "charge", 2, 2, kagziv1.StepStatus_STEP_STATUS_FAILED, nil)
 	overridden.OverriddenBy = "ada"
 	f.stepList = []*kagziv1.Step{

@@ -102,7 +102,7 @@ func TestAloneTheUIGoesToTheServerOfThisMachinesSettings(t *testing.T) {
 		for name, value := range map[string]string{"KAGZI_CONFIG": os.DevNull, "KAGZI_PROFILE": "off", "KAGZI_LISTEN": test.listen, "KAGZI_ADDRESS": test.address} {
 			t.Setenv(name, value)
 		}
-		e := world("test")
+		e := newEnv("test")
 		flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 		e.flags.Register(flags)
 		if err := e.flags.Resolve(flags, e.lookup, e.find); err != nil {

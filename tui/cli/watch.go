@@ -93,7 +93,7 @@ func (w *watcher) follow(ctx context.Context) error {
 	}
 }
 
-// goOn turns to the run that goes on for the one that was followed.
+// goOn turns to the run that the one which was followed continued as.
 func (w *watcher) goOn(runID string) {
 	w.runID, w.last, w.seen = runID, nil, map[string]string{}
 	w.out.say("it continued as run %s", render.Safe(runID))

@@ -16,7 +16,7 @@ import (
 
 var errEOF = io.EOF
 
-func story() (pending, running, completed *kagziv1.Workflow, first, second *kagziv1.Step) {
+func watchedRuns() (pending, running, completed *kagziv1.Workflow, first, second *kagziv1.Step) {
 	pending = &kagziv1.Workflow{RunId: "run-1", Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_PENDING}
 	running = &kagziv1.Workflow{RunId: "run-1", Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_RUNNING, WorkerId: new("w1")}
 	completed = &kagziv1.Workflow{RunId: "run-1", Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED, Output: &kagziv1.Payload{Data: []byte("42")}}
@@ -27,7 +27,7 @@ func story() (pending, running, completed *kagziv1.Workflow, first, second *kagz
 
 func TestWatch_prints_a_line_for_each_change_and_outlasts_the_server(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		pending, running, completed, first, second := story()
+		pending, running, completed, first, second := watchedRuns()
 		superseded := proto.CloneOf(first) // says nothing new
 		superseded.Status, superseded.FinishedAt = kagziv1.StepStatus_STEP_STATUS_FAILED, at(0)
 		s := &session{server: &fake{streams: []*stream{
@@ -50,7 +50,7 @@ func TestWatch_prints_a_line_for_each_change_and_outlasts_the_server(t *testing.
 }
 
 func TestWatch_says_when_what_is_over_came_about(t *testing.T) {
-	_, _, completed, _, second := story()
+	_, _, completed, _, second := watchedRuns()
 	second.FinishedAt, completed.FinishedAt = at(-time.Hour), at(-time.Minute)
 	s := &session{server: &fake{streams: []*stream{{events: []*kagziv1.WatchWorkflowEvent{{Workflow: completed, Steps: []*kagziv1.Step{second}}}, end: io.EOF}}}}
 	out, _ := s.want(t, ExitOK, "wf", "watch", "run-1")
@@ -92,7 +92,7 @@ func TestWatch_follows_a_run_that_continues_as_new(t *testing.T) {
 
 func TestWatch_in_every_format_is_one_valid_document(t *testing.T) {
 	for _, format := range []string{"json", "jsonl", "yaml"} {
-		pending, _, completed, first, _ := story()
+		pending, _, completed, first, _ := watchedRuns()
 		s := &session{server: &fake{streams: []*stream{{events: []*kagziv1.WatchWorkflowEvent{{Workflow: pending, Steps: []*kagziv1.Step{first}}, {Workflow: completed}}, end: io.EOF}}}}
 		out, _ := s.want(t, ExitOK, "wf", "watch", "run-1", "-o", format)
 		golden(t, "workflow-watch."+format, out)

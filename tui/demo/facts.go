@@ -68,7 +68,7 @@ type signal struct {
 }
 
 // collect gathers the facts about a run when it has ended, and about its children.
-func collect(ctx context.Context, s *stage, run *kagzi.Run, f *facts) error {
+func collect(ctx context.Context, s *environment, run *kagzi.Run, f *facts) error {
 	output, err := kagzi.Result[json.RawMessage](ctx, run)
 	var failed *kagzi.RunError
 	switch {

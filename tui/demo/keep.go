@@ -16,8 +16,8 @@ import (
 const leftPurchase = "purchase-2"
 
 // keep leaves the server and the first worker up until ctx ends, which is how it is meant to end.
-func keep(ctx context.Context, out screen, s *stage) error {
-	if err := s.dismiss(steadyWorker); err != nil {
+func keep(ctx context.Context, out screen, s *environment) error {
+	if err := s.stopAllBut(steadyWorker); err != nil {
 		return err
 	}
 	_, err := kagzi.Start(ctx, s.client, purchaseType, suppliers, kagzi.StartOptions{

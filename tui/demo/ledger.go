@@ -10,7 +10,7 @@ import (
 )
 
 // ledger is a directory of files, one for each run, in which each execution of a step leaves a line. It is
-// outside of Kagzi, as the world is that real steps act on, and so can tell whether a step ran twice.
+// outside of Kagzi, like the systems that real steps act on, and so can tell whether a step ran twice.
 type ledger string
 
 // execution is one time that the code of a step began to run.

@@ -32,11 +32,11 @@ func poll(ctx context.Context, every time.Duration, look func() (found bool, err
 
 // killHalfway waits until the step after the middle one is at work, and kills the worker that is at it.
 func killHalfway(ctx context.Context, p *player, run *kagzi.Run, f *facts) error {
-	victim, err := atWorkOn(ctx, p.stage.ledger, run.ID(), stepName(tenSteps/2+1))
+	victim, err := atWorkOn(ctx, p.env.ledger, run.ID(), stepName(tenSteps/2+1))
 	if err != nil {
 		return err
 	}
-	steps, err := listSteps(ctx, p.stage.api, run.ID())
+	steps, err := listSteps(ctx, p.env.api, run.ID())
 	if err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func killHalfway(ctx context.Context, p *player, run *kagzi.Run, f *facts) error
 			k.recorded = append(k.recorded, step)
 		}
 	}
-	if err := p.stage.kill(victim); err != nil {
+	if err := p.env.kill(victim); err != nil {
 		return err
 	}
 	f.killed = k

@@ -32,14 +32,14 @@ type verdict struct {
 }
 
 // play runs all scenes at once and checks each when its run has ended. It returns early only when ctx ends.
-func play(ctx context.Context, s *stage, scenes []scene, b *board) []verdict {
+func play(ctx context.Context, s *environment, scenes []scene, b *board) []verdict {
 	limited, cancel := context.WithTimeout(ctx, playLimit)
 	defer cancel()
 	verdicts := make([]verdict, len(scenes))
 	var playing sync.WaitGroup
 	for i, sc := range scenes {
 		playing.Go(func() {
-			p := player{scene: sc, stage: s, board: b, index: i, seen: map[string]string{}}
+			p := player{scene: sc, env: s, board: b, index: i, seen: map[string]string{}}
 			verdicts[i] = p.play(limited)
 			if ctx.Err() == nil {
 				b.judge(i, len(verdicts[i].differs) == 0, verdicts[i].note)
@@ -53,7 +53,7 @@ func play(ctx context.Context, s *stage, scenes []scene, b *board) []verdict {
 // player plays one scene.
 type player struct {
 	scene
-	stage *stage
+	env   *environment
 	board *board
 	index int
 
@@ -115,13 +115,13 @@ func (p *player) follow(ctx context.Context, run *kagzi.Run, meddle meddler) (f 
 		return f, err
 	}
 	f.waits = p.waits
-	return f, collect(ctx, p.stage, run, &f)
+	return f, collect(ctx, p.env, run, &f)
 }
 
 // watch shows what happens to the run until it has ended.
 func (p *player) watch(ctx context.Context, run *kagzi.Run) error {
 	defer p.see("", true)
-	events, err := p.stage.api.WatchWorkflow(ctx, &kagziv1.WatchWorkflowRequest{Namespace: namespace, RunId: run.ID()})
+	events, err := p.env.api.WatchWorkflow(ctx, &kagziv1.WatchWorkflowRequest{Namespace: namespace, RunId: run.ID()})
 	if err != nil {
 		return fmt.Errorf("watch: %w", err)
 	}

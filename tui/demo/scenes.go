@@ -73,7 +73,7 @@ type meddler func(ctx context.Context, p *player, run *kagzi.Run, f *facts) erro
 // oneRun is the performance of a scene about one run, which is left alone where meddle is nil.
 func oneRun[In any](workflowType, queue string, in In, meddle meddler) performance {
 	return func(ctx context.Context, p *player) (facts, error) {
-		run, err := kagzi.Start(ctx, p.stage.client, workflowType, in, kagzi.StartOptions{Queue: queue, Tags: demoTags(workflowType)})
+		run, err := kagzi.Start(ctx, p.env.client, workflowType, in, kagzi.StartOptions{Queue: queue, Tags: demoTags(workflowType)})
 		if err != nil {
 			return facts{}, fmt.Errorf("start: %w", err)
 		}

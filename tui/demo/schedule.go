@@ -23,7 +23,7 @@ const (
 
 // everySecond has a schedule fire some ticks, pauses it, and sees that no more come.
 func everySecond(ctx context.Context, p *player) (f facts, err error) {
-	s, err := kagzi.CreateSchedule(ctx, p.stage.client, tickType, tickCron, struct{}{}, kagzi.ScheduleOptions{
+	s, err := kagzi.CreateSchedule(ctx, p.env.client, tickType, tickCron, struct{}{}, kagzi.ScheduleOptions{
 		Name: scheduleName, Queue: queue, MaxCatchup: tickCatchup, Tags: demoTags(tickType),
 	})
 	if err != nil {
@@ -53,11 +53,11 @@ func everySecond(ctx context.Context, p *player) (f facts, err error) {
 	if err := pause(ctx, tickQuiet); err != nil {
 		return f, err
 	}
-	return f, collectSchedule(ctx, p.stage, s, &f)
+	return f, collectSchedule(ctx, p.env, s, &f)
 }
 
 // collectSchedule gathers the facts about a schedule that fires no more; the runs come first, so that it has counted their ends.
-func collectSchedule(ctx context.Context, s *stage, schedule *kagzi.Schedule, f *facts) error {
+func collectSchedule(ctx context.Context, s *environment, schedule *kagzi.Schedule, f *facts) error {
 	runs, err := firedBy(ctx, schedule)
 	if err != nil {
 		return err
@@ -90,7 +90,7 @@ func firedBy(ctx context.Context, s *kagzi.Schedule) ([]*kagzi.RunDetails, error
 
 // showSchedule shows whether the server lets the schedule fire.
 func (p *player) showSchedule(ctx context.Context, s *kagzi.Schedule) error {
-	answer, err := p.stage.api.GetWorkflowSchedule(ctx, &kagziv1.GetWorkflowScheduleRequest{Namespace: namespace, ScheduleId: s.ID()})
+	answer, err := p.env.api.GetWorkflowSchedule(ctx, &kagziv1.GetWorkflowScheduleRequest{Namespace: namespace, ScheduleId: s.ID()})
 	if err != nil {
 		return fmt.Errorf("schedule: %w", err)
 	}

@@ -16,7 +16,7 @@ import (
 )
 
 func TestJob_acts_on_eight_at_a_time_and_tells_of_each(t *testing.T) {
-	story(t, nothing, func(t *testing.T, s *server, u *ui, l *Link) {
+	withLink(t, nothing, func(t *testing.T, s *server, u *ui, l *Link) {
 		gate := make(chan struct{})
 		now, most := 0, 0
 		s.act = func(run string) error {
@@ -58,7 +58,7 @@ func TestJob_acts_on_eight_at_a_time_and_tells_of_each(t *testing.T) {
 }
 
 func TestJob_that_is_repeated_is_the_same_request(t *testing.T) {
-	story(t, func(s *server) { s.refuse = status.Error(codes.Unavailable, "gone") }, func(t *testing.T, s *server, u *ui, l *Link) {
+	withLink(t, func(s *server) { s.refuse = status.Error(codes.Unavailable, "gone") }, func(t *testing.T, s *server, u *ui, l *Link) {
 		j := Perform(l, Scope{}.Retry([]string{"a", "b"}, RetryOptions{}), func(*Job) {})
 		u.settle()
 		if j.Failed != 2 || !j.Results[0].Uncertain() {
@@ -85,7 +85,7 @@ func TestJob_that_is_repeated_is_the_same_request(t *testing.T) {
 }
 
 func TestJob_that_is_stopped_leaves_the_rest_alone(t *testing.T) {
-	story(t, nothing, func(t *testing.T, s *server, u *ui, l *Link) {
+	withLink(t, nothing, func(t *testing.T, s *server, u *ui, l *Link) {
 		s.act = func(string) error { <-time.After(time.Second); return nil }
 		j := Perform(l, Scope{}.Cancel(make([]string, 100), time.Minute, ""), func(*Job) {})
 		u.settle()

@@ -31,8 +31,8 @@ type ui struct {
 	mu   sync.Mutex
 	list []func()
 	kick chan struct{}
-	// turns counts how often something was done: the frames that it took.
-	turns int
+	// updates counts how often something was done: the frames that it took.
+	updates int
 }
 
 func newUI() *ui { return &ui{kick: make(chan struct{}, 1)} }
@@ -58,7 +58,7 @@ func (u *ui) settle() {
 		if len(list) == 0 {
 			return
 		}
-		u.turns++
+		u.updates++
 		for _, f := range list {
 			f()
 		}
@@ -404,8 +404,8 @@ func (s *server) RetryWorkflow(_ context.Context, r *kagziv1.RetryWorkflowReques
 
 var errDown = status.Error(codes.Unavailable, "connection refused")
 
-// story runs a test with a link on a fake server, in a bubble in which time is its own.
-func story(t *testing.T, prepare func(*server), tell func(t *testing.T, s *server, u *ui, l *Link)) {
+// withLink runs a test with a link on a fake server, in a bubble in which time is its own.
+func withLink(t *testing.T, prepare func(*server), tell func(t *testing.T, s *server, u *ui, l *Link)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		s, u := &server{}, newUI()

@@ -184,7 +184,7 @@ func (f *follower[T]) got(m *T, at time.Time) {
 	f.fresh = false
 	f.listen()
 	if f.state.Phase != Live {
-		f.turn(State{Phase: Live})
+		f.setState(State{Phase: Live})
 	}
 	f.message(m, at, first)
 }
@@ -209,16 +209,16 @@ func (f *follower[T]) ended(err error) {
 	switch status.Code(err) {
 	case codes.OK:
 		if f.ends {
-			f.turn(State{Phase: Ended})
+			f.setState(State{Phase: Ended})
 			return
 		}
 		next.Err = status.Error(codes.Unavailable, "the server ended the stream")
 	case codes.Unimplemented:
-		f.turn(State{Phase: Polling, Err: err})
+		f.setState(State{Phase: Polling, Err: err})
 		return
 	case codes.NotFound:
 		if f.ends {
-			f.turn(State{Phase: Gone, Err: err})
+			f.setState(State{Phase: Gone, Err: err})
 			return
 		}
 	case codes.Unauthenticated, codes.PermissionDenied:
@@ -227,11 +227,11 @@ func (f *follower[T]) ended(err error) {
 	pause = jittered(pause)
 	next.NextTry = f.tasks.now().Add(pause)
 	f.retry = f.tasks.after(pause, f.start)
-	f.turn(next)
+	f.setState(next)
 }
 
-// turn changes the state.
-func (f *follower[T]) turn(next State) {
+// setState changes the state.
+func (f *follower[T]) setState(next State) {
 	next.Since = f.state.Since
 	if next.Phase != f.state.Phase || next.Since.IsZero() {
 		next.Since = f.tasks.now()

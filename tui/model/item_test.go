@@ -41,7 +41,7 @@ func (s *server) PreviewSchedule(_ context.Context, r *kagziv1.PreviewScheduleRe
 
 func TestAnItemIsReadWhileItIsShownAndSaysWhenItIsGone(t *testing.T) {
 	worker := &kagziv1.Worker{WorkerId: "w-1"}
-	story(t, func(s *server) { s.workers = []*kagziv1.Worker{worker} }, func(t *testing.T, s *server, u *ui, l *Link) {
+	withLink(t, func(s *server) { s.workers = []*kagziv1.Worker{worker} }, func(t *testing.T, s *server, u *ui, l *Link) {
 		w := NewWorker(l, "w-1")
 		defer w.Close()
 		s.live(u, 20*time.Second)
@@ -73,7 +73,7 @@ func TestAnItemIsReadWhileItIsShownAndSaysWhenItIsGone(t *testing.T) {
 }
 
 func TestTheLatestRunIsAskedForOnceUntilTheCountsAreOthers(t *testing.T) {
-	story(t, func(*server) {}, func(t *testing.T, s *server, u *ui, l *Link) {
+	withLink(t, func(*server) {}, func(t *testing.T, s *server, u *ui, l *Link) {
 		n := NewLatest(l)
 		defer n.Close()
 		u.settle()
@@ -101,7 +101,7 @@ func TestTheLatestRunIsAskedForOnceUntilTheCountsAreOthers(t *testing.T) {
 }
 
 func TestAPreviewWaitsForAPauseAndDropsWhatIsLate(t *testing.T) {
-	story(t, func(*server) {}, func(t *testing.T, s *server, u *ui, l *Link) {
+	withLink(t, func(*server) {}, func(t *testing.T, s *server, u *ui, l *Link) {
 		p := NewPreview(l, 5)
 		defer p.Close()
 		for _, expr := range []string{"0", "0 1", "0 12"} {
@@ -130,7 +130,7 @@ func TestAPreviewWaitsForAPauseAndDropsWhatIsLate(t *testing.T) {
 }
 
 func TestFiguresOfANamespaceAreNotCountedAllTheTime(t *testing.T) {
-	story(t, func(*server) {}, func(t *testing.T, s *server, u *ui, l *Link) {
+	withLink(t, func(*server) {}, func(t *testing.T, s *server, u *ui, l *Link) {
 		f := NewFigures(l)
 		defer f.Close()
 		u.settle()

@@ -64,7 +64,7 @@ func NewLink(ctx context.Context, api tui.API, namespace string, post func(func(
 	}
 	l := &Link{api: api, namespace: namespace, tasks: newTasks(ctx, post, now)}
 	l.stream = follower[kagziv1.WatchEvent]{
-		tasks: l.tasks, silence: linkSilence, message: l.event, changed: l.turned,
+		tasks: l.tasks, silence: linkSilence, message: l.event, changed: l.stateChanged,
 		open: func(ctx context.Context) (grpc.ServerStreamingClient[kagziv1.WatchEvent], error) {
 			return api.Watch(ctx, &kagziv1.WatchRequest{Namespace: namespace})
 		},
@@ -185,8 +185,8 @@ func (l *Link) event(e *kagziv1.WatchEvent, at time.Time, first bool) {
 	}
 }
 
-// turned deals with another state.
-func (l *Link) turned() {
+// stateChanged deals with another state.
+func (l *Link) stateChanged() {
 	switch l.stream.state.Phase {
 	case Polling:
 		l.asOf = l.tasks.now()

@@ -31,7 +31,7 @@ func backs(changes []Change) int {
 func nothing(*server) {}
 
 func TestLink_is_live_with_the_first_event_and_knows_the_servers_clock(t *testing.T) {
-	story(t, func(s *server) { s.ahead = time.Hour }, func(t *testing.T, s *server, u *ui, l *Link) {
+	withLink(t, func(s *server) { s.ahead = time.Hour }, func(t *testing.T, s *server, u *ui, l *Link) {
 		changes := listen(l)
 		if l.Ready() || l.State().Phase != Connecting {
 			t.Fatalf("before the first event: %+v", l.State())
@@ -55,7 +55,7 @@ func TestLink_is_live_with_the_first_event_and_knows_the_servers_clock(t *testin
 }
 
 func TestLink_connects_again_with_growing_pauses_and_then_has_everything_read_again(t *testing.T) {
-	story(t, nothing, func(t *testing.T, s *server, u *ui, l *Link) {
+	withLink(t, nothing, func(t *testing.T, s *server, u *ui, l *Link) {
 		u.settle()
 		changes := listen(l)
 		s.watchErr = errDown
@@ -89,7 +89,7 @@ func TestLink_connects_again_with_growing_pauses_and_then_has_everything_read_ag
 }
 
 func TestLink_counts_a_server_that_is_silent_as_lost(t *testing.T) {
-	story(t, nothing, func(t *testing.T, s *server, u *ui, l *Link) {
+	withLink(t, nothing, func(t *testing.T, s *server, u *ui, l *Link) {
 		u.settle()
 		for range 4 { // a heartbeat each 5 s keeps it
 			u.advance(5 * time.Second)
@@ -114,7 +114,7 @@ func TestLink_counts_a_server_that_is_silent_as_lost(t *testing.T) {
 }
 
 func TestLink_polls_a_server_that_cannot_tell_what_changes(t *testing.T) {
-	story(t, func(s *server) { s.watchErr = status.Error(codes.Unimplemented, "unknown method") }, func(t *testing.T, s *server, u *ui, l *Link) {
+	withLink(t, func(s *server) { s.watchErr = status.Error(codes.Unimplemented, "unknown method") }, func(t *testing.T, s *server, u *ui, l *Link) {
 		changes := listen(l)
 		u.settle()
 		if l.State().Phase != Polling || l.State().Down() || !l.Ready() || backs(*changes) != 1 {
@@ -140,7 +140,7 @@ func TestLink_polls_a_server_that_cannot_tell_what_changes(t *testing.T) {
 
 func TestLink_does_not_press_a_server_that_refuses_it(t *testing.T) {
 	for _, code := range []codes.Code{codes.Unauthenticated, codes.PermissionDenied} {
-		story(t, func(s *server) { s.watchErr = status.Error(code, "no") }, func(t *testing.T, s *server, u *ui, l *Link) {
+		withLink(t, func(s *server) { s.watchErr = status.Error(code, "no") }, func(t *testing.T, s *server, u *ui, l *Link) {
 			changes := listen(l)
 			u.settle()
 			if l.State().Phase != Refused || !l.State().Down() || backs(*changes) != 1 {
@@ -159,7 +159,7 @@ func TestLink_does_not_press_a_server_that_refuses_it(t *testing.T) {
 }
 
 func TestLink_that_is_frozen_tells_nothing_until_it_may_go_on(t *testing.T) {
-	story(t, nothing, func(t *testing.T, s *server, u *ui, l *Link) {
+	withLink(t, nothing, func(t *testing.T, s *server, u *ui, l *Link) {
 		u.settle()
 		changes := listen(l)
 		l.Freeze(true)
@@ -176,7 +176,7 @@ func TestLink_that_is_frozen_tells_nothing_until_it_may_go_on(t *testing.T) {
 }
 
 func TestLink_drops_what_the_namespace_before_still_tells(t *testing.T) {
-	story(t, nothing, func(t *testing.T, s *server, u *ui, l *Link) {
+	withLink(t, nothing, func(t *testing.T, s *server, u *ui, l *Link) {
 		u.settle()
 		s.tell(&kagziv1.WatchEvent{SchedulesChanged: true}) // is on its way when another namespace is chosen
 		changes := listen(l)
@@ -192,7 +192,7 @@ func TestLink_drops_what_the_namespace_before_still_tells(t *testing.T) {
 }
 
 func TestLink_takes_the_end_of_the_stream_for_a_server_that_stops(t *testing.T) {
-	story(t, nothing, func(t *testing.T, s *server, u *ui, l *Link) {
+	withLink(t, nothing, func(t *testing.T, s *server, u *ui, l *Link) {
 		u.settle()
 		s.watches[0].end <- io.EOF
 		u.settle()
@@ -207,7 +207,7 @@ func TestLink_takes_the_end_of_the_stream_for_a_server_that_stops(t *testing.T) 
 }
 
 func TestLink_reads_no_further_than_the_screen_takes(t *testing.T) {
-	story(t, nothing, func(t *testing.T, s *server, u *ui, l *Link) {
+	withLink(t, nothing, func(t *testing.T, s *server, u *ui, l *Link) {
 		u.settle()
 		for range 1000 {
 			s.tell(&kagziv1.WatchEvent{WorkflowsChanged: true})
@@ -224,7 +224,7 @@ func TestLink_reads_no_further_than_the_screen_takes(t *testing.T) {
 }
 
 func TestLink_asks_anew_what_time_it_is_after_coming_back(t *testing.T) {
-	story(t, func(s *server) { s.ahead = time.Hour }, func(t *testing.T, s *server, u *ui, l *Link) {
+	withLink(t, func(s *server) { s.ahead = time.Hour }, func(t *testing.T, s *server, u *ui, l *Link) {
 		u.settle()
 		s.ahead = -time.Hour // another server
 		s.watches[0].end <- errDown
@@ -236,7 +236,7 @@ func TestLink_asks_anew_what_time_it_is_after_coming_back(t *testing.T) {
 }
 
 func TestLink_forgets_who_unsubscribes(t *testing.T) {
-	story(t, nothing, func(t *testing.T, s *server, u *ui, l *Link) {
+	withLink(t, nothing, func(t *testing.T, s *server, u *ui, l *Link) {
 		n := 0
 		var cancel func()
 		cancel = l.Subscribe(func(Change) { n++; cancel() })
@@ -251,15 +251,15 @@ func TestLink_forgets_who_unsubscribes(t *testing.T) {
 }
 
 func TestLink_takes_what_waits_in_few_frames(t *testing.T) {
-	story(t, nothing, func(t *testing.T, s *server, u *ui, l *Link) {
+	withLink(t, nothing, func(t *testing.T, s *server, u *ui, l *Link) {
 		u.settle()
 		for range 500 {
 			s.tell(&kagziv1.WatchEvent{WorkflowsChanged: true})
 		}
-		u.turns = 0
+		u.updates = 0
 		u.settle()
-		if n := s.watches[0].read.Load(); n != 501 || u.turns > 2*500/backlogMost {
-			t.Fatalf("%d events were taken in %d frames", n, u.turns)
+		if n := s.watches[0].read.Load(); n != 501 || u.updates > 2*500/backlogMost {
+			t.Fatalf("%d events were taken in %d frames", n, u.updates)
 		}
 	})
 }

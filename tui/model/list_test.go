@@ -21,7 +21,7 @@ func ids[T any](c *Collection[T]) []string {
 }
 
 func TestCollection_joins_its_pages_sorts_and_filters(t *testing.T) {
-	story(t, func(s *server) {
+	withLink(t, func(s *server) {
 		for _, name := range []string{"b", "a", "e", "c", "d"} {
 			s.schedules = append(s.schedules, &kagziv1.WorkflowSchedule{ScheduleId: name, WorkflowType: "Report-" + name, Tags: map[string]string{"team": name}})
 		}
@@ -64,7 +64,7 @@ func TestCollection_joins_its_pages_sorts_and_filters(t *testing.T) {
 }
 
 func TestCollection_is_read_at_most_twice_a_second_however_much_changes(t *testing.T) {
-	story(t, nothing, func(t *testing.T, s *server, u *ui, l *Link) {
+	withLink(t, nothing, func(t *testing.T, s *server, u *ui, l *Link) {
 		c := NewSchedules(l)
 		defer c.Close()
 		c.Show()
@@ -99,7 +99,7 @@ func TestCollection_is_read_at_most_twice_a_second_however_much_changes(t *testi
 }
 
 func TestCollection_reads_again_what_changed_while_it_was_read(t *testing.T) {
-	story(t, nothing, func(t *testing.T, s *server, u *ui, l *Link) {
+	withLink(t, nothing, func(t *testing.T, s *server, u *ui, l *Link) {
 		u.settle()
 		gate := make(chan struct{})
 		s.listGate = gate
@@ -120,7 +120,7 @@ func TestCollection_reads_again_what_changed_while_it_was_read(t *testing.T) {
 }
 
 func TestCollection_that_is_hidden_while_it_is_read_is_read_when_shown_again(t *testing.T) {
-	story(t, nothing, func(t *testing.T, s *server, u *ui, l *Link) {
+	withLink(t, nothing, func(t *testing.T, s *server, u *ui, l *Link) {
 		u.settle()
 		gate := make(chan struct{})
 		s.listGate = gate
@@ -140,7 +140,7 @@ func TestCollection_that_is_hidden_while_it_is_read_is_read_when_shown_again(t *
 }
 
 func TestWorkers_are_read_with_each_sign_of_life(t *testing.T) {
-	story(t, nothing, func(t *testing.T, s *server, u *ui, l *Link) {
+	withLink(t, nothing, func(t *testing.T, s *server, u *ui, l *Link) {
 		c := NewWorkers(l)
 		defer c.Close()
 		c.Show()
@@ -154,7 +154,7 @@ func TestWorkers_are_read_with_each_sign_of_life(t *testing.T) {
 }
 
 func TestCollection_keeps_its_rows_when_a_reading_fails_and_tries_again(t *testing.T) {
-	story(t, func(s *server) { s.queues = []*kagziv1.QueueDepth{{TaskQueue: "q"}} }, func(t *testing.T, s *server, u *ui, l *Link) {
+	withLink(t, func(s *server) { s.queues = []*kagziv1.QueueDepth{{TaskQueue: "q"}} }, func(t *testing.T, s *server, u *ui, l *Link) {
 		c := NewQueues(l)
 		defer c.Close()
 		c.Show()
@@ -177,7 +177,7 @@ func TestCollection_keeps_its_rows_when_a_reading_fails_and_tries_again(t *testi
 }
 
 func TestCollection_of_another_namespace_is_forgotten(t *testing.T) {
-	story(t, func(s *server) { s.queues = []*kagziv1.QueueDepth{{TaskQueue: "q"}} }, func(t *testing.T, s *server, u *ui, l *Link) {
+	withLink(t, func(s *server) { s.queues = []*kagziv1.QueueDepth{{TaskQueue: "q"}} }, func(t *testing.T, s *server, u *ui, l *Link) {
 		c := NewQueues(l)
 		defer c.Close()
 		c.Show()
@@ -194,7 +194,7 @@ func TestCollection_of_another_namespace_is_forgotten(t *testing.T) {
 }
 
 func TestHeldRuns_and_FinishedBy_ask_for_the_runs_of_a_worker(t *testing.T) {
-	story(t, func(s *server) {
+	withLink(t, func(s *server) {
 		for i, status := range []kagziv1.WorkflowStatus{running, completed, running, failed} {
 			run := aRun(i+1, status)
 			if i != 2 {
@@ -219,7 +219,7 @@ func TestHeldRuns_and_FinishedBy_ask_for_the_runs_of_a_worker(t *testing.T) {
 }
 
 func TestEventLog_keeps_2000_and_notes_what_is_missing(t *testing.T) {
-	story(t, nothing, func(t *testing.T, s *server, u *ui, l *Link) {
+	withLink(t, nothing, func(t *testing.T, s *server, u *ui, l *Link) {
 		u.settle()
 		e := NewEventLog(l)
 		defer e.Close()
@@ -264,7 +264,7 @@ func TestEventLog_keeps_2000_and_notes_what_is_missing(t *testing.T) {
 }
 
 func TestEventLog_names_the_event_that_it_goes_on_from(t *testing.T) {
-	story(t, nothing, func(t *testing.T, s *server, u *ui, l *Link) {
+	withLink(t, nothing, func(t *testing.T, s *server, u *ui, l *Link) {
 		u.settle()
 		e := NewEventLog(l)
 		defer e.Close()
@@ -290,7 +290,7 @@ func TestEventLog_names_the_event_that_it_goes_on_from(t *testing.T) {
 }
 
 func TestServer_is_asked_every_5_seconds_while_shown(t *testing.T) {
-	story(t, nothing, func(t *testing.T, s *server, u *ui, l *Link) {
+	withLink(t, nothing, func(t *testing.T, s *server, u *ui, l *Link) {
 		u.settle()
 		m := NewServer(l)
 		defer m.Close()

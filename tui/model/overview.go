@@ -168,7 +168,7 @@ func (o *Overview) Refresh() {
 // Stats counts everything in the namespace; nil until it has come.
 func (o *Overview) Stats() *kagziv1.GetStatsResponse { return o.stats }
 
-// OldestPending is how long the oldest run that is due has waited by now; 0 when none does. What waits makes no news, so what was read grows.
+// OldestPending is how long the oldest run that is due has waited by now; 0 when none does. What waits causes no event, so what was read grows.
 func (o *Overview) OldestPending() time.Duration {
 	return aged(o.stats.GetOldestPendingSeconds(), o.statsAsOf, o.link.Now())
 }

@@ -14,7 +14,7 @@ import (
 )
 
 func TestOverview_reads_what_changed_and_no_more(t *testing.T) {
-	story(t, func(s *server) {
+	withLink(t, func(s *server) {
 		for i, n := range []int64{3, 9, 1} {
 			s.queues = append(s.queues, &kagziv1.QueueDepth{TaskQueue: fmt.Sprint("q", i), Pending: n})
 		}
@@ -66,7 +66,7 @@ func TestOverview_reads_what_changed_and_no_more(t *testing.T) {
 
 func TestOverview_says_whether_its_lists_are_all_there_is(t *testing.T) {
 	for beyond, want := range []bool{false, true} {
-		story(t, func(s *server) {
+		withLink(t, func(s *server) {
 			for i := range topQueues + beyond {
 				s.queues = append(s.queues, &kagziv1.QueueDepth{TaskQueue: fmt.Sprint("q", i)})
 			}
@@ -132,7 +132,7 @@ func TestAFailureInTheSecondOfTheReadingIsCounted(t *testing.T) {
 	for name, back := range map[string]bool{"when it opens": true, "later": false} {
 		t.Run(name, func(t *testing.T) {
 			var begun, failed time.Time
-			story(t, func(s *server) {
+			withLink(t, func(s *server) {
 				begun = time.Now().Add(-90*time.Second - 300*time.Millisecond)
 				if failed = time.Now().Add(time.Hour); back {
 					failed = time.Now().Add(-100 * time.Millisecond)
@@ -171,7 +171,7 @@ func TestAFailureInTheSecondOfTheReadingIsCounted(t *testing.T) {
 }
 
 func TestAWaitGrowsWhileNothingIsRead(t *testing.T) {
-	story(t, func(s *server) {
+	withLink(t, func(s *server) {
 		s.queues = []*kagziv1.QueueDepth{{TaskQueue: "q", Pending: 1, OldestPendingSeconds: 56}, {TaskQueue: "idle"}}
 		s.oldest = 56
 	}, func(t *testing.T, s *server, u *ui, l *Link) {
@@ -248,7 +248,7 @@ func TestWarnings(t *testing.T) {
 }
 
 func TestAnOverviewOfWhoMayNotSeeTheActivityAsksForItOnce(t *testing.T) {
-	story(t, func(s *server) { s.sealed = true }, func(t *testing.T, s *server, u *ui, l *Link) {
+	withLink(t, func(s *server) { s.sealed = true }, func(t *testing.T, s *server, u *ui, l *Link) {
 		o := NewOverview(l)
 		defer o.Close()
 		o.Show()

@@ -62,7 +62,7 @@ func NewRun(l *Link, id string) *Run {
 	r := &Run{id: id, edition: 1}
 	r.base = join(l, r.heard)
 	r.stream = follower[kagziv1.WatchWorkflowEvent]{
-		tasks: r.tasks, ends: true, message: r.event, changed: r.turned,
+		tasks: r.tasks, ends: true, message: r.event, changed: r.stateChanged,
 		open: func(ctx context.Context) (grpc.ServerStreamingClient[kagziv1.WatchWorkflowEvent], error) {
 			return l.api.WatchWorkflow(ctx, &kagziv1.WatchWorkflowRequest{Namespace: l.Namespace(), RunId: id})
 		},
@@ -234,8 +234,8 @@ func (r *Run) heard(c Change) {
 	}
 }
 
-// turned deals with another state of the stream.
-func (r *Run) turned() {
+// stateChanged deals with another state of the stream.
+func (r *Run) stateChanged() {
 	if r.stream.state.Phase == Ended {
 		r.readParts()
 	}

@@ -42,10 +42,10 @@ const (
 	stepFailed    = kagziv1.StepStatus_STEP_STATUS_FAILED
 )
 
-// runStory is a story with a shown run whose stream is open.
-func runStory(t *testing.T, prepare func(*server), tell func(t *testing.T, s *server, u *ui, r *Run)) {
+// withRun runs a test with a shown run whose stream is open.
+func withRun(t *testing.T, prepare func(*server), tell func(t *testing.T, s *server, u *ui, r *Run)) {
 	t.Helper()
-	story(t, prepare, func(t *testing.T, s *server, u *ui, l *Link) {
+	withLink(t, prepare, func(t *testing.T, s *server, u *ui, l *Link) {
 		u.settle()
 		r := NewRun(l, runID(1))
 		defer r.Close()
@@ -70,7 +70,7 @@ func stepNames(r *Run) []string {
 }
 
 func TestRun_grows_step_by_step(t *testing.T) {
-	runStory(t, nothing, func(t *testing.T, s *server, u *ui, r *Run) {
+	withRun(t, nothing, func(t *testing.T, s *server, u *ui, r *Run) {
 		if r.Loaded() || r.Workflow() != nil {
 			t.Fatal("loaded before anything came")
 		}
@@ -95,7 +95,7 @@ func TestRun_grows_step_by_step(t *testing.T) {
 }
 
 func TestRun_comes_back_with_what_has_changed_meanwhile(t *testing.T) {
-	runStory(t, nothing, func(t *testing.T, s *server, u *ui, r *Run) {
+	withRun(t, nothing, func(t *testing.T, s *server, u *ui, r *Run) {
 		s.tellRun(&kagziv1.WatchWorkflowEvent{Steps: []*kagziv1.Step{aStep("a", 1, 1, stepRunning, 0, 0), aStep("gone", 2, 1, stepRunning, 0, 0)}},
 			&kagziv1.WatchWorkflowEvent{Workflow: aRun(1, running)}, &kagziv1.WatchWorkflowEvent{SnapshotDone: true})
 		u.settle()
@@ -130,7 +130,7 @@ func TestRun_comes_back_with_what_has_changed_meanwhile(t *testing.T) {
 }
 
 func TestRun_that_is_deleted_says_so_and_keeps_what_was_known(t *testing.T) {
-	runStory(t, nothing, func(t *testing.T, s *server, u *ui, r *Run) {
+	withRun(t, nothing, func(t *testing.T, s *server, u *ui, r *Run) {
 		s.tellRun(&kagziv1.WatchWorkflowEvent{Workflow: aRun(1, completed)})
 		s.runStreams[0].end <- status.Error(codes.NotFound, "no run")
 		s.live(u, time.Minute)
@@ -141,7 +141,7 @@ func TestRun_that_is_deleted_says_so_and_keeps_what_was_known(t *testing.T) {
 }
 
 func TestRun_asks_why_it_waits_when_something_changes_and_when_it_is_to_go_on(t *testing.T) {
-	runStory(t, func(s *server) {
+	withRun(t, func(s *server) {
 		s.explain = &kagziv1.ExplainWorkflowResponse{Summary: "sleeps", NextAt: timestamppb.New(time.Date(2000, 1, 1, 0, 0, 30, 0, time.UTC))}
 	}, func(t *testing.T, s *server, u *ui, r *Run) {
 		s.tellRun(&kagziv1.WatchWorkflowEvent{Workflow: aRun(1, running)}, &kagziv1.WatchWorkflowEvent{SnapshotDone: true})
@@ -175,7 +175,7 @@ func TestRun_asks_why_it_waits_when_something_changes_and_when_it_is_to_go_on(t 
 }
 
 func TestRun_that_has_ended_waits_for_nothing_though_the_answer_comes_late(t *testing.T) {
-	runStory(t, func(s *server) { s.why = make(chan struct{}) }, func(t *testing.T, s *server, u *ui, r *Run) {
+	withRun(t, func(s *server) { s.why = make(chan struct{}) }, func(t *testing.T, s *server, u *ui, r *Run) {
 		s.tellRun(&kagziv1.WatchWorkflowEvent{Workflow: aRun(1, running)}, &kagziv1.WatchWorkflowEvent{SnapshotDone: true})
 		u.settle()
 		s.tellRun(&kagziv1.WatchWorkflowEvent{Workflow: aRun(1, completed)})
@@ -189,7 +189,7 @@ func TestRun_that_has_ended_waits_for_nothing_though_the_answer_comes_late(t *te
 }
 
 func TestRun_reads_only_the_parts_on_the_screen(t *testing.T) {
-	runStory(t, func(s *server) { s.signals = []*kagziv1.Signal{{Name: "go", ReceivedAt: at(1)}} }, func(t *testing.T, s *server, u *ui, r *Run) {
+	withRun(t, func(s *server) { s.signals = []*kagziv1.Signal{{Name: "go", ReceivedAt: at(1)}} }, func(t *testing.T, s *server, u *ui, r *Run) {
 		s.tellRun(&kagziv1.WatchWorkflowEvent{Workflow: aRun(1, running)}, &kagziv1.WatchWorkflowEvent{SnapshotDone: true})
 		u.settle()
 		if s.called("ListSignals")+s.called("ListAuditEvents")+s.called("ListWorkflows") != 0 {
@@ -212,7 +212,7 @@ func TestRun_reads_only_the_parts_on_the_screen(t *testing.T) {
 func TestRun_takes_10000_steps_in_any_order(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
-	runStory(t, nothing, func(t *testing.T, s *server, u *ui, r *Run) {
+	withRun(t, nothing, func(t *testing.T, s *server, u *ui, r *Run) {
 		var steps []*kagziv1.Step
 		for i := range 10_000 {
 			steps = append(steps, aStep(fmt.Sprint("s", i), int64(i+1), 1, stepCompleted, float64(i), float64(i)+0.5))

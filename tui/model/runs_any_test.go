@@ -21,7 +21,7 @@ func TestRuns_agree_with_the_server_after_anything(t *testing.T) {
 		seed := rand.Uint64()
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(seed, 0))
-			runsStory(t, 3000, "status:completed,running", func(t *testing.T, s *server, u *ui, r *Runs) {
+			withRuns(t, 3000, "status:completed,running", func(t *testing.T, s *server, u *ui, r *Runs) {
 				newest, first := 3000, 0
 				for range 150 {
 					switch rnd.IntN(8) {

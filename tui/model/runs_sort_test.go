@@ -11,7 +11,7 @@ import (
 )
 
 func TestRuns_sort_the_newest_2000(t *testing.T) {
-	runsStory(t, 5000, "", func(t *testing.T, s *server, u *ui, r *Runs) {
+	withRuns(t, 5000, "", func(t *testing.T, s *server, u *ui, r *Runs) {
 		for i, run := range s.runs {
 			run.Attempts = int32((i * 7919) % 5000)
 		}
@@ -51,7 +51,7 @@ func TestRuns_sort_the_newest_2000(t *testing.T) {
 }
 
 func TestRuns_stop_reading_for_a_filter_that_only_matches_here(t *testing.T) {
-	runsStory(t, 9000, "type:x*", func(t *testing.T, s *server, u *ui, r *Runs) {
+	withRuns(t, 9000, "type:x*", func(t *testing.T, s *server, u *ui, r *Runs) {
 		if r.Local() != "type:x*" || r.Scanned() != scanMost || r.Len() != 0 || !r.More() {
 			t.Fatalf("local %q, scanned %d, %d rows, more %t", r.Local(), r.Scanned(), r.Len(), r.More())
 		}

@@ -24,10 +24,10 @@ func opened(t *testing.T, u *ui, l *Link, filter string) *Runs {
 	return r
 }
 
-// runsStory is a story with n completed runs and a list of what the filter chooses.
-func runsStory(t *testing.T, n int, filter string, tell func(t *testing.T, s *server, u *ui, r *Runs)) {
+// withRuns runs a test with n completed runs and a list of what the filter chooses.
+func withRuns(t *testing.T, n int, filter string, tell func(t *testing.T, s *server, u *ui, r *Runs)) {
 	t.Helper()
-	story(t, func(s *server) { s.fill(n, completed) }, func(t *testing.T, s *server, u *ui, l *Link) {
+	withLink(t, func(s *server) { s.fill(n, completed) }, func(t *testing.T, s *server, u *ui, l *Link) {
 		u.settle()
 		r, err := NewRuns(l, filter)
 		if err != nil {
@@ -61,7 +61,7 @@ func TestRuns_scroll_through_100000_without_holding_them(t *testing.T) {
 		t.Skip("the others show the race detector, for which the short run is, the same goroutines with fewer runs")
 	}
 	const all = 100_000
-	runsStory(t, all, "", func(t *testing.T, s *server, u *ui, r *Runs) {
+	withRuns(t, all, "", func(t *testing.T, s *server, u *ui, r *Runs) {
 		if n, about := r.Total(); n != all || about {
 			t.Fatalf("total %d, about %t", n, about)
 		}
@@ -101,7 +101,7 @@ func TestRuns_scroll_through_100000_without_holding_them(t *testing.T) {
 }
 
 func TestRuns_jump_to_the_oldest_and_walk_back(t *testing.T) {
-	runsStory(t, 1234, "", func(t *testing.T, s *server, u *ui, r *Runs) {
+	withRuns(t, 1234, "", func(t *testing.T, s *server, u *ui, r *Runs) {
 		r.End()
 		u.settle()
 		if run, ok := r.Row(1233); !ok || run.GetRunId() != runID(1) || r.Len() != 1234 || r.More() {
@@ -123,7 +123,7 @@ func TestRuns_jump_to_the_oldest_and_walk_back(t *testing.T) {
 }
 
 func TestRuns_walk_back_from_the_end_though_the_count_was_wrong(t *testing.T) {
-	runsStory(t, 900, "", func(t *testing.T, s *server, u *ui, r *Runs) {
+	withRuns(t, 900, "", func(t *testing.T, s *server, u *ui, r *Runs) {
 		r.End()
 		u.settle()
 		s.runs = s.runs[300:] // the newest 300 are gone, so that there are fewer before these than was counted
@@ -144,7 +144,7 @@ func TestRuns_walk_back_from_the_end_though_the_count_was_wrong(t *testing.T) {
 }
 
 func TestRuns_change_in_place_and_leave_when_the_filter_no_longer_means_them(t *testing.T) {
-	runsStory(t, 5, "status:completed", func(t *testing.T, s *server, u *ui, r *Runs) {
+	withRuns(t, 5, "status:completed", func(t *testing.T, s *server, u *ui, r *Runs) {
 		changes := 0
 		r.Changed = func() { changes++ }
 		calls := s.called("ListWorkflows")
@@ -176,7 +176,7 @@ func TestRuns_change_in_place_and_leave_when_the_filter_no_longer_means_them(t *
 }
 
 func TestRuns_that_match_now_come_to_their_place(t *testing.T) {
-	runsStory(t, 9, "status:failed", func(t *testing.T, s *server, u *ui, r *Runs) {
+	withRuns(t, 9, "status:failed", func(t *testing.T, s *server, u *ui, r *Runs) {
 		s.tell(&kagziv1.WatchEvent{Workflows: []*kagziv1.Workflow{aRun(3, failed), aRun(7, failed)}})
 		u.settle()
 		s.tell(&kagziv1.WatchEvent{Workflows: []*kagziv1.Workflow{aRun(5, failed)}})
@@ -188,7 +188,7 @@ func TestRuns_that_match_now_come_to_their_place(t *testing.T) {
 }
 
 func TestRuns_never_go_back_from_their_end(t *testing.T) {
-	runsStory(t, 3, "", func(t *testing.T, s *server, u *ui, r *Runs) {
+	withRuns(t, 3, "", func(t *testing.T, s *server, u *ui, r *Runs) {
 		s.tell(&kagziv1.WatchEvent{Workflows: []*kagziv1.Workflow{aRun(2, running)}}) // told before it ended, and late
 		u.settle()
 		if run, _ := r.Row(1); run.GetStatus() != completed {
@@ -198,7 +198,7 @@ func TestRuns_never_go_back_from_their_end(t *testing.T) {
 }
 
 func TestRuns_merge_new_ones_at_the_top_and_count_them_elsewhere(t *testing.T) {
-	runsStory(t, 600, "", func(t *testing.T, s *server, u *ui, r *Runs) {
+	withRuns(t, 600, "", func(t *testing.T, s *server, u *ui, r *Runs) {
 		s.put(aRun(601, pending))
 		s.tell(&kagziv1.WatchEvent{WorkflowsChanged: true})
 		u.advance(500 * time.Millisecond)
@@ -234,7 +234,7 @@ func TestRuns_merge_new_ones_at_the_top_and_count_them_elsewhere(t *testing.T) {
 }
 
 func TestRuns_that_came_by_the_hundred_are_read_anew_at_the_top(t *testing.T) {
-	runsStory(t, 300, "", func(t *testing.T, s *server, u *ui, r *Runs) {
+	withRuns(t, 300, "", func(t *testing.T, s *server, u *ui, r *Runs) {
 		r.AtTop(false)
 		r.View(20, 60)
 		for i := 301; i <= 1000; i++ {
@@ -257,7 +257,7 @@ func TestRuns_that_came_by_the_hundred_are_read_anew_at_the_top(t *testing.T) {
 }
 
 func TestRuns_that_come_by_the_hundred_at_the_top_leave_no_gap(t *testing.T) {
-	runsStory(t, 300, "", func(t *testing.T, s *server, u *ui, r *Runs) {
+	withRuns(t, 300, "", func(t *testing.T, s *server, u *ui, r *Runs) {
 		for i := 301; i <= 1000; i++ {
 			s.put(aRun(i, pending))
 		}
@@ -272,7 +272,7 @@ func TestRuns_that_come_by_the_hundred_at_the_top_leave_no_gap(t *testing.T) {
 }
 
 func TestRuns_drop_the_late_answer_of_another_filter(t *testing.T) {
-	runsStory(t, 10, "", func(t *testing.T, s *server, u *ui, r *Runs) {
+	withRuns(t, 10, "", func(t *testing.T, s *server, u *ui, r *Runs) {
 		late := make(chan struct{})
 		s.listGate = late
 		r.Refresh()
@@ -293,7 +293,7 @@ func TestRuns_drop_the_late_answer_of_another_filter(t *testing.T) {
 }
 
 func TestRuns_believe_the_link_more_than_an_answer_that_was_under_way(t *testing.T) {
-	runsStory(t, 10, "status:completed", func(t *testing.T, s *server, u *ui, r *Runs) {
+	withRuns(t, 10, "status:completed", func(t *testing.T, s *server, u *ui, r *Runs) {
 		gate := make(chan struct{})
 		s.listGate = gate
 		r.Refresh()
@@ -315,7 +315,7 @@ func TestRuns_believe_the_link_more_than_an_answer_that_was_under_way(t *testing
 }
 
 func TestRuns_cost_at_most_four_lists_a_second_in_a_storm(t *testing.T) {
-	runsStory(t, 10_000, "", func(t *testing.T, s *server, u *ui, r *Runs) {
+	withRuns(t, 10_000, "", func(t *testing.T, s *server, u *ui, r *Runs) {
 		r.AtTop(false)
 		r.View(190, 230) // two pages are on the screen
 		u.settle()
@@ -339,7 +339,7 @@ func TestRuns_cost_at_most_four_lists_a_second_in_a_storm(t *testing.T) {
 }
 
 func TestRuns_are_quiet_when_nothing_changes(t *testing.T) {
-	runsStory(t, 1000, "", func(t *testing.T, s *server, u *ui, r *Runs) {
+	withRuns(t, 1000, "", func(t *testing.T, s *server, u *ui, r *Runs) {
 		calls := s.called("ListWorkflows")
 		s.live(u, time.Minute)
 		if n := s.called("ListWorkflows") - calls; n != 0 {
@@ -349,7 +349,7 @@ func TestRuns_are_quiet_when_nothing_changes(t *testing.T) {
 }
 
 func TestRuns_come_back_though_the_connection_broke_while_a_page_was_loading(t *testing.T) {
-	runsStory(t, 1000, "", func(t *testing.T, s *server, u *ui, r *Runs) {
+	withRuns(t, 1000, "", func(t *testing.T, s *server, u *ui, r *Runs) {
 		s.refuse = errDown
 		r.View(150, 190)
 		s.watches[0].end <- errDown
@@ -369,7 +369,7 @@ func TestRuns_come_back_though_the_connection_broke_while_a_page_was_loading(t *
 }
 
 func TestRuns_do_not_press_a_server_that_fails(t *testing.T) {
-	runsStory(t, 10, "", func(t *testing.T, s *server, u *ui, r *Runs) {
+	withRuns(t, 10, "", func(t *testing.T, s *server, u *ui, r *Runs) {
 		calls := s.called("ListWorkflows")
 		s.refuse = errDown
 		s.tell(&kagziv1.WatchEvent{WorkflowsChanged: true})
@@ -393,7 +393,7 @@ func TestRuns_do_not_press_a_server_that_fails(t *testing.T) {
 }
 
 func TestRuns_count_again_when_the_number_may_be_another(t *testing.T) {
-	runsStory(t, 600, "", func(t *testing.T, s *server, u *ui, r *Runs) {
+	withRuns(t, 600, "", func(t *testing.T, s *server, u *ui, r *Runs) {
 		s.put(aRun(601, pending))
 		s.tell(&kagziv1.WatchEvent{WorkflowsChanged: true})
 		u.advance(time.Second)
@@ -408,7 +408,7 @@ func TestRuns_count_again_when_the_number_may_be_another(t *testing.T) {
 }
 
 func TestRuns_wait_for_a_server_that_is_not_there(t *testing.T) {
-	story(t, func(s *server) { s.watchErr, s.refuse = errDown, errDown; s.fill(3, completed) }, func(t *testing.T, s *server, u *ui, l *Link) {
+	withLink(t, func(s *server) { s.watchErr, s.refuse = errDown, errDown; s.fill(3, completed) }, func(t *testing.T, s *server, u *ui, l *Link) {
 		r := opened(t, u, l, "")
 		if r.Err() == nil || r.Loaded() || s.called("ListWorkflows") != 0 {
 			t.Fatalf("error %v, loaded %t, %d calls", r.Err(), r.Loaded(), s.called("ListWorkflows"))
@@ -424,7 +424,7 @@ func TestRuns_wait_for_a_server_that_is_not_there(t *testing.T) {
 }
 
 func TestRuns_refuse_a_filter_and_keep_the_old_one(t *testing.T) {
-	runsStory(t, 3, "status:completed", func(t *testing.T, s *server, u *ui, r *Runs) {
+	withRuns(t, 3, "status:completed", func(t *testing.T, s *server, u *ui, r *Runs) {
 		if err := r.SetFilter("status:nonsense"); err == nil || r.Filter() != "status:completed" || r.Len() != 3 {
 			t.Fatalf("error %v, filter %q, %d rows", err, r.Filter(), r.Len())
 		}
@@ -432,7 +432,7 @@ func TestRuns_refuse_a_filter_and_keep_the_old_one(t *testing.T) {
 }
 
 func TestRuns_that_are_hidden_ask_nothing_and_catch_up_when_shown(t *testing.T) {
-	runsStory(t, 3, "", func(t *testing.T, s *server, u *ui, r *Runs) {
+	withRuns(t, 3, "", func(t *testing.T, s *server, u *ui, r *Runs) {
 		r.Hide()
 		calls := s.called("ListWorkflows")
 		s.put(aRun(4, pending))

@@ -66,7 +66,7 @@ var catalog = []*plan{
 			{name: "reindex", takes: 3 * time.Second, upTo: 8 * time.Second, output: done},
 		}},
 	{kind: "sync.crm", queue: "reports", version: "0.14.2", input: crmInput, output: crmOutput, tags: dataTags,
-		key: func(luck) string { return "crm:acme" },
+		key: func(random) string { return "crm:acme" },
 		acts: []act{
 			{name: "pull-contacts", takes: 2 * time.Second, upTo: 6 * time.Second, odds: 0.08, mishap: &rateMishap, output: rows},
 			{name: "merge", takes: 3 * time.Second, upTo: 12 * time.Second, output: rows},
@@ -75,7 +75,7 @@ var catalog = []*plan{
 }
 
 // approval is how staff answer a refund: most are let through within minutes.
-func approval(l luck) (time.Duration, outcome) {
+func approval(l random) (time.Duration, outcome) {
 	yes := l.chance(0.85)
 	return l.between(8*time.Second, 90*time.Second), outcome{"approval", fmt.Sprintf(`{"approved":%t,"by":%q}`, yes, pick(l, staff))}
 }

@@ -119,7 +119,7 @@ func (d *Day) proceed(w *worker, a *activation) {
 	d.clearNote(a)
 	output := a.plan.result
 	if a.plan.output != nil && output == nil {
-		output = jsonPayload(a.plan.output(d.luck))
+		output = jsonPayload(a.plan.output(d.random))
 	}
 	_, _ = d.tasks.CompleteWorkflow(ctx, &kagziv1.CompleteWorkflowRequest{Namespace: a.namespace, RunId: a.run, LeaseToken: a.token, Output: output})
 	w.completed++
@@ -195,10 +195,10 @@ func (d *Day) beginStep(w *worker, a *activation, act *act, n int, name string) 
 		return s, true
 	}
 	a.steps[name] = s
-	fails := int(began.AttemptNumber) <= act.failing || d.luck.chance(act.odds) || d.weather.spoils(act)
-	takes, output := d.luck.between(act.takes, act.upTo), ""
+	fails := int(began.AttemptNumber) <= act.failing || d.random.chance(act.odds) || d.weather.spoils(act)
+	takes, output := d.random.between(act.takes, act.upTo), ""
 	if act.output != nil {
-		output = act.output(d.luck, n)
+		output = act.output(d.random, n)
 	}
 	mishap := act.mishap
 	if mishap == nil {
@@ -274,7 +274,7 @@ func (d *Day) nap(w *worker, a *activation, act *act) bool {
 		return true
 	}
 	_, _ = d.tasks.Sleep(ctx, &kagziv1.SleepRequest{
-		Namespace: a.namespace, RunId: a.run, LeaseToken: a.token, StepId: act.name, Duration: durationpb.New(d.luck.between(act.takes, act.upTo)),
+		Namespace: a.namespace, RunId: a.run, LeaseToken: a.token, StepId: act.name, Duration: durationpb.New(d.random.between(act.takes, act.upTo)),
 	})
 	d.drop(w, a)
 	return false
@@ -296,7 +296,7 @@ func (d *Day) await(w *worker, a *activation, act *act) bool {
 		return true
 	}
 	if a.plan.answer != nil && !known {
-		wait, o := a.plan.answer(d.luck)
+		wait, o := a.plan.answer(d.random)
 		namespace, run := a.namespace, a.run
 		d.after(wait, func(d *Day) {
 			_, _ = d.runs.SignalWorkflow(ctx, &kagziv1.SignalWorkflowRequest{Namespace: namespace, RunId: run, Name: o.name, Payload: jsonPayload(o.payload)})

@@ -51,19 +51,19 @@ type Day struct {
 	schedules kagziv1.WorkflowScheduleServiceClient
 	spaces    kagziv1.NamespaceServiceClient
 	agenda    agenda
-	luck      luck
+	random    random
 	plans     map[string]*plan // by run id, where it is not the usual one of its type
-	cast      map[Piece]string
+	pieceRuns map[Piece]string
 	workers   []*worker
 	weather   weather
-	commits   uint64 // when the day last had its turn
+	commits   uint64 // when the day was last advanced
 	wrong     error  // the first call that had to be answered and was not
 }
 
 // Play has the last day pass on a server that nobody has used, whose clock stands Running before begin. The clock stands at begin when it
 // returns: some 400 runs have ended, and some 40 are open, among them the pieces of ID.
 func Play(server Server, seed uint64, begin time.Time) (*Day, error) {
-	d := &Day{seed: seed, begin: begin, luck: newLuck(seed, 2), plans: map[string]*plan{}, cast: map[Piece]string{}}
+	d := &Day{seed: seed, begin: begin, random: newRandom(seed, 2), plans: map[string]*plan{}, pieceRuns: map[Piece]string{}}
 	d.meet(server)
 	d.open()
 	d.advance(begin.Add(-Past))
@@ -77,7 +77,7 @@ func (d *Day) On(server Server) *Day {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	c := &Day{
-		seed: d.seed, begin: d.begin, agenda: d.agenda.clone(), luck: d.luck.clone(), plans: maps.Clone(d.plans), cast: maps.Clone(d.cast),
+		seed: d.seed, begin: d.begin, agenda: d.agenda.clone(), random: d.random.clone(), plans: maps.Clone(d.plans), pieceRuns: maps.Clone(d.pieceRuns),
 		weather: d.weather,
 	}
 	for _, w := range d.workers {
@@ -193,16 +193,16 @@ func (d *Day) request(p *plan, namespace string) *kagziv1.StartWorkflowRequest {
 		Namespace: namespace, WorkflowType: p.kind, TaskQueue: p.queue, Version: p.version, RetryPolicy: p.retry,
 	}
 	if p.input != nil {
-		r.Input = jsonPayload(p.input(d.luck))
+		r.Input = jsonPayload(p.input(d.random))
 	}
 	if p.tags != nil {
-		r.Tags = p.tags(d.luck)
+		r.Tags = p.tags(d.random)
 	}
 	if p.named != nil {
-		r.ExternalId = p.named(d.luck)
+		r.ExternalId = p.named(d.random)
 	}
 	if p.key != nil {
-		r.ConcurrencyKey, r.ConcurrencyLimit = p.key(d.luck), 1
+		r.ConcurrencyKey, r.ConcurrencyLimit = p.key(d.random), 1
 	}
 	if p.limit > 0 {
 		r.Timeouts = &kagziv1.TimeoutConfig{ExecutionTimeoutMs: p.limit.Milliseconds()}

@@ -21,98 +21,100 @@ var (
 	regions   = []string{"eu", "us", "apac"}
 )
 
-func orderInput(l luck) string {
+func orderInput(l random) string {
 	sku, n := pick(l, goods), 1+l.IntN(4)
 	return fmt.Sprintf(`{"customer":%q,"items":[{"sku":%q,"quantity":%d,"price_cents":%d}],"express":%t}`,
 		pick(l, customers), sku, n, 490+l.IntN(9000), l.chance(0.3))
 }
 
-func orderOutput(l luck) string {
+func orderOutput(l random) string {
 	return fmt.Sprintf(`{"order_id":%d,"status":"shipped"}`, 40_000+l.IntN(9000))
 }
 
-func orderName(l luck) string { return fmt.Sprintf("order-%05d", l.IntN(100_000)) }
+func orderName(l random) string { return fmt.Sprintf("order-%05d", l.IntN(100_000)) }
 
-func orderTags(l luck) map[string]string {
+func orderTags(l random) map[string]string {
 	return map[string]string{"customer": pick(l, customers), "region": pick(l, regions)}
 }
 
-func customerTags(l luck) map[string]string { return map[string]string{"customer": pick(l, customers)} }
+func customerTags(l random) map[string]string {
+	return map[string]string{"customer": pick(l, customers)}
+}
 
-func dataTags(luck) map[string]string { return map[string]string{"team": "data"} }
+func dataTags(random) map[string]string { return map[string]string{"team": "data"} }
 
-func reserved(l luck, _ int) string {
+func reserved(l random, _ int) string {
 	return fmt.Sprintf(`{"reservation":"r-%06d"}`, l.IntN(1_000_000))
 }
 
-func charged(l luck, _ int) string {
+func charged(l random, _ int) string {
 	return fmt.Sprintf(`{"charge":"ch_%08x","amount_cents":%d}`, l.Uint32(), 490+l.IntN(20_000))
 }
 
-func shipped(l luck, _ int) string {
+func shipped(l random, _ int) string {
 	return fmt.Sprintf(`{"tracking":"DE%09d"}`, l.IntN(1_000_000_000))
 }
 
-func invoiceInput(l luck) string {
+func invoiceInput(l random) string {
 	return fmt.Sprintf(`{"invoice":%d,"to":"billing@%s.example","locale":"en"}`, 9000+l.IntN(900), pick(l, customers))
 }
 
-func invoiceName(l luck) string { return fmt.Sprintf("invoice-%05d", l.IntN(100_000)) }
+func invoiceName(l random) string { return fmt.Sprintf("invoice-%05d", l.IntN(100_000)) }
 
-func messageOutput(l luck) string { return messageID(l, 0) }
+func messageOutput(l random) string { return messageID(l, 0) }
 
-func messageID(l luck, _ int) string {
+func messageID(l random, _ int) string {
 	return fmt.Sprintf(`{"message_id":"<%08x@mail.example>"}`, l.Uint32())
 }
 
-func rendered(l luck, _ int) string {
+func rendered(l random, _ int) string {
 	return fmt.Sprintf(`{"pages":%d,"bytes":%d}`, 1+l.IntN(6), 20_000+l.IntN(90_000))
 }
 
-func imageInput(l luck) string {
+func imageInput(l random) string {
 	return fmt.Sprintf(`{"source":"s3://photos/%06x.jpg","sizes":[64,256,1024]}`, l.IntN(1<<24))
 }
 
-func imageOutput(l luck) string {
+func imageOutput(l random) string {
 	return fmt.Sprintf(`{"written":3,"bytes":%d}`, 40_000+l.IntN(300_000))
 }
 
-func fetched(l luck, _ int) string { return fmt.Sprintf(`{"bytes":%d}`, 100_000+l.IntN(4_000_000)) }
+func fetched(l random, _ int) string { return fmt.Sprintf(`{"bytes":%d}`, 100_000+l.IntN(4_000_000)) }
 
-func resized(l luck, _ int) string {
+func resized(l random, _ int) string {
 	return fmt.Sprintf(`{"width":%d,"height":%d}`, 64<<l.IntN(4), 64<<l.IntN(4))
 }
 
-func refundInput(l luck) string {
+func refundInput(l random) string {
 	return fmt.Sprintf(`{"order":"order-%05d","amount_cents":%d,"why":%q}`, l.IntN(100_000), 900+l.IntN(30_000),
 		pick(l, []string{"arrived broken", "wrong colour", "too late"}))
 }
 
-func refundOutput(luck) string { return `{"refunded":true}` }
+func refundOutput(random) string { return `{"refunded":true}` }
 
-func customerInput(l luck) string {
+func customerInput(l random) string {
 	return fmt.Sprintf(`{"customer":%q,"plan":%q}`, pick(l, customers), pick(l, []string{"free", "team", "business"}))
 }
 
-func reportInput(luck) string { return `{"regions":12,"currency":"EUR"}` }
+func reportInput(random) string { return `{"regions":12,"currency":"EUR"}` }
 
-func reportOutput(l luck) string {
+func reportOutput(l random) string {
 	return fmt.Sprintf(`{"orders":%d,"revenue_cents":%d}`, 300+l.IntN(900), 5_000_000+l.IntN(9_000_000))
 }
 
-func catalogInput(luck) string {
+func catalogInput(random) string {
 	return `{"feed":"https://feeds.example.com/catalog.xml","full":false}`
 }
 
-func catalogOutput(l luck) string {
+func catalogOutput(l random) string {
 	return fmt.Sprintf(`{"changed":%d,"removed":%d}`, l.IntN(400), l.IntN(20))
 }
 
-func crmInput(luck) string { return `{"tenant":"acme","since":"last"}` }
+func crmInput(random) string { return `{"tenant":"acme","since":"last"}` }
 
-func crmOutput(l luck) string { return fmt.Sprintf(`{"pushed":%d}`, l.IntN(80)) }
+func crmOutput(l random) string { return fmt.Sprintf(`{"pushed":%d}`, l.IntN(80)) }
 
-func rows(l luck, i int) string {
+func rows(l random, i int) string {
 	return fmt.Sprintf(`{"part":%d,"rows":%d}`, i+1, 1000+l.IntN(90_000))
 }
 

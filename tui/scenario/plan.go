@@ -14,17 +14,17 @@ type plan struct {
 	version string
 	share   int // how often it is started, among all
 	acts    []act
-	undo    []act                                 // what its code does when it has failed for good, or is told to stop; nil: cleans up
-	input   func(l luck) string                   // JSON
-	output  func(l luck) string                   // JSON
-	result  *kagziv1.Payload                      // in place of output
-	tags    func(l luck) map[string]string        // nil: none
-	named   func(l luck) string                   // external id; nil: none
-	key     func(l luck) string                   // concurrency key; nil: none
-	retry   *kagziv1.RetryPolicy                  // nil: the default
-	answer  func(l luck) (time.Duration, outcome) // when and how people answer the signal that it waits for; nil: nobody does
-	limit   time.Duration                         // on the whole run; 0: none
-	kids    map[int]*plan                         // what its children do, where that is not the usual
+	undo    []act                                   // what its code does when it has failed for good, or is told to stop; nil: cleans up
+	input   func(l random) string                   // JSON
+	output  func(l random) string                   // JSON
+	result  *kagziv1.Payload                        // in place of output
+	tags    func(l random) map[string]string        // nil: none
+	named   func(l random) string                   // external id; nil: none
+	key     func(l random) string                   // concurrency key; nil: none
+	retry   *kagziv1.RetryPolicy                    // nil: the default
+	answer  func(l random) (time.Duration, outcome) // when and how people answer the signal that it waits for; nil: nobody does
+	limit   time.Duration                           // on the whole run; 0: none
+	kids    map[int]*plan                           // what its children do, where that is not the usual
 }
 
 // outcome is a signal that somebody sends.
@@ -56,7 +56,7 @@ type act struct {
 	tolerates   bool                 // the code goes on though it has failed
 	times       int                  // 0: once
 	input       string               // JSON; empty: none
-	output      func(l luck, i int) string
+	output      func(l random, i int) string
 	note        string // the run's note while it goes on
 }
 
@@ -96,7 +96,7 @@ func (m *mishap) detail() *kagziv1.ErrorDetail {
 // cleanUp is what code does that is told to stop and has nothing of its own to undo.
 var cleanUp = []act{{name: "clean-up", takes: 1500 * time.Millisecond, upTo: 4 * time.Second, output: done}}
 
-func done(luck, int) string { return `{"done":true}` }
+func done(random, int) string { return `{"done":true}` }
 
 // planOf is the plan of a workflow type. One that nobody has written a plan for does three short steps.
 func planOf(kind string) *plan {

@@ -11,8 +11,8 @@ type Restoring interface {
 	Tx
 	// Leases is the runs that are held, by id.
 	Leases() ([]engine.ID, error)
-	// TakeWorkersOff makes every worker OFFLINE, as OfflineForced, and returns how many were not.
-	TakeWorkersOff(now time.Time) (int, error)
+	// DeregisterWorkers makes every worker OFFLINE, as OfflineForced, and returns how many were not.
+	DeregisterWorkers(now time.Time) (int, error)
 	// DueSchedules is the schedules that a server would fire by now, and those that it would if they were not paused or their namespace disabled,
 	// without their inputs.
 	DueSchedules(now time.Time) ([]engine.Schedule, error)
@@ -31,7 +31,7 @@ func AfterRestore(tx Restoring, p engine.AfterRestoreParams) (done engine.AfterR
 		return done, err
 	}
 	done.Leases = len(held)
-	if done.Workers, err = tx.TakeWorkersOff(p.Now); err != nil {
+	if done.Workers, err = tx.DeregisterWorkers(p.Now); err != nil {
 		return done, err
 	}
 	if p.Next != nil {

@@ -41,7 +41,7 @@ func TestARetryOfAServerOfBeforeIsAnsweredAgainByItsRunAlone(t *testing.T) {
 	}
 }
 
-// Who has the id of a chain's first run means the run that goes on for it, and cannot know which that is.
+// Who has the id of a chain's first run means the run that it continued as, and cannot know which that is.
 func TestWhatARunThatContinuedIsRefusedNamesTheRunThatGoesOn(t *testing.T) {
 	run := aRun(1)
 	run.Status, run.ContinuedAs = engine.RunCompleted, id(2)

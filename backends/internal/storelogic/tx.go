@@ -154,7 +154,7 @@ func (r *Run) Current(l engine.Lease) bool { return !r.Token.IsZero() && r.Token
 // Left is a run that a worker holds which is OFFLINE.
 type Left struct {
 	RunID engine.ID
-	Lost  bool // the worker was lost; otherwise it left or was taken off
+	Lost  bool // the worker was lost; otherwise it left or was deregistered
 }
 
 // Receipt is what a lease was ended by without ending the run, remembered for repetitions.

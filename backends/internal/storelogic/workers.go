@@ -19,7 +19,7 @@ func AuditOffline(tx Tx, w *engine.Worker, p *engine.OfflineWorkerParams) error 
 	return auditWorker(tx, w, "ForceOfflineWorker", p.By, p.AuditID, p.Now)
 }
 
-// FreeHeld frees these runs of the worker that p takes off, or has taken off, as the reason says, and returns how many.
+// FreeHeld frees these runs of the worker that p deregisters, or has deregistered, as the reason says, and returns how many.
 func FreeHeld(tx Tx, w *engine.Worker, ids []engine.ID, p *engine.OfflineWorkerParams) (int, error) {
 	if p.Reason == engine.OfflineLost {
 		lost, err := LoseRuns(tx, ids, w.LastHeartbeatAt, p.Now)
@@ -28,8 +28,8 @@ func FreeHeld(tx Tx, w *engine.Worker, ids []engine.ID, p *engine.OfflineWorkerP
 	return len(ids), FreeRuns(tx, ids, p.Now)
 }
 
-// TakenOffBy says that the worker, nil when there is none, is OFFLINE since this call took it off.
-func TakenOffBy(w *engine.Worker, p *engine.OfflineWorkerParams) bool {
+// DeregisteredBy says that the worker, nil when there is none, is OFFLINE since this call.
+func DeregisteredBy(w *engine.Worker, p *engine.OfflineWorkerParams) bool {
 	return w != nil && w.Status == engine.WorkerOffline && w.Reason == p.Reason && w.DeregisteredAt.Equal(p.Now)
 }
 

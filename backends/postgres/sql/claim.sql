@@ -1,4 +1,4 @@
--- Rivals are at work too: the heads of the lanes are chosen unlocked, then the workers are locked, so that none is taken off meanwhile, then
+-- Rivals are at work too: the heads of the lanes are chosen unlocked, then the workers are locked, so that none is deregistered meanwhile, then
 -- the runs, which are looked at again; what a rival holds is left to him. The first with a concurrency key, and what comes after it, is
 -- left to a closer look. Where nothing is due nothing is locked, and nothing written; nor where one of the workers is not ONLINE, so that the
 -- slots are taken as they stand: the next look goes without his. The first six columns say what there was, with the earliest time in each lane
@@ -72,7 +72,7 @@ with online as materialized (
     order by c.place
     for no key update of r skip locked
 ), taken as materialized (
-    select run_id, (@grantees::text[])[place] as worker_id, (@tokens::uuid[])[place] as token, place
+    select run_id, (@slot_workers::text[])[place] as worker_id, (@tokens::uuid[])[place] as token, place
     from (select run_id, row_number() over (order by place) as place from locked) l
 ), claimed as (
     update runs r

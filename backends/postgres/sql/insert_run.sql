@@ -42,7 +42,7 @@ with starts as (
               and r.origin = 0 and (s.never or r.status <= 3)
             order by r.external_id limit 1) is not null)
 ), taking as materialized (
-    select worker_id from workers where worker_id = any(@takers::text[]) and status + 0 = 1 order by worker_id for key share skip locked
+    select worker_id from workers where worker_id = any(@slot_workers::text[]) and status + 0 = 1 order by worker_id for key share skip locked
 ), passed as materialized (
     select m.meeting
     from unnest(@met::int[], @met_namespaces::text[], @met_queues::text[], @met_types::text[]) as m (meeting, namespace, task_queue, workflow_type)
@@ -55,7 +55,7 @@ with starts as (
            where r.lane_id = l.lane_id and r.available_at <= @claimed_at
            order by r.available_at limit 1) is not null
 ), fresh as materialized (
-    select s.*, s.meeting > 0 and (select count(*) from taking) = cardinality(@takers::text[])
+    select s.*, s.meeting > 0 and (select count(*) from taking) = cardinality(@slot_workers::text[])
                 and not exists (select from passed p where p.meeting = s.meeting) as taken
     from starts s where not exists (select from hindered h where h.call = s.call)
 ), leased as (

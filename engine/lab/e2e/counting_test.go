@@ -201,7 +201,7 @@ func (c *counting) DrainWorker(ctx context.Context, p engine.DrainWorkerParams) 
 	return c.store.DrainWorker(ctx, p)
 }
 
-func (c *counting) ForceOfflineWorker(ctx context.Context, p engine.OfflineWorkerParams) (engine.TakenOff, error) {
+func (c *counting) ForceOfflineWorker(ctx context.Context, p engine.OfflineWorkerParams) (engine.Deregistered, error) {
 	defer c.call()()
 	return c.store.ForceOfflineWorker(ctx, p)
 }

@@ -24,13 +24,13 @@ type traffic struct {
 
 	mu      sync.Mutex
 	calls   map[string]int // that came, by verb
-	waiting []*ride
+	waiting []*pendingCall
 	healed  bool
 	number  int
 }
 
-// ride is a call on its way.
-type ride struct {
+// pendingCall is a call on its way.
+type pendingCall struct {
 	*memory.Call
 	server *server
 	fate   Fault
@@ -61,7 +61,7 @@ var (
 // road is how the calls of one server travel.
 func (t *traffic) road(s *server) memory.Road {
 	return func(ctx context.Context, c *memory.Call) error {
-		r := &ride{Call: c, server: s, done: make(chan struct{})}
+		r := &pendingCall{Call: c, server: s, done: make(chan struct{})}
 		if !t.enter(ctx, r) {
 			c.Ticket.Resolve(errFailed)
 			return errFailed
@@ -79,7 +79,7 @@ func (t *traffic) road(s *server) memory.Road {
 }
 
 // enter is false when the call does not come to the database at all.
-func (t *traffic) enter(ctx context.Context, r *ride) bool {
+func (t *traffic) enter(ctx context.Context, r *pendingCall) bool {
 	t.mu.Lock()
 	t.calls[r.Verb]++
 	if !t.healed {
@@ -141,7 +141,7 @@ func (t *traffic) direct(stop <-chan struct{}) {
 }
 
 // next takes some of the calls that wait: a read, or writes that share a commit.
-func (t *traffic) next() (group []*ride) {
+func (t *traffic) next() (group []*pendingCall) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for len(group) < t.plan.Group {
@@ -153,7 +153,7 @@ func (t *traffic) next() (group []*ride) {
 		if !r.Write && len(group) > 0 {
 			break
 		}
-		t.waiting = slices.DeleteFunc(t.waiting, func(other *ride) bool { return other == r })
+		t.waiting = slices.DeleteFunc(t.waiting, func(other *pendingCall) bool { return other == r })
 		group = append(group, r)
 		if !r.Write || t.rnd.IntN(3) == 0 {
 			break
@@ -163,7 +163,7 @@ func (t *traffic) next() (group []*ride) {
 }
 
 // free is the calls that may be next: of those with a place in a line the first that came of each run.
-func (t *traffic) free() (free []*ride) {
+func (t *traffic) free() (free []*pendingCall) {
 	behind := map[engine.ID]bool{}
 	for _, r := range t.waiting {
 		if r.Ticket != nil {
@@ -179,7 +179,7 @@ func (t *traffic) free() (free []*ride) {
 }
 
 // commit carries a group out and answers it. When one of it is to be told that it failed, all are, for nobody knows.
-func (t *traffic) commit(group []*ride) {
+func (t *traffic) commit(group []*pendingCall) {
 	calls := make([]*memory.Call, len(group))
 	lost := false
 	for i, r := range group {
@@ -203,8 +203,8 @@ func (t *traffic) commit(group []*ride) {
 // crash decides what has become of the calls of a server that died.
 func (t *traffic) crash(s *server, rnd *rand.Rand) {
 	t.mu.Lock()
-	var its []*ride
-	t.waiting = slices.DeleteFunc(t.waiting, func(r *ride) bool {
+	var its []*pendingCall
+	t.waiting = slices.DeleteFunc(t.waiting, func(r *pendingCall) bool {
 		if r.server == s {
 			its = append(its, r)
 		}

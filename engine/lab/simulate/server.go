@@ -14,7 +14,7 @@ import (
 	"github.com/kagzi/kagzi/engine/coordinator"
 	"github.com/kagzi/kagzi/engine/lab/host"
 	"github.com/kagzi/kagzi/engine/matching"
-	doorway "github.com/kagzi/kagzi/engine/server"
+	rpcserver "github.com/kagzi/kagzi/engine/server"
 )
 
 const (
@@ -41,7 +41,7 @@ func serve(index int, b *beside, t *traffic, l *bufconn.Listener) *server {
 	s := &server{index: index, stop: stop}
 	s.store = &served{Store: b.memory.Open(t.road(s)), beside: b}
 	matcher := matching.New(s.store, quiet)
-	front := doorway.New(s.store, matcher, doorway.Options{
+	front := rpcserver.New(s.store, matcher, rpcserver.Options{
 		Log: quiet, HeartbeatInterval: heartbeat, WorkerLease: lease, DrainTimeout: time.Second, Trusted: true,
 	})
 	upkeep := coordinator.New(s.store, coordinator.Options{Interval: 5 * time.Second, HeartbeatInterval: heartbeat, WorkerLease: lease, Log: quiet})

@@ -65,13 +65,13 @@ func (w *watch) heed(c *memory.Call, changes []memory.Change) {
 		w.report.note("done: " + c.Verb)
 	}
 	w.fenced(c, changes)
-	for _, change := range inTurn(c, changes) {
+	for _, change := range claimOrder(c, changes) {
 		w.changed(c, change)
 	}
 }
 
-// inTurn is the changes in the order in which a claim has handed their runs out: each run's own limit is held against what was handed out before.
-func inTurn(c *memory.Call, changes []memory.Change) []memory.Change {
+// claimOrder is the changes in the order in which a claim has handed their runs out: each run's own limit is held against what was handed out before.
+func claimOrder(c *memory.Call, changes []memory.Change) []memory.Change {
 	claimed, ok := c.Answer.(engine.Claimed)
 	if !ok {
 		return changes

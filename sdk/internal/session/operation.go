@@ -20,9 +20,9 @@ type Operation struct {
 	Ending bool  // its refusal is ending the run's code
 
 	epoch int64 // of the stream that it was queued on last; 0 for none
-	// doubtful is the epoch of the stream on which it was refused last: the operations behind it that are still to be sent there must not count
+	// unknown is the epoch of the stream on which it was refused last: the operations behind it that are still to be sent there must not count
 	// before it does. 0: none, or they need not wait. Guarded by Session.mu.
-	doubtful int64
+	unknown int64
 }
 
 // Owner is the run that an operation belongs to.

@@ -161,8 +161,8 @@ func (s *Session) Take() []*Operation {
 	}
 	for _, op := range batch {
 		s.seq++
-		op.Msg.Seq, op.Msg.After, op.doubtful = s.seq, 0, 0
-		if p := op.Prev; p != nil && (s.sent[p.Msg.Seq] == p || p.doubtful == s.epoch) {
+		op.Msg.Seq, op.Msg.After, op.unknown = s.seq, 0, 0
+		if p := op.Prev; p != nil && (s.sent[p.Msg.Seq] == p || p.unknown == s.epoch) {
 			op.Msg.After = p.Msg.Seq // not to count should that one be refused, or if it has just been
 		} else {
 			op.Prev = nil // answered, and of no use any more
@@ -218,7 +218,7 @@ func (s *Session) Answered(r *kagziv1.SessionResponse) *Operation {
 	switch {
 	case op == nil:
 	case r.GetError() != nil:
-		op.doubtful = s.epoch
+		op.unknown = s.epoch
 	default:
 		op.Prev = nil // or a run that always has one unanswered would keep them all
 	}
@@ -229,5 +229,5 @@ func (s *Session) Answered(r *kagziv1.SessionResponse) *Operation {
 func (s *Session) Settle(op *Operation) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	op.doubtful = 0
+	op.unknown = 0
 }

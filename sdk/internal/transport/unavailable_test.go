@@ -21,10 +21,10 @@ import (
 type house struct {
 	kagziv1.UnimplementedWorkflowServiceServer
 	kagziv1.UnimplementedAdminServiceServer
-	door  atomic.Pointer[bufconn.Listener] // nil: away
-	calls atomic.Int32
-	ill   atomic.Bool   // it refuses calls
-	stuck chan struct{} // when set, calls stay until their connection breaks
+	listener atomic.Pointer[bufconn.Listener] // nil: away
+	calls    atomic.Int32
+	ill      atomic.Bool   // it refuses calls
+	stuck    chan struct{} // when set, calls stay until their connection breaks
 }
 
 func (h *house) GetWorkflow(ctx context.Context, r *kagziv1.GetWorkflowRequest) (*kagziv1.GetWorkflowResponse, error) {
@@ -53,9 +53,9 @@ func (h *house) open() (leave func()) {
 	kagziv1.RegisterAdminServiceServer(server, h)
 	served := make(chan struct{})
 	go func() { defer close(served); _ = server.Serve(l) }()
-	h.door.Store(l)
+	h.listener.Store(l)
 	return func() {
-		h.door.Store(nil)
+		h.listener.Store(nil)
 		server.Stop()
 		<-served
 	}
@@ -146,7 +146,7 @@ func TestUnavailableServer(t *testing.T) {
 func (h *house) client(t *testing.T) *grpc.ClientConn {
 	conn, err := Dial("passthrough:///house", "", nil, []grpc.DialOption{ReconnectSoon, grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
-			if l := h.door.Load(); l != nil {
+			if l := h.listener.Load(); l != nil {
 				return l.DialContext(ctx)
 			}
 			return nil, errors.New("nobody is there")

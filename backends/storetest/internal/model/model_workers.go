@@ -73,10 +73,10 @@ func (m *model) offline(p engine.OfflineWorkerParams) string {
 		return errText(engine.ErrNotFound)
 	}
 	if w.Status == engine.WorkerOffline || p.Reason == engine.OfflineLost && w.LastHeartbeatAt.After(p.HeardAt) {
-		return fmt.Sprint(engine.TakenOff{})
+		return fmt.Sprint(engine.Deregistered{})
 	}
 	w.Status, w.Reason = engine.WorkerOffline, p.Reason
-	taken := engine.TakenOff{Off: true}
+	taken := engine.Deregistered{Off: true}
 	for _, r := range m.runs {
 		switch {
 		case r.holder != w.ID:

@@ -31,16 +31,16 @@ var LostCases = []fixture.Case{
 		look := engine.OfflineWorkerParams{WorkerID: "w1", Reason: engine.OfflineLost, HeardAt: heard, Now: s.Now}
 		taken, err := s.Store.ForceOfflineWorker(s.Ctx, look)
 		s.Must(err, "ForceOfflineWorker")
-		fixture.Equal(s, "taken off", taken, engine.TakenOff{})
+		fixture.Equal(s, "taken off", taken, engine.Deregistered{})
 		fixture.Equal(s, "status", s.WorkerState("w1").Status, engine.WorkerOnline)
 		s.Complete(l, "pay", "paid")
 		look.HeardAt = s.Now
 		taken, err = s.Store.ForceOfflineWorker(s.Ctx, look)
 		s.Must(err, "OfflineWorker with the newest heartbeat")
-		fixture.Equal(s, "taken off", taken, engine.TakenOff{Off: true, Freed: 1})
+		fixture.Equal(s, "taken off", taken, engine.Deregistered{Off: true, Freed: 1})
 		taken, err = s.Store.ForceOfflineWorker(s.Ctx, look)
 		s.Must(err, "OfflineWorker of one that is OFFLINE, as another server calls it")
-		fixture.Equal(s, "taken off", taken, engine.TakenOff{})
+		fixture.Equal(s, "taken off", taken, engine.Deregistered{})
 	}},
 	{Name: "a heartbeat counts although the clock was set back", Run: func(s *fixture.F) {
 		l := s.Held()
@@ -54,7 +54,7 @@ var LostCases = []fixture.Case{
 			}
 			taken, err := s.Store.ForceOfflineWorker(s.Ctx, engine.OfflineWorkerParams{WorkerID: "w1", Reason: engine.OfflineLost, HeardAt: heard, Now: s.Now})
 			s.Must(err, "ForceOfflineWorker")
-			fixture.Equal(s, "taken off", taken, engine.TakenOff{})
+			fixture.Equal(s, "taken off", taken, engine.Deregistered{})
 			heard = after
 		}
 		s.Complete(l, "pay", "paid")
@@ -75,7 +75,7 @@ var LostCases = []fixture.Case{
 			s.SameTime("last heartbeat that it is told", again.LastHeartbeatAt, after)
 			taken, err := s.Store.ForceOfflineWorker(s.Ctx, engine.OfflineWorkerParams{WorkerID: "w1", Reason: engine.OfflineLost, HeardAt: heard, Now: s.Now})
 			s.Must(err, "ForceOfflineWorker")
-			fixture.Equal(s, "taken off", taken, engine.TakenOff{})
+			fixture.Equal(s, "taken off", taken, engine.Deregistered{})
 			heard = after
 		}
 		s.Complete(l, "pay", "paid")

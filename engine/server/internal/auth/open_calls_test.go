@@ -60,14 +60,14 @@ func (c *caller) ended(t *testing.T) bool {
 }
 
 // inBubble is a server over a locksmith, in a bubble, with its background at work.
-func inBubble(t *testing.T, notifications string, story func(t *testing.T, s *Guard, l *servertest.KeyStore)) {
+func inBubble(t *testing.T, notifications string, test func(t *testing.T, s *Guard, l *servertest.KeyStore)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		l := &servertest.KeyStore{Notifications: notifications}
 		l.Make(engine.APIKey{Name: "root", Role: engine.RoleAdmin})
 		s := newTestGuard(l)
 		defer s.Start()()
-		story(t, s, l)
+		test(t, s, l)
 	})
 }
 
@@ -277,7 +277,7 @@ func TestNothingIsAskedWhenNobodyIsThere(t *testing.T) {
 		}
 		ctx, stop := context.WithCancel(t.Context())
 		key, _ := s.identify(ctx, []string{"Bearer " + l.Make(engine.APIKey{Name: "one", Role: engine.RoleAdmin})})
-		visit, leave := s.Open(WithCaller(ctx, key))
+		stream, leave := s.Open(WithCaller(ctx, key))
 		before := l.Asked()
 		time.Sleep(time.Minute)
 		synctest.Wait()
@@ -285,7 +285,7 @@ func TestNothingIsAskedWhenNobodyIsThere(t *testing.T) {
 			t.Errorf("%d readings in a minute of one open call, want one in %s", n, keyringAge)
 		}
 		stop()
-		<-visit.Done()
+		<-stream.Done()
 		leave()
 		time.Sleep(time.Minute)
 		before = l.Asked()

@@ -17,7 +17,7 @@ import (
 type Importer struct {
 	store    Importing
 	stopping <-chan struct{}
-	turn     chan struct{} // has room for one
+	one      chan struct{} // has room for one
 }
 
 // Importing is what an Importer needs of the store.
@@ -28,7 +28,7 @@ type Importing interface {
 
 // NewImporter returns an Importer that takes no capsule any more once stopping is closed.
 func NewImporter(store Importing, stopping <-chan struct{}) *Importer {
-	return &Importer{store: store, stopping: stopping, turn: make(chan struct{}, 1)}
+	return &Importer{store: store, stopping: stopping, one: make(chan struct{}, 1)}
 }
 
 // Import makes the runs of the capsule that a stream brings, all of them or none, under new ids: p says who imports it where, and has the
@@ -49,8 +49,8 @@ type Stream interface {
 
 func (i *Importer) importFile(ctx context.Context, file io.ReaderAt, size int64, p *engine.ImportRunsParams) (engine.Started, error) {
 	select {
-	case i.turn <- struct{}{}:
-		defer func() { <-i.turn }()
+	case i.one <- struct{}{}:
+		defer func() { <-i.one }()
 	case <-i.stopping:
 		return engine.Started{}, wire.ErrStopping
 	case <-ctx.Done():

@@ -26,7 +26,7 @@ type Events struct {
 
 	mu        sync.Mutex
 	last      int64                  // sequence of the newest
-	ring      []*kagziv1.ServerEvent // at their sequence modulo keptEvents; never changed once they are in it
+	kept      []*kagziv1.ServerEvent // at their sequence modulo keptEvents; never changed once they are in it
 	followers map[chan struct{}]struct{}
 
 	second time.Time         // when the counts began, by the monotonic clock
@@ -106,10 +106,10 @@ func (e *Events) append(at time.Time, level slog.Level, message string, attribut
 	event := &kagziv1.ServerEvent{
 		Sequence: e.last, At: timestamppb.New(at), Level: levelName(level), Message: fitValue(message), Attributes: attributes,
 	}
-	if len(e.ring) < keptEvents {
-		e.ring = append(e.ring, event)
+	if len(e.kept) < keptEvents {
+		e.kept = append(e.kept, event)
 	} else {
-		e.ring[(e.last-1)%keptEvents] = event
+		e.kept[(e.last-1)%keptEvents] = event
 	}
 	for wake := range e.followers {
 		async.Notify(wake)
@@ -149,10 +149,10 @@ func (e *Events) NoteOf(level slog.Level, message string, attributes func() []sl
 func (e *Events) Past(after int64, most int) []*kagziv1.ServerEvent {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	first := max(after, e.last-int64(min(most, len(e.ring)))) + 1
+	first := max(after, e.last-int64(min(most, len(e.kept)))) + 1
 	var events []*kagziv1.ServerEvent
 	for sequence := first; sequence <= e.last; sequence++ {
-		events = append(events, e.ring[(sequence-1)%keptEvents])
+		events = append(events, e.kept[(sequence-1)%keptEvents])
 	}
 	return events
 }
@@ -171,10 +171,10 @@ func (e *Events) mayBe(sequence int64, at *timestamppb.Timestamp) bool {
 	switch {
 	case sequence > e.last:
 		return false
-	case sequence <= e.last-int64(len(e.ring)):
+	case sequence <= e.last-int64(len(e.kept)):
 		return true
 	}
-	return proto.Equal(e.ring[(sequence-1)%keptEvents].At, at)
+	return proto.Equal(e.kept[(sequence-1)%keptEvents].At, at)
 }
 
 // follow returns a channel of capacity one that is notified of what is noted from now on; call leave when done.

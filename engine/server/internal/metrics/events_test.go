@@ -71,11 +71,11 @@ func TestEventsOfOneLogAreNotMixedUpWithThoseOfAnother(t *testing.T) {
 		t.Errorf("what has no time of its own is told as of %s", at)
 	}
 	_, leave := e.follow()
-	_, stay := e.follow()
+	_, second := e.follow()
 	if leave(); len(e.followers) != 1 {
 		t.Errorf("%d follow after one of two has left", len(e.followers))
 	}
-	stay()
+	second()
 }
 
 func TestTheLogItselfStaysAsItIs(t *testing.T) {

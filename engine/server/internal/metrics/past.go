@@ -34,7 +34,7 @@ func (r *Recorder) Past(methods Methods) *Past {
 	p.begun, p.seconds, p.minutes = r.activity.begun, r.activity.seconds.clone(), r.activity.minutes.clone()
 	r.activity.mu.Unlock()
 	r.Events.mu.Lock()
-	p.lastEvent, p.events = r.Events.last, slices.Clone(r.Events.ring)
+	p.lastEvent, p.events = r.Events.last, slices.Clone(r.Events.kept)
 	r.Events.mu.Unlock()
 	for name, m := range methods {
 		if n := m.calls.Load(); n > 0 {
@@ -51,7 +51,7 @@ func (r *Recorder) Resume(p *Past, methods Methods) {
 		r.counters[i].Store(n)
 	}
 	r.activity.begun, r.activity.seconds, r.activity.minutes = p.begun, p.seconds.clone(), p.minutes.clone()
-	r.Events.last, r.Events.ring = p.lastEvent, slices.Clone(p.events)
+	r.Events.last, r.Events.kept = p.lastEvent, slices.Clone(p.events)
 	for name, u := range p.methods {
 		m := methods[name]
 		m.calls.Store(u.calls)

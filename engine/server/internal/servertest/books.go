@@ -305,12 +305,12 @@ func (b *Books) DrainWorker(_ context.Context, p engine.DrainWorkerParams) error
 	return nil
 }
 
-func (b *Books) ForceOfflineWorker(_ context.Context, p engine.OfflineWorkerParams) (engine.TakenOff, error) {
+func (b *Books) ForceOfflineWorker(_ context.Context, p engine.OfflineWorkerParams) (engine.Deregistered, error) {
 	b.note(p)
 	if b.Leaves != nil {
-		return engine.TakenOff{}, b.Leaves()
+		return engine.Deregistered{}, b.Leaves()
 	}
-	return engine.TakenOff{Off: true, Freed: 2}, nil
+	return engine.Deregistered{Off: true, Freed: 2}, nil
 }
 
 func (b *Books) BeginStep(_ context.Context, p engine.BeginStepParams) (engine.Begun, error) {

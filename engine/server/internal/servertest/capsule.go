@@ -23,7 +23,7 @@ func TextPayload(s string) engine.Payload {
 
 // Family is a completed run with a child, which continued as another one, which is open; and a run that has nothing to do with them.
 func Family() *Books {
-	root, first, second, stranger := SomeID(1), SomeID(2), SomeID(3), SomeID(4)
+	root, first, second, other := SomeID(1), SomeID(2), SomeID(3), SomeID(4)
 	start := SomeID(5)
 	run := func(id engine.ID, status engine.RunStatus) engine.Run {
 		r := engine.Run{
@@ -48,9 +48,9 @@ func Family() *Books {
 	}
 	slices.Reverse(pins)
 	b.audit[root.String()] = pins
-	runs := []engine.Run{run(root, engine.RunCompleted), run(first, engine.RunCompleted), run(second, engine.RunRunning), run(stranger, engine.RunFailed)}
+	runs := []engine.Run{run(root, engine.RunCompleted), run(first, engine.RunCompleted), run(second, engine.RunRunning), run(other, engine.RunFailed)}
 	runs[1].ParentRunID, runs[1].ParentStepID, runs[1].ContinuedAs = root, start, second
-	runs[2].ParentRunID, runs[2].ContinuedFrom, runs[2].RetriedFrom = root, first, stranger
+	runs[2].ParentRunID, runs[2].ContinuedFrom, runs[2].RetriedFrom = root, first, other
 	runs[2].CancelRequestedAt, runs[2].GraceUntil = Began, Began.Add(time.Minute)
 	b.Runs = slices.Clone(runs)
 	slices.Reverse(b.Runs)

@@ -125,11 +125,11 @@ func TestOutbox(t *testing.T) {
 			}
 		}},
 	}
-	for _, story := range stories {
-		t.Run(story.name, func(t *testing.T) {
+	for _, test := range stories {
+		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l, room := &network{free: make(chan error)}, make(chan struct{}, 64)
-				story.tell(t, &outbox{stream: l.send, room: room}, room, l)
+				test.tell(t, &outbox{stream: l.send, room: room}, room, l)
 			})
 		})
 	}

@@ -28,7 +28,7 @@ type grouping struct {
 
 type handed struct {
 	name   string
-	turn   *engine.Ticket
+	ticket *engine.Ticket
 	answer chan error
 }
 
@@ -41,7 +41,7 @@ func (l *grouping) write(ticket *engine.Ticket, name string) error {
 	l.waiting = append(l.waiting, e)
 	l.mu.Unlock()
 	if !l.unordered {
-		e.turn.Admit()
+		e.ticket.Admit()
 	}
 	return <-e.answer
 }
@@ -62,10 +62,10 @@ func (l *grouping) commit() int {
 	l.waiting = nil
 	errs := make([]error, len(group))
 	for i, e := range group {
-		if errs[i] = e.turn.Err(); errs[i] == nil {
+		if errs[i] = e.ticket.Err(); errs[i] == nil {
 			errs[i] = l.refuse[e.name]
 		}
-		e.turn.Resolve(errs[i])
+		e.ticket.Resolve(errs[i])
 		if errs[i] == nil {
 			l.done = append(l.done, e.name)
 		}
@@ -211,15 +211,15 @@ func TestOperationsOfARun(t *testing.T) {
 			}
 		}},
 	}
-	for _, story := range stories {
-		t.Run(story.name, func(t *testing.T) {
+	for _, test := range stories {
+		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				l := story.store
+				l := test.store
 				w := &session{service: newTestService(l),
 					worker: engine.Worker{ID: "w", Namespace: "default"}, wake: make(chan struct{}, 1),
 					held: map[engine.ID]holding{}, queues: map[string]runQueue{}}
 				w.poller = matching.New(l, nil).Join(matching.Request{Worker: &w.worker})
-				story.tell(t, w, l)
+				test.tell(t, w, l)
 				w.close()
 				w.calls.Wait()
 				if f := w.enter(stepOf(1, 9, 0, "late"), nil); f != nil {

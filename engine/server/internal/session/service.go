@@ -27,7 +27,7 @@ type Store interface {
 	RegisterWorker(context.Context, engine.RegisterWorkerParams) (engine.Worker, error)
 	Heartbeat(context.Context, engine.HeartbeatParams) (engine.Beat, error)
 	DrainWorker(context.Context, engine.DrainWorkerParams) error
-	ForceOfflineWorker(context.Context, engine.OfflineWorkerParams) (engine.TakenOff, error)
+	ForceOfflineWorker(context.Context, engine.OfflineWorkerParams) (engine.Deregistered, error)
 	GetWorker(ctx context.Context, id string) (engine.Worker, error)
 	HeldBy(ctx context.Context, worker string) ([]engine.Held, error)
 	CurrentLease(ctx context.Context, namespace string, run engine.ID) (engine.Lease, error)

@@ -24,7 +24,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// polling is a desk that has a place, and what says whether runs are claimed for it.
+// polling is a poller that has a place, and what says whether runs are claimed for it.
 func polling(b *servertest.Books) (w *session, waits func() bool) {
 	w = newSession(b)
 	d := matching.New(b, nil)

@@ -47,8 +47,8 @@ func (w *waitStream) Recv() (*kagziv1.AwaitWorkflowsRequest, error) {
 	}
 }
 
-// waitingRoom is a server over a ledger with one stream, in a bubble.
-func waitingRoom(t *testing.T, story func(t *testing.T, s *Service, a *servertest.RunStore, w *waitStream)) {
+// withWaiter runs a test on a service over a store of runs with one stream, in a bubble.
+func withWaiter(t *testing.T, test func(t *testing.T, s *Service, a *servertest.RunStore, w *waitStream)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		a := &servertest.RunStore{Runs: map[engine.ID]engine.Run{}}
@@ -58,7 +58,7 @@ func waitingRoom(t *testing.T, story func(t *testing.T, s *Service, a *servertes
 			ctx: ctx, in: make(chan *kagziv1.AwaitWorkflowsRequest), out: make(chan *kagziv1.AwaitWorkflowsResponse, 100), over: make(chan error, 1), stop: stop,
 		}
 		go func() { w.over <- s.AwaitWorkflows(w) }()
-		story(t, s, a, w)
+		test(t, s, a, w)
 		hangUp()
 		synctest.Wait()
 		if n := s.waiters.count(); n != 0 {
@@ -122,7 +122,7 @@ func endOf(run engine.Run) (engine.ID, *engine.Ending) {
 func TestAwaitWorkflows(t *testing.T) {
 	const open = engine.RunRunning
 	t.Run("a run that started here is answered from the word of its end, and never read", func(t *testing.T) {
-		waitingRoom(t, func(t *testing.T, s *Service, a *servertest.RunStore, w *waitStream) {
+		withWaiter(t, func(t *testing.T, s *Service, a *servertest.RunStore, w *waitStream) {
 			starts := []engine.StartRun{
 				{Run: engine.Run{ID: engine.ID{11}, Namespace: "default"}}, {Run: engine.Run{ID: engine.ID{12}, Namespace: "default"}},
 				{Run: engine.Run{ID: engine.ID{13}, Namespace: "default"}},
@@ -144,7 +144,7 @@ func TestAwaitWorkflows(t *testing.T) {
 		})
 	})
 	t.Run("a run that ended before, or of whose end only the name is told, is read", func(t *testing.T) {
-		waitingRoom(t, func(t *testing.T, s *Service, a *servertest.RunStore, w *waitStream) {
+		withWaiter(t, func(t *testing.T, s *Service, a *servertest.RunStore, w *waitStream) {
 			old := a.Add(runWith(1, engine.RunCompleted, "old"))
 			w.wait(old)
 			servertest.Want(t, "the old one", w.told(), "1 COMPLETED old")
@@ -159,7 +159,7 @@ func TestAwaitWorkflows(t *testing.T) {
 		})
 	})
 	t.Run("what ends between the look and the wait is not missed", func(t *testing.T) {
-		waitingRoom(t, func(t *testing.T, s *Service, a *servertest.RunStore, w *waitStream) {
+		withWaiter(t, func(t *testing.T, s *Service, a *servertest.RunStore, w *waitStream) {
 			for i := range byte(50) {
 				id := a.Add(runWith(i, open, ""))
 				w.seq++
@@ -171,7 +171,7 @@ func TestAwaitWorkflows(t *testing.T) {
 		})
 	})
 	t.Run("whoever asks for all of a run gets it", func(t *testing.T) {
-		waitingRoom(t, func(t *testing.T, s *Service, a *servertest.RunStore, w *waitStream) {
+		withWaiter(t, func(t *testing.T, s *Service, a *servertest.RunStore, w *waitStream) {
 			run := runWith(1, open, "")
 			w.in <- &kagziv1.AwaitWorkflowsRequest{Waits: []*kagziv1.AwaitWorkflowsRequest_Wait{{Seq: 1, RunId: a.Add(run).String(), Whole: true}}}
 			servertest.Want(t, "while it runs", w.told(), "")
@@ -181,7 +181,7 @@ func TestAwaitWorkflows(t *testing.T) {
 		})
 	})
 	t.Run("an end in another namespace is not told", func(t *testing.T) {
-		waitingRoom(t, func(t *testing.T, s *Service, a *servertest.RunStore, w *waitStream) {
+		withWaiter(t, func(t *testing.T, s *Service, a *servertest.RunStore, w *waitStream) {
 			w.wait(a.Add(runWith(1, open, "")))
 			a.Asked()
 			run, ending := endOf(runWith(1, engine.RunCompleted, "secret"))
@@ -191,7 +191,7 @@ func TestAwaitWorkflows(t *testing.T) {
 		})
 	})
 	t.Run("what is wrong with one wait is its own affair", func(t *testing.T) {
-		waitingRoom(t, func(t *testing.T, s *Service, a *servertest.RunStore, w *waitStream) {
+		withWaiter(t, func(t *testing.T, s *Service, a *servertest.RunStore, w *waitStream) {
 			done := a.Add(runWith(1, engine.RunCompleted, "fine"))
 			w.in <- &kagziv1.AwaitWorkflowsRequest{Waits: []*kagziv1.AwaitWorkflowsRequest_Wait{
 				{Seq: 1, RunId: "no id"}, {Seq: 2, RunId: engine.ID{5}.String()}, {Seq: 3, RunId: done.String()},
@@ -208,7 +208,7 @@ func TestAwaitWorkflows(t *testing.T) {
 		})
 	})
 	t.Run("a stream holds so many waits, and one that is forgotten makes room", func(t *testing.T) {
-		waitingRoom(t, func(t *testing.T, s *Service, a *servertest.RunStore, w *waitStream) {
+		withWaiter(t, func(t *testing.T, s *Service, a *servertest.RunStore, w *waitStream) {
 			id := a.Add(runWith(1, open, ""))
 			many := make([]engine.ID, maxAwaiting+1)
 			for i := range many {
@@ -231,7 +231,7 @@ func TestAwaitWorkflows(t *testing.T) {
 		})
 	})
 	t.Run("a run of whose end nobody tells is found within a minute, and nothing is read while nobody waits", func(t *testing.T) {
-		waitingRoom(t, func(t *testing.T, s *Service, a *servertest.RunStore, w *waitStream) {
+		withWaiter(t, func(t *testing.T, s *Service, a *servertest.RunStore, w *waitStream) {
 			w.wait(a.Add(runWith(1, open, "")), a.Add(runWith(2, open, "")))
 			a.Add(runWith(1, engine.RunCompleted, "lost"))
 			a.Asked()
@@ -247,7 +247,7 @@ func TestAwaitWorkflows(t *testing.T) {
 		})
 	})
 	t.Run("a run of whose end nobody tells is found within a minute also while others come and go", func(t *testing.T) {
-		waitingRoom(t, func(t *testing.T, s *Service, a *servertest.RunStore, w *waitStream) {
+		withWaiter(t, func(t *testing.T, s *Service, a *servertest.RunStore, w *waitStream) {
 			w.wait(a.Add(runWith(1, open, "")))
 			a.Add(runWith(1, engine.RunCompleted, "lost"))
 			for range 4 {
@@ -262,7 +262,7 @@ func TestAwaitWorkflows(t *testing.T) {
 		})
 	})
 	t.Run("results that their caller does not take are not kept", func(t *testing.T) {
-		waitingRoom(t, func(t *testing.T, s *Service, a *servertest.RunStore, w *waitStream) {
+		withWaiter(t, func(t *testing.T, s *Service, a *servertest.RunStore, w *waitStream) {
 			w.out = nil // takes nothing
 			one := &awaitStream{service: s, namespace: "default", wake: make(chan struct{}, 1), waits: map[uint64]*waiter{}}
 			for _, big := range []*engine.Ending{
@@ -285,7 +285,7 @@ func TestAwaitWorkflows(t *testing.T) {
 		})
 	})
 	t.Run("no more waits are kept of a caller that takes no answers than those that are open and as many refusals", func(t *testing.T) {
-		waitingRoom(t, func(t *testing.T, s *Service, a *servertest.RunStore, w *waitStream) {
+		withWaiter(t, func(t *testing.T, s *Service, a *servertest.RunStore, w *waitStream) {
 			one := &awaitStream{service: s, namespace: "default", wake: make(chan struct{}, 1), waits: map[uint64]*waiter{}, closed: true}
 			id := a.Add(runWith(1, open, "")).String()
 			for seq := uint64(1); seq <= 10*maxAwaiting; seq++ {
@@ -307,7 +307,7 @@ func TestAwaitWorkflows(t *testing.T) {
 		})
 	})
 	t.Run("large results go in several messages", func(t *testing.T) {
-		waitingRoom(t, func(t *testing.T, s *Service, a *servertest.RunStore, w *waitStream) {
+		withWaiter(t, func(t *testing.T, s *Service, a *servertest.RunStore, w *waitStream) {
 			var ids []engine.ID
 			for i := range byte(5) {
 				ids = append(ids, a.Add(runWith(i+1, engine.RunCompleted, strings.Repeat("x", endedBytes/2))))
@@ -334,7 +334,7 @@ func TestAwaitWorkflows(t *testing.T) {
 		}},
 	} {
 		t.Run("large "+name+" go in as many messages as they need", func(t *testing.T) {
-			waitingRoom(t, func(t *testing.T, s *Service, a *servertest.RunStore, w *waitStream) {
+			withWaiter(t, func(t *testing.T, s *Service, a *servertest.RunStore, w *waitStream) {
 				var ids []engine.ID
 				for i := range engine.MaxBatch {
 					run := large
@@ -364,7 +364,7 @@ func TestAwaitWorkflows(t *testing.T) {
 		})
 	}
 	t.Run("a caller that closes its side gets the answers that are left", func(t *testing.T) {
-		waitingRoom(t, func(t *testing.T, s *Service, a *servertest.RunStore, w *waitStream) {
+		withWaiter(t, func(t *testing.T, s *Service, a *servertest.RunStore, w *waitStream) {
 			w.wait(a.Add(runWith(1, open, "")))
 			close(w.in)
 			synctest.Wait()
@@ -376,7 +376,7 @@ func TestAwaitWorkflows(t *testing.T) {
 		})
 	})
 	t.Run("a stream ends with the server", func(t *testing.T) {
-		waitingRoom(t, func(t *testing.T, s *Service, a *servertest.RunStore, w *waitStream) {
+		withWaiter(t, func(t *testing.T, s *Service, a *servertest.RunStore, w *waitStream) {
 			w.wait(a.Add(runWith(1, open, "")))
 			w.stop()
 			if err := <-w.over; engine.KindOf(err) != engine.KindUnavailable {
@@ -390,7 +390,7 @@ func TestAwaitWorkflows(t *testing.T) {
 		"no seq":                {Waits: []*kagziv1.AwaitWorkflowsRequest_Wait{{RunId: engine.ID{1}.String()}}},
 	} {
 		t.Run(name+" is refused", func(t *testing.T) {
-			waitingRoom(t, func(t *testing.T, s *Service, a *servertest.RunStore, w *waitStream) {
+			withWaiter(t, func(t *testing.T, s *Service, a *servertest.RunStore, w *waitStream) {
 				w.wait(a.Add(runWith(1, open, "")))
 				w.in <- bad
 				if err := <-w.over; engine.KindOf(err) != engine.KindInvalid {
@@ -400,7 +400,7 @@ func TestAwaitWorkflows(t *testing.T) {
 		})
 	}
 	t.Run("a caller that hangs up leaves nothing behind", func(t *testing.T) {
-		waitingRoom(t, func(t *testing.T, s *Service, a *servertest.RunStore, w *waitStream) {
+		withWaiter(t, func(t *testing.T, s *Service, a *servertest.RunStore, w *waitStream) {
 			for i := range byte(9) {
 				w.wait(a.Add(runWith(i%3, open, "")))
 			}
@@ -410,7 +410,7 @@ func TestAwaitWorkflows(t *testing.T) {
 		})
 	})
 	t.Run("a stream that ends while its waits are taken leaves none", func(t *testing.T) {
-		waitingRoom(t, func(t *testing.T, s *Service, a *servertest.RunStore, w *waitStream) {
+		withWaiter(t, func(t *testing.T, s *Service, a *servertest.RunStore, w *waitStream) {
 			one := &awaitStream{service: s, namespace: "default", wake: make(chan struct{}, 1), waits: map[uint64]*waiter{}}
 			one.timer = time.AfterFunc(time.Hour, one.recheck)
 			one.close()

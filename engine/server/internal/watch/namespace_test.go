@@ -24,15 +24,15 @@ func TestAChangeAfterASilenceIsToldAtOnceAndLaterOnesTogether(t *testing.T) {
 		sc := watching(t, s, &kagziv1.WatchRequest{})
 		pass(time.Second)
 		began := time.Now()
-		ringRun(s, 1)
+		notifyRun(s, 1)
 		synctest.Wait()
 		first := sc.taken()
 		if len(first) != 1 || !first[0].at.Equal(began) || len(first[0].event.Workflows) != 1 || first[0].event.Workflows[0].RunId != servertest.NthID(1).String() {
 			t.Fatalf("at once came %v, want the run that was notified", first)
 		}
 		for range 50 { // for 500 ms
-			ringRun(s, 2)
-			ringRun(s, 3)
+			notifyRun(s, 2)
+			notifyRun(s, 3)
 			s.Notify(engine.Notification{Kind: engine.NotifyEnd, ID: servertest.NthID(2)})
 			pass(10 * time.Millisecond)
 		}
@@ -58,14 +58,14 @@ func TestAChangeAfterASilenceIsToldAtOnceAndLaterOnesTogether(t *testing.T) {
 func TestAWatcherHearsOfAChangeNoLaterThanItsInterval(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *Service, _ *shelf) {
 		watching(t, s, &kagziv1.WatchRequest{Interval: durationpb.New(10 * time.Second)})
-		ringRun(s, 1) // from now on the reader is at rest, for as long as its only watcher wants
+		notifyRun(s, 1) // from now on the reader is at rest, for as long as its only watcher wants
 		pass(time.Millisecond)
 		sc := watching(t, s, &kagziv1.WatchRequest{Interval: durationpb.New(70 * time.Millisecond)})
 		for i := range 100 {
 			pass(time.Duration(i) * time.Millisecond)
 			sc.taken()
 			began := time.Now()
-			ringRun(s, 1)
+			notifyRun(s, 1)
 			pass(70 * time.Millisecond)
 			if told := sc.taken(); len(told) == 0 || len(told[len(told)-1].event.Workflows) != 1 {
 				t.Fatalf("70 ms after notification %d came %v", i, told)
@@ -81,7 +81,7 @@ func TestAWatcherIsNotToldMoreOftenThanItWants(t *testing.T) {
 		watching(t, s, &kagziv1.WatchRequest{Interval: durationpb.New(50 * time.Millisecond)})
 		sc := watching(t, s, &kagziv1.WatchRequest{Interval: durationpb.New(time.Second)})
 		for range 500 { // for 5 s
-			ringRun(s, 1)
+			notifyRun(s, 1)
 			pass(10 * time.Millisecond)
 		}
 		told := sc.taken()
@@ -125,9 +125,9 @@ func TestWatchersOfANamespaceShareOneReading(t *testing.T) {
 		other := watching(t, s, &kagziv1.WatchRequest{Namespace: "team"})
 		store.set(func() { store.elsewhere[servertest.NthID(2)] = "team" })
 		pass(time.Second)
-		ringRun(s, 1)
+		notifyRun(s, 1)
 		synctest.Wait()
-		ringRun(s, 2)
+		notifyRun(s, 2)
 		pass(time.Second)
 		for i, sc := range screens {
 			if told := sc.taken(); len(told) != 1 || told[0].event.Workflows[0].RunId != servertest.NthID(1).String() {
@@ -152,7 +152,7 @@ func TestAReadingTakesAtMostATenthOfTheTime(t *testing.T) {
 		store.set(func() { store.slow = 50 * time.Millisecond })
 		watching(t, s, &kagziv1.WatchRequest{})
 		for range 500 { // for 5 s
-			ringRun(s, 1)
+			notifyRun(s, 1)
 			pass(10 * time.Millisecond)
 		}
 		if reads := store.asked(); len(reads) < 9 || len(reads) > 11 {
@@ -216,7 +216,7 @@ func TestMoreRunsThanAnEventHoldsAreToldAsAChangeOfTheLists(t *testing.T) {
 			synctest.Wait()
 			sc.taken()
 			for i := range n {
-				ringRun(s, i+1)
+				notifyRun(s, i+1)
 			}
 			pass(time.Second)
 			told := sc.taken()
@@ -243,8 +243,8 @@ func TestASlowWatcherGetsEachRunOnceAsItStands(t *testing.T) {
 		sc.taken() // it is being sent, and nothing more gets through
 		for i := range 30 {
 			store.set(func() { store.note = fmt.Sprint("round ", i) })
-			ringRun(s, 1)
-			ringRun(s, i+2)
+			notifyRun(s, 1)
+			notifyRun(s, i+2)
 			pass(200 * time.Millisecond)
 		}
 		if told := quick.taken(); len(told) < 30 {
@@ -300,7 +300,7 @@ func TestWhatCannotBeReadIsToBeReadByTheWatchers(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *Service, store *shelf) {
 		store.set(func() { store.broken = engine.ErrUnavailable })
 		sc := watching(t, s, &kagziv1.WatchRequest{})
-		ringRun(s, 1)
+		notifyRun(s, 1)
 		synctest.Wait()
 		if told := sc.taken(); len(told) != 1 || !told[0].event.WorkflowsChanged {
 			t.Errorf("told %v, want that lists have changed", told)
@@ -313,7 +313,7 @@ func TestADefectInReadingEndsNoServer(t *testing.T) {
 		var log strings.Builder
 		s.hub.store, s.hub.log = servertest.StubStore{}, slog.New(slog.NewTextHandler(&log, nil)) // it panics
 		sc := watching(t, s, &kagziv1.WatchRequest{})
-		ringRun(s, 1)
+		notifyRun(s, 1)
 		synctest.Wait()
 		if told := sc.taken(); len(told) != 1 || !told[0].event.WorkflowsChanged {
 			t.Errorf("told %v, want that lists have changed", told)
@@ -331,7 +331,7 @@ func TestNothingIsLeftWhenTheLastWatcherHasGone(t *testing.T) {
 		if err := <-a.done; !errors.Is(err, context.Canceled) {
 			t.Errorf("a watcher that left ends with %v", err)
 		}
-		ringRun(s, 1)
+		notifyRun(s, 1)
 		synctest.Wait()
 		if told := b.taken(); len(told) != 1 {
 			t.Errorf("the one that stayed was told %v", told)
@@ -343,7 +343,7 @@ func TestNothingIsLeftWhenTheLastWatcherHasGone(t *testing.T) {
 		}
 		before := len(store.asked())
 		s.hub.mu.Lock() // for which a notification that nobody hears does not wait
-		ringRun(s, 2)
+		notifyRun(s, 2)
 		s.hub.mu.Unlock()
 		pass(time.Second)
 		if n := len(store.asked()) - before; n != 0 {

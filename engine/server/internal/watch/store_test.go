@@ -148,6 +148,6 @@ func pass(d time.Duration) {
 	synctest.Wait()
 }
 
-func ringRun(s *Service, n int) {
+func notifyRun(s *Service, n int) {
 	s.Notify(engine.Notification{Kind: engine.NotifyRun, ID: servertest.NthID(n)})
 }

@@ -49,7 +49,7 @@ func TestEachFieldOfASignalIsSent(t *testing.T) {
 func TestEachFieldOfAScheduleIsSent(t *testing.T) {
 	servertest.WantEachFieldSent(t, map[string]string{
 		"RequestID": "the caller knows it",
-		"Revision":  "a matter between this door and the store",
+		"Revision":  "a matter between this server and the store",
 	}, func(s *engine.Schedule) proto.Message { return ScheduleTo(s) })
 }
 

@@ -5,36 +5,36 @@ import (
 	"time"
 )
 
-// luck is dice whose throws follow from a seed. A copy made by clone throws the same from there on.
-type luck struct {
+// random is a source of randomness that follows from a seed. A copy made by clone draws the same from there on.
+type random struct {
 	*rand.Rand
 	source *rand.PCG
 }
 
-func newLuck(seed, stream uint64) luck {
+func newRandom(seed, stream uint64) random {
 	source := rand.NewPCG(seed, stream)
-	return luck{rand.New(source), source}
+	return random{rand.New(source), source}
 }
 
-func (l luck) clone() luck {
+func (l random) clone() random {
 	source := *l.source
-	return luck{rand.New(&source), &source}
+	return random{rand.New(&source), &source}
 }
 
 // between is a length of time from a to b, both included, in whole milliseconds; with b before a it is a.
-func (l luck) between(a, b time.Duration) time.Duration {
+func (l random) between(a, b time.Duration) time.Duration {
 	if b <= a {
 		return a
 	}
 	return a + time.Duration(l.Int64N(int64((b-a)/time.Millisecond)+1))*time.Millisecond
 }
 
-func (l luck) chance(p float64) bool { return l.Float64() < p }
+func (l random) chance(p float64) bool { return l.Float64() < p }
 
 // pick is one of several.
-func pick[T any](l luck, of []T) T { return of[l.IntN(len(of))] }
+func pick[T any](l random, of []T) T { return of[l.IntN(len(of))] }
 
-// mix is a number that follows from others and looks like luck: for facts that are worked out whenever they are asked for.
+// mix is a number that follows from others and looks random: for facts that are worked out whenever they are asked for.
 func mix(numbers ...uint64) uint64 {
 	h := uint64(0x9e3779b97f4a7c15)
 	for _, n := range numbers {

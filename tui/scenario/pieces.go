@@ -51,7 +51,7 @@ const (
 func (d *Day) ID(p Piece) string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.cast[p]
+	return d.pieceRuns[p]
 }
 
 // scene is how a piece comes about.
@@ -81,7 +81,7 @@ func (p *plan) takes(name string, d time.Duration) {
 	}
 }
 
-// sure takes all bad luck out of a plan.
+// sure takes all chance of failure out of a plan.
 func (p *plan) sure() {
 	for i := range p.acts {
 		p.acts[i].odds, p.acts[i].during = 0, ""
@@ -122,8 +122,8 @@ func (d *Day) play(s scene) {
 		r.StartAt = timestamppb.New(d.begin.Add(2 * time.Hour))
 	}
 	run := d.start(r, s.plan)
-	if s.piece != "" && d.cast[s.piece] == "" {
-		d.cast[s.piece] = run
+	if s.piece != "" && d.pieceRuns[s.piece] == "" {
+		d.pieceRuns[s.piece] = run
 	}
 	if s.then != nil {
 		s.then(d, run)
@@ -202,7 +202,7 @@ func holdOn(d *Day, _ string) { d.poll(d.worker("orders-0"), false) }
 func batch() *plan {
 	return altered("thumbnail", func(p *plan) {
 		p.acts = []act{
-			{name: "list-photos", takes: 1800 * ms, output: func(luck, int) string { return `{"photos":100}` }},
+			{name: "list-photos", takes: 1800 * ms, output: func(random, int) string { return `{"photos":100}` }},
 			{name: "resize", times: 100, takes: 12 * time.Second, upTo: 5 * time.Minute, odds: 0.01, mishap: &mishap{kind: "OutOfMemory", message: "vips: out of memory while decoding a 108 megapixel image"},
 				output: resized, note: "resizing 100 photos"},
 			{name: "publish-gallery", takes: 2 * time.Second, output: done},
@@ -244,7 +244,7 @@ func declinedMail() *plan {
 func limited() *plan {
 	return altered("sync.crm", func(p *plan) {
 		p.sure()
-		p.key = func(luck) string { return "crm:globex" }
+		p.key = func(random) string { return "crm:globex" }
 		p.retry = &kagziv1.RetryPolicy{MaximumAttempts: 10, InitialIntervalMs: 5000, BackoffCoefficient: 2, MaximumIntervalMs: 60_000}
 		p.takes("pull-contacts", 1200*ms)
 		p.acts[0].failing = 7

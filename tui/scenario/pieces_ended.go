@@ -66,7 +66,7 @@ func mended(d *Day, run string) {
 		d.must("override a step", err)
 		again, err := d.runs.RetryWorkflow(ctx, &kagziv1.RetryWorkflowRequest{RunId: run, Reason: reason})
 		if d.must("retry a run", err) {
-			d.cast[Retried] = again.NewRunId
+			d.pieceRuns[Retried] = again.NewRunId
 			d.follow(again.NewRunId, sureOf("order"))
 		}
 	})
@@ -96,7 +96,7 @@ const nasty = "\x1b[2J\x1b]0;owned\a\x1b]52;c;b3duZWQ=\a[red::b]tag[-] \u202egnp
 func hostile() *plan {
 	return altered("order", func(p *plan) {
 		p.undo = nil
-		say := func(luck, int) string { return `{"` + nasty + `":"` + nasty + `"}` }
+		say := func(random, int) string { return `{"` + nasty + `":"` + nasty + `"}` }
 		p.acts = []act{
 			{name: "validate", takes: 300 * ms, output: say, input: nasty},
 			{name: "wait-approval", kind: wait, signal: "approval", limit: time.Minute},

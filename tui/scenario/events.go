@@ -50,7 +50,7 @@ func (d *Day) populate() {
 
 // pace is a time until something happens that happens so often on average; never more than six times as long.
 func (d *Day) pace(mean time.Duration) time.Duration {
-	wait := -math.Log(1-d.luck.Float64()) * float64(mean)
+	wait := -math.Log(1-d.random.Float64()) * float64(mean)
 	return time.Duration(math.Min(wait, 6*float64(mean))).Truncate(time.Millisecond)
 }
 
@@ -60,7 +60,7 @@ func (d *Day) customer() {
 	for _, p := range catalog {
 		shares += p.share
 	}
-	n := d.luck.IntN(shares)
+	n := d.random.IntN(shares)
 	for _, p := range catalog {
 		if n -= p.share; n < 0 {
 			d.start(d.request(p, defaultNamespace), p)
@@ -94,14 +94,14 @@ var trips = []func(*Day){
 
 // trip has something go wrong, and plans the next.
 func (d *Day) trip() {
-	pick(d.luck, trips)(d)
+	pick(d.random, trips)(d)
 	mean := liveTrips
 	if until := d.begin.Sub(d.now()); until > slowTrips+time.Hour {
 		mean = slowTrips
 	} else if until > 0 { // the beginning is as it is planned
 		mean += until
 	}
-	d.after(mean+d.luck.between(0, time.Minute), (*Day).trip)
+	d.after(mean+d.random.between(0, time.Minute), (*Day).trip)
 }
 
 // storm is bad weather for a while.
@@ -151,10 +151,10 @@ func (d *Day) timetables() {
 		p, enabled := planOf(t.kind), !t.paused
 		r := &kagziv1.CreateWorkflowScheduleRequest{
 			Namespace: defaultNamespace, Name: t.name, CronExpr: t.cron, TimeZone: t.zone, OverlapPolicy: t.overlap, Enabled: &enabled,
-			TaskQueue: p.queue, WorkflowType: t.kind, Version: &p.version, Input: jsonPayload(p.input(d.luck)),
+			TaskQueue: p.queue, WorkflowType: t.kind, Version: &p.version, Input: jsonPayload(p.input(d.random)),
 		}
 		if p.tags != nil {
-			r.Tags = p.tags(d.luck)
+			r.Tags = p.tags(d.random)
 		}
 		_, err := d.schedules.CreateWorkflowSchedule(ctx, r)
 		d.must("make the schedule "+t.name, err)

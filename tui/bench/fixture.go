@@ -20,20 +20,20 @@ type place struct {
 	metrics string // host:port
 }
 
-// rig is what one measurement works with: servers of one database, and a queue and worker processes of its own.
-type rig struct {
+// fixture is what one measurement works with: servers of one database, and a queue and worker processes of its own.
+type fixture struct {
 	servers  []place
 	database string // of private servers on Postgres, as GetServerInfo names it
 	clients  []*kagzi.Client
 	spec     workerSpec // but for the address
 	workers  []worker
-	full     *rig // of W10: the servers on the database with many ended runs
+	full     *fixture // of W10: the servers on the database with many ended runs
 
 	heartbeat time.Duration // how often the servers want to hear from each worker
 }
 
-func newRig(servers []place, database string, spec workerSpec) (*rig, error) {
-	r := &rig{servers: servers, database: database, spec: spec}
+func newFixture(servers []place, database string, spec workerSpec) (*fixture, error) {
+	r := &fixture{servers: servers, database: database, spec: spec}
 	key, err := spec.reach.Key()
 	if err != nil {
 		return nil, err
@@ -55,10 +55,10 @@ func newRig(servers []place, database string, spec workerSpec) (*rig, error) {
 }
 
 // client is the one that the i-th call is made by: servers take turns.
-func (r *rig) client(i int) *kagzi.Client { return r.clients[i%len(r.clients)] }
+func (r *fixture) client(i int) *kagzi.Client { return r.clients[i%len(r.clients)] }
 
 // startWorkers starts one worker process for each server.
-func (r *rig) startWorkers(ctx context.Context) error {
+func (r *fixture) startWorkers(ctx context.Context) error {
 	for _, s := range r.servers {
 		spec := r.spec
 		spec.address = s.address
@@ -71,7 +71,7 @@ func (r *rig) startWorkers(ctx context.Context) error {
 	return nil
 }
 
-func (r *rig) stopWorkers() error {
+func (r *fixture) stopWorkers() error {
 	var errs []error
 	for _, w := range r.workers {
 		errs = append(errs, w.Stop(stopGrace))
@@ -80,7 +80,7 @@ func (r *rig) stopWorkers() error {
 	return errors.Join(errs...)
 }
 
-func (r *rig) close() error {
+func (r *fixture) close() error {
 	errs := []error{r.stopWorkers()}
 	for _, c := range r.clients {
 		errs = append(errs, c.Close())
@@ -92,7 +92,7 @@ func (r *rig) close() error {
 }
 
 // perform starts the i-th run and waits for its result, which must be want.
-func perform[In any, Out comparable](ctx context.Context, r *rig, i int, workflowType string, in In, want Out) error {
+func perform[In any, Out comparable](ctx context.Context, r *fixture, i int, workflowType string, in In, want Out) error {
 	run, err := kagzi.Start(ctx, r.client(i), workflowType, in, kagzi.StartOptions{Queue: r.spec.queue})
 	if err != nil {
 		return fmt.Errorf("start %s: %w", workflowType, err)

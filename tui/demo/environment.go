@@ -25,8 +25,8 @@ const (
 // serverFlags make a lost worker show after seconds, not half a minute.
 var serverFlags = []string{"--worker-lease", "2s", "--heartbeat-interval", "500ms"}
 
-// stage is what the demo plays on: a private server, workers and a directory, all gone after close.
-type stage struct {
+// environment is what the demo runs on: a private server, workers and a directory, all gone after close.
+type environment struct {
 	dir    string
 	ledger ledger
 	server *child.Server
@@ -38,19 +38,19 @@ type stage struct {
 }
 
 // build makes the directory, starts the server and the workers, by name, and waits until all are ready.
-func build(ctx context.Context, workers map[string]post) (*stage, error) {
+func build(ctx context.Context, workers map[string]post) (*environment, error) {
 	dir, err := os.MkdirTemp("", "kagzi-demo-")
 	if err != nil {
 		return nil, err
 	}
-	s := &stage{dir: dir, ledger: ledger(filepath.Join(dir, "ledger")), workers: map[string]*child.Process{}}
+	s := &environment{dir: dir, ledger: ledger(filepath.Join(dir, "ledger")), workers: map[string]*child.Process{}}
 	if err := s.start(ctx, workers); err != nil {
 		return nil, errors.Join(err, s.close())
 	}
 	return s, nil
 }
 
-func (s *stage) start(ctx context.Context, workers map[string]post) error {
+func (s *environment) start(ctx context.Context, workers map[string]post) error {
 	data := filepath.Join(s.dir, "data")
 	if err := errors.Join(os.Mkdir(data, 0o700), os.Mkdir(string(s.ledger), 0o700)); err != nil {
 		return err
@@ -82,7 +82,7 @@ func (s *stage) start(ctx context.Context, workers map[string]post) error {
 }
 
 // kill ends a worker as kill -9 does.
-func (s *stage) kill(worker string) error {
+func (s *environment) kill(worker string) error {
 	p := s.take(worker)
 	if p == nil {
 		return fmt.Errorf("no worker %s", worker)
@@ -91,8 +91,8 @@ func (s *stage) kill(worker string) error {
 	return nil
 }
 
-// dismiss stops all workers but one in good order.
-func (s *stage) dismiss(but string) error {
+// stopAllBut stops all workers but one in good order.
+func (s *environment) stopAllBut(but string) error {
 	var errs []error
 	for name := range posts {
 		if name == but {
@@ -105,7 +105,7 @@ func (s *stage) dismiss(but string) error {
 	return errors.Join(errs...)
 }
 
-func (s *stage) take(worker string) *child.Process {
+func (s *environment) take(worker string) *child.Process {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := s.workers[worker]
@@ -115,7 +115,7 @@ func (s *stage) take(worker string) *child.Process {
 
 // close stops the workers, then the server, and removes the directory. The first of its errors is from the first that did not
 // stop in good order.
-func (s *stage) close() error {
+func (s *environment) close() error {
 	var errs []error
 	var stopping sync.WaitGroup
 	ends := make(chan error, len(s.workers))

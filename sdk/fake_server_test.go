@@ -25,8 +25,8 @@ import (
 	"google.golang.org/protobuf/testing/protocmp"
 )
 
-// door is a server that keeps what it was asked and answers as a test says, for calls that the SDK only translates.
-type door struct {
+// fakeServer is a server that keeps what it was asked and answers as a test says, for calls that the SDK only translates.
+type fakeServer struct {
 	kagziv1.UnimplementedWorkflowServiceServer
 	kagziv1.UnimplementedWorkflowScheduleServiceServer
 	kagziv1.UnimplementedAdminServiceServer
@@ -41,8 +41,8 @@ type door struct {
 	refuse   error                                                         // of streams
 }
 
-func newDoor(t *testing.T) *door {
-	d := &door{answers: map[string]func(proto.Message) (proto.Message, error){}, listener: bufconn.Listen(1 << 20)}
+func newFakeServer(t *testing.T) *fakeServer {
+	d := &fakeServer{answers: map[string]func(proto.Message) (proto.Message, error){}, listener: bufconn.Listen(1 << 20)}
 	server := grpc.NewServer(grpc.UnaryInterceptor(d.answer), grpc.MaxRecvMsgSize(transport.MaxMessage), grpc.MaxSendMsgSize(transport.MaxMessage))
 	kagziv1.RegisterWorkflowServiceServer(server, d)
 	kagziv1.RegisterWorkflowScheduleServiceServer(server, d)
@@ -53,11 +53,11 @@ func newDoor(t *testing.T) *door {
 	return d
 }
 
-func (d *door) dial() []grpc.DialOption {
+func (d *fakeServer) dial() []grpc.DialOption {
 	return []grpc.DialOption{grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return d.listener.DialContext(ctx) })}
 }
 
-func (d *door) client(t *testing.T) *Client {
+func (d *fakeServer) client(t *testing.T) *Client {
 	t.Helper()
 	c, err := NewClient(ClientOptions{Address: "passthrough:///door", DialOptions: d.dial(), Namespace: "shop", Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -67,7 +67,7 @@ func (d *door) client(t *testing.T) *Client {
 	return c
 }
 
-func (d *door) answer(ctx context.Context, req any, info *grpc.UnaryServerInfo, _ grpc.UnaryHandler) (any, error) {
+func (d *fakeServer) answer(ctx context.Context, req any, info *grpc.UnaryServerInfo, _ grpc.UnaryHandler) (any, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	request := req.(proto.Message)
@@ -81,13 +81,13 @@ func (d *door) answer(ctx context.Context, req any, info *grpc.UnaryServerInfo, 
 	return answer(request)
 }
 
-// on makes the door answer a method, always in the same way.
-func (d *door) on(method string, answer proto.Message) {
+// on makes the fake server answer a method, always in the same way.
+func (d *fakeServer) on(method string, answer proto.Message) {
 	d.answers[method] = func(proto.Message) (proto.Message, error) { return answer, nil }
 }
 
-// wants checks the last request, ids that the SDK has made aside: their fields are named.
-func (d *door) wants(t *testing.T, want proto.Message, made ...protoreflect.Name) {
+// wants checks the last request, except for ids that the SDK has made: their fields are named.
+func (d *fakeServer) wants(t *testing.T, want proto.Message, made ...protoreflect.Name) {
 	t.Helper()
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -99,7 +99,7 @@ func (d *door) wants(t *testing.T, want proto.Message, made ...protoreflect.Name
 	}
 }
 
-func (d *door) ExportWorkflow(req *kagziv1.ExportWorkflowRequest, stream grpc.ServerStreamingServer[kagziv1.Capsule]) error {
+func (d *fakeServer) ExportWorkflow(req *kagziv1.ExportWorkflowRequest, stream grpc.ServerStreamingServer[kagziv1.Capsule]) error {
 	d.mu.Lock()
 	d.asked = append(d.asked, req)
 	parts, refuse := slices.Collect(slices.Chunk(d.capsule, 1000)), d.refuse
@@ -112,7 +112,7 @@ func (d *door) ExportWorkflow(req *kagziv1.ExportWorkflowRequest, stream grpc.Se
 	return refuse
 }
 
-func (d *door) ImportWorkflow(stream grpc.ClientStreamingServer[kagziv1.Capsule, kagziv1.ImportWorkflowResponse]) error {
+func (d *fakeServer) ImportWorkflow(stream grpc.ClientStreamingServer[kagziv1.Capsule, kagziv1.ImportWorkflowResponse]) error {
 	var got bytes.Buffer
 	for n := 0; ; n++ {
 		part, err := stream.Recv()

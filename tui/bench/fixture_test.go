@@ -39,8 +39,8 @@ func (s *oneAnswer) WaitWorkflow(context.Context, *kagziv1.WaitWorkflowRequest) 
 	return &kagziv1.WaitWorkflowResponse{Workflow: s.run, Finished: true}, nil
 }
 
-// rigOn serves a run that has ended with a status and an output, and returns a rig that talks to it.
-func rigOn(t *testing.T, status kagziv1.WorkflowStatus, output any) *rig {
+// fixtureOn serves a run that has ended with a status and an output, and returns a fixture that talks to it.
+func fixtureOn(t *testing.T, status kagziv1.WorkflowStatus, output any) *fixture {
 	t.Helper()
 	data, err := json.Marshal(output)
 	if err != nil {
@@ -56,7 +56,7 @@ func rigOn(t *testing.T, status kagziv1.WorkflowStatus, output any) *rig {
 	}})
 	go func() { _ = server.Serve(listener) }() // ends with Stop
 	t.Cleanup(server.Stop)
-	r, err := newRig([]place{{address: listener.Addr().String()}}, "", workerSpec{namespace: "default", queue: "q", slots: 1})
+	r, err := newFixture([]place{{address: listener.Addr().String()}}, "", workerSpec{namespace: "default", queue: "q", slots: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func TestARunThatDoesNotReturnWhatItMustFailsEveryWorkload(t *testing.T) {
 				t.Fatal(err)
 			}
 			p := w[0].plan(options{scale: 0.0001})
-			if _, err = w[0].measure(t.Context(), rigOn(t, c.status, c.output), p); err == nil || !strings.Contains(err.Error(), c.says) {
+			if _, err = w[0].measure(t.Context(), fixtureOn(t, c.status, c.output), p); err == nil || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("error = %v, want one that says %q", err, c.says)
 			}
 		})
@@ -99,7 +99,7 @@ func TestARunThatDoesNotReturnWhatItMustFailsEveryWorkload(t *testing.T) {
 }
 
 func TestABacklogIsCheckedRunByRun(t *testing.T) {
-	r := rigOn(t, kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED, 1)
+	r := fixtureOn(t, kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED, 1)
 	runs, err := startAll(t.Context(), r, emptyType, make([]int, 2500))
 	if err != nil || len(runs) != 2500 || runs[2499] == nil {
 		t.Fatalf("startAll = %d runs, %v, want 2500", len(runs), err)
