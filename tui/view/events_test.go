@@ -11,6 +11,7 @@ import (
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	"github.com/kagzi/kagzi/tui"
+	"github.com/kagzi/kagzi/tui/view/internal/eventlist"
 )
 
 func TestEventsLookRight(t *testing.T) { goldenView(t, "events", always("events")) }
@@ -73,8 +74,8 @@ func TestEventsAreFilteredByTextAndLevel(t *testing.T) {
 					want++
 				}
 			}
-			if p.rows.count != want || want == 0 {
-				t.Errorf("%q keeps %d events, want %d, and more than none", c.filter, p.rows.count, want)
+			if p.rows.Count != want || want == 0 {
+				t.Errorf("%q keeps %d events, want %d, and more than none", c.filter, p.rows.Count, want)
 			}
 		}
 		if err := p.SetFilter("level:loud"); err == nil {
@@ -154,12 +155,12 @@ func TestEventsOfAServerThatStartedAnewAreNotTakenForThoseBefore(t *testing.T) {
 	events := func(message string) []*kagziv1.ServerEvent {
 		return []*kagziv1.ServerEvent{{Sequence: 1, Message: message}, {Sequence: 2, Message: message}}
 	}
-	var rows eventRows
-	rows.fill(events("before"), eventFilter{}, "default", false)
-	rows.fill(events("after"), eventFilter{}, "default", false)
-	for _, row := range rows.list {
-		if row.text != "after" {
-			t.Errorf("a row still says %q", row.text)
+	var rows eventlist.Rows
+	rows.Fill(events("before"), eventlist.Filter{}, "default", false)
+	rows.Fill(events("after"), eventlist.Filter{}, "default", false)
+	for _, row := range rows.List {
+		if row.Text != "after" {
+			t.Errorf("a row still says %q", row.Text)
 		}
 	}
 }

@@ -129,9 +129,9 @@ func TestWhoIsNotToldWhatTheServerDoesIsShownNoFiguresOfIt(t *testing.T) {
 		r.shows(format.Number(kept)+" failed in all", "What it does, all namespaces together,", "is told to admins of all of them only.")
 		r.lacks("0 failed", "/s done", "started", "most 0/s", "0 of 0 slots")
 		p := r.app.trails.top().(*overviewPage)
-		for _, tile := range p.tiles() {
-			if tile.id == "failed" && (tile.cells[0].Text != r.app.look.Glyph(theme.Failed)+" "+format.Number(kept) || tile.cells[2].Text != "in all") {
-				t.Errorf("the tile of failed runs says %q", tile.cells)
+		for _, tile := range p.Tiles() {
+			if tile.ID == "failed" && (tile.Cells[0].Text != r.app.look.Glyph(theme.Failed)+" "+format.Number(kept) || tile.Cells[2].Text != "in all") {
+				t.Errorf("the tile of failed runs says %q", tile.Cells)
 			}
 		}
 	})
