@@ -22,7 +22,7 @@ func TestEventsLookRightWhenTheyAreWrapped(t *testing.T) {
 
 func TestEventsAreFollowedUntilSomebodyLooksBack(t *testing.T) {
 	var w *shop
-	onRig(t, inShop(&w, "events"), 100, 20, func(r *rig) {
+	onFixture(t, inShop(&w, "events"), 100, 20, func(r *fixture) {
 		p := r.app.trails.top().(*eventsPage)
 		last := func() int64 { return p.log.Events()[len(p.log.Events())-1].GetSequence() }
 		grow := func() {
@@ -52,7 +52,7 @@ func TestEventsAreFollowedUntilSomebodyLooksBack(t *testing.T) {
 
 func TestEventsAreFilteredByTextAndLevel(t *testing.T) {
 	var w *shop
-	onRig(t, inShop(&w, "events"), 100, 20, func(r *rig) {
+	onFixture(t, inShop(&w, "events"), 100, 20, func(r *fixture) {
 		p := r.app.trails.top().(*eventsPage)
 		for _, c := range []struct {
 			filter string
@@ -94,7 +94,7 @@ func TestEventsAreFilteredByTextAndLevel(t *testing.T) {
 
 func TestAnEventShowsAllOfItselfAndOpensWhatItIsAbout(t *testing.T) {
 	var w *shop
-	onRig(t, inShop(&w, "events level:warn carrier"), 100, 24, func(r *rig) {
+	onFixture(t, inShop(&w, "events level:warn carrier"), 100, 24, func(r *fixture) {
 		r.press("G", "enter")
 		r.shows("Event: run failed", "▲ warn", "namespace", "error           carrier: postcode")
 		r.press("o")
@@ -131,10 +131,10 @@ func (s lossyStream) Recv() (*kagziv1.ServerEvent, error) {
 }
 
 func TestEventsThatNeverCameAreShownAsAGap(t *testing.T) {
-	onRig(t, func() Options {
+	onFixture(t, func() Options {
 		w := newShop()
 		return Options{API: lossy{w}, Open: "events", Now: w.Now}
-	}, 100, 24, func(r *rig) {
+	}, 100, 24, func(r *fixture) {
 		p := r.app.trails.top().(*eventsPage)
 		missed := p.log.Missed()
 		if missed == 0 {

@@ -23,7 +23,7 @@ func TestOverviewLooksRightOverADay(t *testing.T) {
 
 func TestTheOverviewOpensWhatTheCursorIsOn(t *testing.T) {
 	var w *shop
-	onRig(t, inShop(&w, "overview"), 120, 32, func(r *rig) {
+	onFixture(t, inShop(&w, "overview"), 120, 32, func(r *fixture) {
 		for _, c := range []struct {
 			keys []string
 			want string
@@ -53,7 +53,7 @@ func TestTheOverviewOpensWhatTheCursorIsOn(t *testing.T) {
 
 func TestTheCursorOfTheOverviewStaysWithItsThing(t *testing.T) {
 	var w *shop
-	onRig(t, inShop(&w, "overview"), 120, 32, func(r *rig) {
+	onFixture(t, inShop(&w, "overview"), 120, 32, func(r *fixture) {
 		p := r.app.trails.top().(*overviewPage)
 		for p.At != overview.FailuresBlock {
 			r.press("tab")
@@ -77,7 +77,7 @@ func TestTheCursorOfTheOverviewStaysWithItsThing(t *testing.T) {
 
 func TestAFailureIsOnTheOverviewAtOnce(t *testing.T) {
 	var w *shop
-	onRig(t, inShop(&w, "overview"), 120, 32, func(r *rig) {
+	onFixture(t, inShop(&w, "overview"), 120, 32, func(r *fixture) {
 		failed := func() int64 { return r.app.overview.FailedLastHour() }
 		for range 3600 {
 			before := r.app.overview.Failures()[0].GetRunId()
@@ -99,14 +99,14 @@ func TestAFailureIsOnTheOverviewAtOnce(t *testing.T) {
 
 func TestAListOfTheOverviewThatIsCutDoesNotPassForAllThereIs(t *testing.T) {
 	var w *shop
-	onRig(t, inShop(&w, "overview"), 60, 15, func(r *rig) {
+	onFixture(t, inShop(&w, "overview"), 60, 15, func(r *fixture) {
 		r.shows("Warnings  4 in all", "Newest runs that failed  more than 8")
 	})
 }
 
 func TestAWaitGrowsOnTheScreenWhileNothingIsHeard(t *testing.T) {
 	var w *shop
-	onRig(t, inShop(&w, "overview"), 120, 32, func(r *rig) {
+	onFixture(t, inShop(&w, "overview"), 120, 32, func(r *fixture) {
 		r.shows("oldest 5m", "waiting for a worker for 5m")
 		w.Hang()
 		w.Advance(10 * time.Minute)
@@ -137,14 +137,14 @@ func TestFailuresAreCountedSinceTheStartOfAYoungServer(t *testing.T) {
 			w := newShop()
 			return Options{API: young{w, since}, Open: "overview", Now: w.Now}
 		}
-		onRig(t, options, 80, 24, func(r *rig) { r.shows(want[1]) })
-		onRig(t, options, 120, 32, func(r *rig) { r.shows(want[0], strings.TrimSpace(strings.Trim(want[1], "│"))) })
+		onFixture(t, options, 80, 24, func(r *fixture) { r.shows(want[1]) })
+		onFixture(t, options, 120, 32, func(r *fixture) { r.shows(want[0], strings.TrimSpace(strings.Trim(want[1], "│"))) })
 	}
 }
 
 func TestTheChartsGoBackAsFarAsIsWanted(t *testing.T) {
 	var w *shop
-	onRig(t, inShop(&w, "overview"), 120, 32, func(r *rig) {
+	onFixture(t, inShop(&w, "overview"), 120, 32, func(r *fixture) {
 		for _, c := range []struct{ key, want string }{
 			{"{", "last 5 m"}, {"}", "last 1 h"}, {"}", "last 24 h"}, {"}", "last 24 h"}, {"{", "last 1 h"}, {"{", "last 5 m"},
 		} {

@@ -18,7 +18,7 @@ import (
 	"github.com/kagzi/kagzi/tui/widget"
 )
 
-// List is where the page is in its rows. Rows may take several lines of the screen.
+// List holds the place of the cursor and of the screen in the rows. Rows may take several lines of the screen.
 type List struct {
 	Follow, Wrap bool
 	at           int64 // sequence of the event under the cursor; 0: none yet
@@ -28,7 +28,7 @@ type List struct {
 	lines        []int // the row of each line of the screen
 }
 
-// Index is the row under the cursor; -1 when there is none.
+// Index returns the row under the cursor; -1 when there is none.
 func (l *List) Index(rows *Rows) int {
 	if l.Follow || l.at == 0 {
 		return rows.find(rows.last)
@@ -36,7 +36,7 @@ func (l *List) Index(rows *Rows) int {
 	return rows.find(l.at)
 }
 
-// Below is how many events have come below the cursor.
+// Below returns how many events have come below the cursor.
 func (l *List) Below(rows *Rows) int {
 	n := 0
 	for _, row := range rows.List[max(l.Index(rows), 0):] {
@@ -169,7 +169,7 @@ func (l *List) place(rows *Rows, at eventColumns, height int) {
 }
 
 // texts are the lines of a row's message, safe.
-func (l *List) texts(row eventRow, at eventColumns) []string {
+func (l *List) texts(row Row, at eventColumns) []string {
 	if !l.Wrap || row.Event == nil {
 		return []string{row.Text}
 	}
@@ -177,7 +177,7 @@ func (l *List) texts(row eventRow, at eventColumns) []string {
 }
 
 // drawEvent draws a row.
-func drawEvent(c widget.Canvas, row eventRow, texts []string, at eventColumns, noted string, selected, down bool) {
+func drawEvent(c widget.Canvas, row Row, texts []string, at eventColumns, noted string, selected, down bool) {
 	style := c.Theme.Style
 	switch {
 	case selected:
@@ -207,16 +207,16 @@ func drawEvent(c widget.Canvas, row eventRow, texts []string, at eventColumns, n
 	}
 }
 
-// eventRow is an event as it is shown, or a gap in front of one.
-type eventRow struct {
+// Row is an event as it is shown, or a gap in front of one.
+type Row struct {
 	Event               *kagziv1.ServerEvent // nil: a gap
 	gap                 int64                // events that never came
 	Kind, Subject, Text string               // raw
 }
 
-// Rows are the events that a filter keeps, oldest first, with the gaps between them.
+// Rows holds the events that a filter keeps, oldest first, with the gaps between them.
 type Rows struct {
-	List  []eventRow
+	List  []Row
 	Count int // of the events among them
 
 	newest      *kagziv1.ServerEvent // of those that the rows were made of; another server's has the same sequences
@@ -241,7 +241,7 @@ func (r *Rows) Fill(events []*kagziv1.ServerEvent, f Filter, namespace string, d
 	for i, e := range events {
 		if i > 0 {
 			if gap := e.GetSequence() - events[i-1].GetSequence() - 1; gap > 0 {
-				r.List = append(r.List, eventRow{gap: gap})
+				r.List = append(r.List, Row{gap: gap})
 			}
 		}
 		row := rowOfEvent(e, namespace)
@@ -273,7 +273,7 @@ func (r *Rows) find(sequence int64) int {
 // subjects are what an event may be about, by the keys of its attributes.
 var subjects = []string{"run", "worker", "schedule", "queue"}
 
-// SubjectOf is what an event is about; "server" when it is about nothing in particular.
+// SubjectOf returns what an event is about; "server" when it is about nothing in particular.
 func SubjectOf(e *kagziv1.ServerEvent) (kind, id string) {
 	for _, at := range e.GetAttributes() {
 		if slices.Contains(subjects, at.GetKey()) {
@@ -284,9 +284,9 @@ func SubjectOf(e *kagziv1.ServerEvent) (kind, id string) {
 }
 
 // rowOfEvent says what an event is about in a few words, and puts the rest behind its message.
-func rowOfEvent(e *kagziv1.ServerEvent, namespace string) eventRow {
+func rowOfEvent(e *kagziv1.ServerEvent, namespace string) Row {
 	kind, id := SubjectOf(e)
-	row := eventRow{Event: e, Kind: kind, Subject: format.ShortID(id)}
+	row := Row{Event: e, Kind: kind, Subject: format.ShortID(id)}
 	var text strings.Builder
 	text.WriteString(e.GetMessage())
 	said := false // the subject itself
@@ -315,7 +315,7 @@ func rowOfEvent(e *kagziv1.ServerEvent, namespace string) eventRow {
 // levels are the levels of events, the mildest first.
 var levels = []string{"INFO", "WARN", "ERROR"}
 
-// LevelCell is a level as a sign and a word.
+// LevelCell returns a level as a sign and a word.
 func LevelCell(look *theme.Theme, level string) render.Cell {
 	switch level {
 	case "WARN":
@@ -335,6 +335,7 @@ type Filter struct {
 	level int    // of levels
 }
 
+// ParseFilter reads a filter as it was typed: words, and "level:warn" for the least level.
 func ParseFilter(text string) (Filter, error) {
 	f := Filter{Text: strings.TrimSpace(text)}
 	var words []string
@@ -354,7 +355,7 @@ func ParseFilter(text string) (Filter, error) {
 }
 
 // keeps says whether the filter chooses a row. A level that is not known counts as the worst.
-func (f Filter) keeps(row eventRow) bool {
+func (f Filter) keeps(row Row) bool {
 	if i := slices.Index(levels, row.Event.GetLevel()); i >= 0 && i < f.level {
 		return false
 	}
@@ -390,6 +391,7 @@ func timeWidth(rows *Rows, c *clock.Clock) int {
 	return max(len(eventTime(rows.List[first].Event, c)), len(eventTime(rows.List[last].Event, c)))
 }
 
+// Missed says how many events were missed.
 func Missed(n int64) string {
 	if n == 1 {
 		return "1 event was missed"

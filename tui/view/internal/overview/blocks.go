@@ -15,18 +15,18 @@ import (
 	"github.com/kagzi/kagzi/tui/widget"
 )
 
-// block is a part of the overview that lists things.
-type block struct {
+// Block is a part of the overview that lists things.
+type Block struct {
 	id, title, note string
 	empty           widget.Line // in place of items
-	Items           []*item
+	Items           []*Item
 	left            int  // how many cells of an item stand on the left; the rest are at the right edge
 	spare           int  // the cell that is left out where it is narrow; 0: none
 	more            bool // there are others than the items
 }
 
-// item is a thing in a block that can be opened.
-type item struct {
+// Item is a thing in a block that can be opened.
+type Item struct {
 	ID      string
 	Cells   []render.Cell // of a tile: its number, what it is, more of it
 	bar     *queueBar     // behind the cells on the left; nil: none
@@ -40,9 +40,9 @@ const MostCells = 4
 // queueBar is what runs and what waits in a queue, of the most in any.
 type queueBar struct{ most, running, waiting float64 }
 
-// Blocks are all that list something, as they stand now.
-func (p *Board) Blocks() map[string]*block {
-	return map[string]*block{
+// Blocks returns all that list something, as they stand now.
+func (p *Board) Blocks() map[string]*Block {
+	return map[string]*Block{
 		tilesBlock:    {id: tilesBlock, Items: p.Tiles()},
 		warningsBlock: p.warnings(),
 		queuesBlock:   p.queues(),
@@ -56,14 +56,14 @@ func (p *Board) opens(view string, args ...string) func() error {
 	return func() error { return p.Open(view, args...) }
 }
 
-// Tiles are the four numbers that say how it goes.
-func (p *Board) Tiles() []*item {
+// Tiles returns the four numbers that say how it goes.
+func (p *Board) Tiles() []*Item {
 	stats, o := p.Overview.Stats(), p.Overview
 	if stats == nil {
 		return nil
 	}
-	tile := func(id string, glyph theme.Glyph, n string, what, more string, style render.Style, open func() error) *item {
-		return &item{ID: id, Open: open, Message: stats, Cells: []render.Cell{
+	tile := func(id string, glyph theme.Glyph, n string, what, more string, style render.Style, open func() error) *Item {
+		return &Item{ID: id, Open: open, Message: stats, Cells: []render.Cell{
 			{Text: p.Look().Glyph(glyph) + " " + n, Style: style}, {Text: what, Style: render.Dim}, {Text: more, Style: render.Dim},
 		}}
 	}
@@ -98,7 +98,7 @@ func (p *Board) Tiles() []*item {
 	if online == 0 {
 		up = render.Bad
 	}
-	return []*item{
+	return []*Item{
 		tile("running", theme.Running, format.Number(stats.GetRunningWorkflows()), "running", format.Number(stats.GetWorkflowsByStatus()["SLEEPING"])+" sleeping", render.Busy, p.opens("runs", "status:running")),
 		tile("pending", theme.Pending, format.Number(stats.GetPendingWorkflows()), "pending", oldest, waits, p.opens("runs", "status:pending")),
 		tile("failed", theme.Failed, format.Number(failed), "failed", since, bad, p.opens("runs", which)),
@@ -110,15 +110,15 @@ func (p *Board) Tiles() []*item {
 const longWait = time.Minute
 
 // warnings are what needs somebody's eye.
-func (p *Board) warnings() *block {
-	b := &block{id: warningsBlock, title: "Warnings", left: 2}
+func (p *Board) warnings() *Block {
+	b := &Block{id: warningsBlock, title: "Warnings", left: 2}
 	if !p.Overview.Queues().Loaded() || !p.Overview.Schedules().Loaded() {
 		b.note = "reading …"
 	}
 	for _, w := range p.Overview.Warnings() {
 		line := p.warningLine(w)
 		view, args := viewOf(w)
-		b.Items = append(b.Items, &item{ID: w.Text, Cells: line.Cells, Open: p.opens(view, args...)})
+		b.Items = append(b.Items, &Item{ID: w.Text, Cells: line.Cells, Open: p.opens(view, args...)})
 	}
 	if len(b.Items) == 0 && b.note == "" {
 		b.title, b.note = "", p.Look().Glyph(theme.Completed)+" Nothing needs your eye."
@@ -152,8 +152,8 @@ func (p *Board) warningLine(w model.Warning) widget.Line {
 }
 
 // queues are those in which most waits.
-func (p *Board) queues() *block {
-	b := &block{id: queuesBlock, title: "Queues", left: 1, spare: 1, empty: widget.TextLine("No queue has open runs or workers.", render.Dim)}
+func (p *Board) queues() *Block {
+	b := &Block{id: queuesBlock, title: "Queues", left: 1, spare: 1, empty: widget.TextLine("No queue has open runs or workers.", render.Dim)}
 	b.more, _, _ = p.Overview.More()
 	most := int64(1)
 	for _, q := range p.Overview.Deepest() {
@@ -174,7 +174,7 @@ func (p *Board) queues() *block {
 		if d := p.Overview.OldestIn(q); d >= time.Second {
 			oldest = format.Waited(d)
 		}
-		b.Items = append(b.Items, &item{
+		b.Items = append(b.Items, &Item{
 			ID: q.GetTaskQueue(), Message: q, Cells: []render.Cell{name, running, waiting, {Text: oldest}}, Open: p.opens("runs", "status:open queue:"+q.GetTaskQueue()),
 			bar: &queueBar{float64(most), float64(q.GetRunning()), float64(q.GetPending())},
 		})
@@ -184,15 +184,15 @@ func (p *Board) queues() *block {
 
 // failures are of the runs that failed those that were made last, as a server lists them: one that was made long ago and failed just now need
 // not be among them.
-func (p *Board) failures() *block {
-	b := &block{id: FailuresBlock, title: "Newest runs that failed", left: 2, empty: widget.TextLine(p.Look().Glyph(theme.Completed)+" No run has failed.", render.Dim)}
+func (p *Board) failures() *Block {
+	b := &Block{id: FailuresBlock, title: "Newest runs that failed", left: 2, empty: widget.TextLine(p.Look().Glyph(theme.Completed)+" No run has failed.", render.Dim)}
 	_, b.more, _ = p.Overview.More()
 	for _, r := range p.Overview.Failures() {
 		what := r.GetWorkflowType()
 		if r.GetError().GetSubject() == "step" && r.GetError().GetSubjectId() != "" {
 			what += " " + p.Look().Glyph(theme.Right) + " " + r.GetError().GetSubjectId()
 		}
-		b.Items = append(b.Items, &item{ID: r.GetRunId(), Message: r, Open: p.opens("run", r.GetRunId()), Cells: []render.Cell{
+		b.Items = append(b.Items, &Item{ID: r.GetRunId(), Message: r, Open: p.opens("run", r.GetRunId()), Cells: []render.Cell{
 			{Text: what}, {Text: render.ErrorLine(r.GetError()), Style: render.Bad}, {Text: p.Clock.Show(r.GetFinishedAt()), Style: render.Dim},
 		}})
 	}
@@ -200,11 +200,11 @@ func (p *Board) failures() *block {
 }
 
 // fires are the schedules that fire next.
-func (p *Board) fires() *block {
-	b := &block{id: firesBlock, title: "Next ticks", left: 2, spare: 1, empty: widget.TextLine("No schedule is going to fire.", render.Dim)}
+func (p *Board) fires() *Block {
+	b := &Block{id: firesBlock, title: "Next ticks", left: 2, spare: 1, empty: widget.TextLine("No schedule is going to fire.", render.Dim)}
 	_, _, b.more = p.Overview.More()
 	for _, s := range p.Overview.Fires() {
-		b.Items = append(b.Items, &item{ID: s.GetScheduleId(), Message: s, Open: p.opens("schedule", s.GetScheduleId()), Cells: []render.Cell{
+		b.Items = append(b.Items, &Item{ID: s.GetScheduleId(), Message: s, Open: p.opens("schedule", s.GetScheduleId()), Cells: []render.Cell{
 			{Text: cmp.Or(s.GetName(), s.GetScheduleId())}, {Text: s.GetWorkflowType(), Style: render.Dim}, {Text: p.Clock.Show(s.GetNextFireAt())},
 		}})
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/kagzi/kagzi/tui/widget"
 )
 
-// Source is what a board shows, and what it needs of the program.
+// Source holds what a board shows, and what it needs of the program.
 type Source struct {
 	Overview     *model.Overview
 	Link         *model.Link
@@ -28,7 +28,7 @@ type Source struct {
 	Open         func(view string, args ...string) error                        // opens another page
 }
 
-// Board is the blocks of the overview, with a cursor that goes through them.
+// Board holds the blocks of the overview, with a cursor that goes through them.
 type Board struct {
 	Source
 	Span  model.Range       // of the charts
@@ -88,8 +88,8 @@ func (p *Board) style(s render.Style) tcell.Style {
 	return p.Look().Style(s)
 }
 
-// Under is the item under the cursor; nil when there is none.
-func (p *Board) Under() *item {
+// Under returns the item under the cursor; nil when there is none.
+func (p *Board) Under() *Item {
 	b := p.Blocks()[p.At]
 	if b == nil || len(b.Items) == 0 {
 		return nil
@@ -189,10 +189,10 @@ func (p *Board) put(index int) {
 }
 
 // settle finds the things under the cursors again after they have moved, and leaves blocks that have become empty.
-func (p *Board) settle(blocks map[string]*block) {
+func (p *Board) settle(blocks map[string]*Block) {
 	for id, b := range blocks {
 		c := p.On[id]
-		if at := slices.IndexFunc(b.Items, func(i *item) bool { return i.ID == c.id }); at >= 0 && c.id != "" {
+		if at := slices.IndexFunc(b.Items, func(i *Item) bool { return i.ID == c.id }); at >= 0 && c.id != "" {
 			c.Index = at
 		}
 		c.Index = max(min(c.Index, len(b.Items)-1), 0)

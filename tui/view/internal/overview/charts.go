@@ -98,7 +98,7 @@ func (ch chart) summary(values, bars []float64) string {
 // latelyPoints is how many points a rate is taken over, so that it does not jump with every one.
 const latelyPoints = 10
 
-// Lately is the mean of the last points.
+// Lately returns the mean of the last points.
 func Lately(values []float64) float64 {
 	values = values[max(len(values)-latelyPoints, 0):]
 	sum := 0.0

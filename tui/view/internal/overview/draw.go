@@ -12,7 +12,7 @@ import (
 )
 
 // drawTiles draws the four numbers: in frames where there are lines for it, else two in a line.
-func (p *Board) drawTiles(c widget.Canvas, items []*item) {
+func (p *Board) drawTiles(c widget.Canvas, items []*Item) {
 	if c.H < boxedTile {
 		for i, it := range items {
 			w := c.W / 2
@@ -30,7 +30,7 @@ func (p *Board) drawTiles(c widget.Canvas, items []*item) {
 			edge = p.Look().Role(theme.Key)
 		}
 		inner := part.Box("", edge)
-		p.drawCells(inner.Part(1, 0, inner.W-2, 1), &item{Cells: it.Cells[:2]}, on)
+		p.drawCells(inner.Part(1, 0, inner.W-2, 1), &Item{Cells: it.Cells[:2]}, on)
 		inner.Cut(1, 1, inner.W-2, it.Cells[2].Text, p.style(it.Cells[2].Style))
 	}
 }
@@ -58,7 +58,7 @@ func (p *Board) selected(id string, index int) bool {
 }
 
 // drawCells writes the cells of a tile one after the other; what it says more of only where it fits.
-func (p *Board) drawCells(c widget.Canvas, it *item, selected bool) {
+func (p *Board) drawCells(c widget.Canvas, it *Item, selected bool) {
 	if selected {
 		c.Clear(p.Look().Role(theme.Selected))
 	}
@@ -84,7 +84,7 @@ func (p *Board) cellStyle(s render.Style, selected bool) tcell.Style {
 }
 
 // drawBlock draws the title of a block and as many of its items as there is room for, that under the cursor among them.
-func (p *Board) drawBlock(c widget.Canvas, b *block) {
+func (p *Board) drawBlock(c widget.Canvas, b *Block) {
 	x := 0
 	if b.title != "" {
 		x = c.Cut(0, 0, c.W, b.title, p.Look().Role(theme.Title)) + 2
@@ -119,7 +119,7 @@ func (p *Board) drawBlock(c widget.Canvas, b *block) {
 const narrow = 48
 
 // cells are the cells of an item that are shown in a block of that width.
-func (b *block) cells(it *item, width int) []render.Cell {
+func (b *Block) cells(it *Item, width int) []render.Cell {
 	if b.spare > 0 && width < narrow {
 		return slices.Delete(slices.Clone(it.Cells), b.spare, b.spare+1)
 	}
@@ -127,7 +127,7 @@ func (b *block) cells(it *item, width int) []render.Cell {
 }
 
 // leftCells is how many of the cells that are shown stand on the left.
-func (b *block) leftCells(width int) int {
+func (b *Block) leftCells(width int) int {
 	if b.spare > 0 && b.spare < b.left && width < narrow {
 		return b.left - 1
 	}
@@ -135,7 +135,7 @@ func (b *block) leftCells(width int) int {
 }
 
 // drawRow draws an item as a row of its block.
-func (p *Board) drawRow(c widget.Canvas, b *block, bar *queueBar, cells []render.Cell, widths []int, selected bool) {
+func (p *Board) drawRow(c widget.Canvas, b *Block, bar *queueBar, cells []render.Cell, widths []int, selected bool) {
 	if selected {
 		c.Clear(p.Look().Role(theme.Selected))
 	}
