@@ -11,7 +11,6 @@ import (
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	"github.com/kagzi/kagzi/tui"
-	"github.com/kagzi/kagzi/tui/view/internal/eventlist"
 )
 
 func TestEventsLookRight(t *testing.T) { goldenView(t, "events", always("events")) }
@@ -149,18 +148,4 @@ func TestEventsThatNeverCameAreShownAsAGap(t *testing.T) {
 		}
 		t.Error("no gap was shown between the events")
 	})
-}
-
-func TestEventsOfAServerThatStartedAnewAreNotTakenForThoseBefore(t *testing.T) {
-	events := func(message string) []*kagziv1.ServerEvent {
-		return []*kagziv1.ServerEvent{{Sequence: 1, Message: message}, {Sequence: 2, Message: message}}
-	}
-	var rows eventlist.Rows
-	rows.Fill(events("before"), eventlist.Filter{}, "default", false)
-	rows.Fill(events("after"), eventlist.Filter{}, "default", false)
-	for _, row := range rows.List {
-		if row.Text != "after" {
-			t.Errorf("a row still says %q", row.Text)
-		}
-	}
 }
