@@ -351,7 +351,7 @@ func (a *App) runsFacet(title, none string, columns []widget.Column, items *mode
 	}
 }
 
-// linesFacet is lines to read as a part of a page. They are made anew for each draw, because they tell times.
+// linesFacet is lines to read as a part of a page. They are made again for each draw, because they tell times.
 func (a *App) linesFacet(title func() string, lines func() []widget.Line) *facet {
 	l := widget.NewLines(a.theme)
 	l.SetWrap(false)

@@ -178,7 +178,7 @@ func (r runDeeds) retry(args []string) error {
 	d := r.deed(r.app.scope().Retry(idsOf(runs), o), runs, line)
 	if here := r.app.trails.top(); len(runs) == 1 {
 		d.done = func(j *model.Job) {
-			if r.app.trails.top() == here { // whoever has gone on is not called back
+			if r.app.trails.top() == here { // a person who has gone on is not called back
 				r.app.done(r.app.pushView("run", j.Results[0].ID))
 			}
 		}

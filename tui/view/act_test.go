@@ -26,7 +26,7 @@ func statusOf(t *testing.T, w *shop, id string) string {
 }
 
 // onRun opens the list of runs with the cursor on the first that a filter chooses, and is that run's id.
-func onRun(t *testing.T, r *rig, filter string) string {
+func onRun(t *testing.T, r *fixture, filter string) string {
 	t.Helper()
 	if err := r.app.command("runs " + filter); err != nil {
 		t.Fatal(err)
@@ -42,7 +42,7 @@ func onRun(t *testing.T, r *rig, filter string) string {
 
 func TestNothingIsDoneWithoutAYesAndEnterAloneIsNone(t *testing.T) {
 	var w *shop
-	onRig(t, inShop(&w, "runs"), 100, 24, func(r *rig) {
+	onFixture(t, inShop(&w, "runs"), 100, 24, func(r *fixture) {
 		id := onRun(t, r, "status:sleeping")
 		r.press("x")
 		r.shows("Cancel the run", "kagzi workflow cancel "+id, "Leave as is")
@@ -64,7 +64,7 @@ func TestNothingIsDoneWithoutAYesAndEnterAloneIsNone(t *testing.T) {
 
 func TestACancellationTakesNoNegativeGrace(t *testing.T) {
 	var w *shop
-	onRig(t, inShop(&w, "runs"), 100, 24, func(r *rig) {
+	onFixture(t, inShop(&w, "runs"), 100, 24, func(r *fixture) {
 		onRun(t, r, "status:sleeping")
 		if err := r.app.command("cancel -30s"); err == nil || !strings.Contains(err.Error(), `grace "-30s"`) || r.app.layer() != nil {
 			t.Errorf("%v, want the grace refused and nothing asked", err)
@@ -74,7 +74,7 @@ func TestACancellationTakesNoNegativeGrace(t *testing.T) {
 
 func TestARetryTakesOneStep(t *testing.T) {
 	var w *shop
-	onRig(t, inShop(&w, "runs"), 100, 24, func(r *rig) {
+	onFixture(t, inShop(&w, "runs"), 100, 24, func(r *fixture) {
 		onRun(t, r, "status:failed")
 		for _, words := range []string{"--from-step charge-card", "--restart charge-card"} {
 			if err := r.app.command("retry " + words); err == nil || !strings.Contains(err.Error(), words) || r.app.layer() != nil {
@@ -89,7 +89,7 @@ func TestARetryTakesOneStep(t *testing.T) {
 
 func TestWhatHasEndedIsOfferedARetryOnlyWhereThatIsPossible(t *testing.T) {
 	var w *shop
-	onRig(t, inShop(&w, "runs"), 100, 24, func(r *rig) {
+	onFixture(t, inShop(&w, "runs"), 100, 24, func(r *fixture) {
 		onRun(t, r, "status:failed")
 		r.press("x")
 		r.shows("the run has ended; t starts it again")
@@ -102,7 +102,7 @@ func TestWhatHasEndedIsOfferedARetryOnlyWhereThatIsPossible(t *testing.T) {
 
 func TestManyRunsAreCancelledOnlyAfterTheirNumberWasTyped(t *testing.T) {
 	var w *shop
-	onRig(t, inShop(&w, "runs"), 100, 30, func(r *rig) {
+	onFixture(t, inShop(&w, "runs"), 100, 30, func(r *fixture) {
 		onRun(t, r, "status:pending,running,sleeping type:thumbnail")
 		p := r.app.trails.top().(*runsPage)
 		r.press("space", "pgdn", "ctrl-space")
@@ -135,7 +135,7 @@ func TestACommandThatSaysPauseResumePinOrUnpinDoesNothingElse(t *testing.T) {
 		}
 		return answer.GetWorkflow().GetPinned()
 	}
-	onRig(t, inShop(&w, "runs"), 100, 24, func(r *rig) {
+	onFixture(t, inShop(&w, "runs"), 100, 24, func(r *fixture) {
 		id := onRun(t, r, "status:sleeping")
 		refused := func(command, why string) {
 			t.Helper()
@@ -179,7 +179,7 @@ func TestACommandThatSaysPauseResumePinOrUnpinDoesNothingElse(t *testing.T) {
 
 func TestARunIsPausedResumedRetriedSignalledAndPinned(t *testing.T) {
 	var w *shop
-	onRig(t, inShop(&w, "runs"), 110, 30, func(r *rig) {
+	onFixture(t, inShop(&w, "runs"), 110, 30, func(r *fixture) {
 		id := onRun(t, r, "status:sleeping type:refund.approval")
 		r.press("s")
 		r.shows("Signal", "approval")
@@ -211,7 +211,7 @@ func TestARunIsPausedResumedRetriedSignalledAndPinned(t *testing.T) {
 
 func TestARunIsStartedFromTheFormAndMistakesAreNamedAtTheirField(t *testing.T) {
 	var w *shop
-	onRig(t, inShop(&w, "runs"), 100, 30, func(r *rig) {
+	onFixture(t, inShop(&w, "runs"), 100, 30, func(r *fixture) {
 		r.press("n")
 		r.shows("Start a run")
 		r.press("ctrl-s")
@@ -244,7 +244,7 @@ func TestARunIsStartedFromTheFormAndMistakesAreNamedAtTheirField(t *testing.T) {
 
 func TestWhatFailsIsSaidAndCanBeTriedAgain(t *testing.T) {
 	var w *shop
-	onRig(t, inShop(&w, "runs"), 110, 30, func(r *rig) {
+	onFixture(t, inShop(&w, "runs"), 110, 30, func(r *fixture) {
 		id := onRun(t, r, "status:sleeping")
 		r.press("x")
 		w.Down(errGone)
@@ -278,11 +278,11 @@ func (a *slowToPause) PauseWorkflow(ctx context.Context, request *kagziv1.PauseW
 func TestWhatFailsAfterSomethingElseWasDoneCanBeTriedAgain(t *testing.T) {
 	var w *shop
 	var slow *slowToPause
-	onRig(t, func() Options {
+	onFixture(t, func() Options {
 		w = newShop()
 		slow = &slowToPause{w, make(chan error)}
 		return Options{API: slow, Open: "runs", Now: w.Now}
-	}, 110, 30, func(r *rig) {
+	}, 110, 30, func(r *fixture) {
 		id := onRun(t, r, "status:sleeping")
 		r.press("P", "tab", "enter")
 		if err := r.app.command("pin"); err != nil {
@@ -309,7 +309,7 @@ func TestInAProtectedNamespaceItsNameIsTyped(t *testing.T) {
 		w := newShop()
 		return Options{API: w, Open: "runs", Now: w.Now, Config: settings.Config{Protected: []string{"def*"}}}
 	}
-	onRig(t, options, 100, 24, func(r *rig) {
+	onFixture(t, options, 100, 24, func(r *fixture) {
 		onRun(t, r, "status:sleeping")
 		r.press("x")
 		r.shows("Type default to go on.")
@@ -318,7 +318,7 @@ func TestInAProtectedNamespaceItsNameIsTyped(t *testing.T) {
 
 func TestTheHintsAreThoseOfWhatLiesOnTop(t *testing.T) {
 	var w *shop
-	onRig(t, inShop(&w, "runs"), 100, 30, func(r *rig) {
+	onFixture(t, inShop(&w, "runs"), 100, 30, func(r *fixture) {
 		r.shows("<enter> open")
 		r.press("y")
 		r.shows("</> search", "<esc> close")

@@ -6,7 +6,7 @@
 //
 //   - Pages that are a table: list.go holds what they share, internal/tables their columns and rows. Collections that are loaded whole are
 //     a shelf (list.go); runs are loaded as far as one looks (runs.go). Pages about one thing use about.go, except the run, which has
-//     tabs (run*.go), and the comparison of two runs (diff.go over internal/diff).
+//     tabs (run*.go). The overview, the event log and the comparison of two runs are thin pages over internal/overview, eventlist and diff.
 //   - Around a page: the frame (frame.go), what lies over it (layer.go), keys that work everywhere (global.go).
 //   - Changes: act.go, act_runs.go and the file of each kind of thing.
 //   - The program: options and event loop (app.go), the clipboard, files and the editor (copy.go). The screen, times, figures and settings

@@ -9,7 +9,7 @@ import (
 )
 
 // lineOf is the first line of the screen with a label, from the label on.
-func lineOf(t *testing.T, r *rig, label string) string {
+func lineOf(t *testing.T, r *fixture, label string) string {
 	t.Helper()
 	for line := range strings.Lines(r.draw()) {
 		if at := strings.Index(line, label); at >= 0 {
@@ -36,7 +36,7 @@ func TestTimesInTextAreSaidAnewAsTimePassesAndInTheStyleThatIsChosen(t *testing.
 				w = newShop()
 				return Options{API: w, Open: view.open(w), Now: w.Now}
 			}
-			onRig(t, options, 120, 40, func(r *rig) {
+			onFixture(t, options, 120, 40, func(r *fixture) {
 				r.press(view.keys...)
 				before := lineOf(t, r, view.label)
 				w.Advance(2 * time.Minute)
@@ -60,7 +60,7 @@ func TestTimesInTextAreSaidAnewAsTimePassesAndInTheStyleThatIsChosen(t *testing.
 }
 
 func TestAStepInTheTreeRunsOnAsTimePasses(t *testing.T) {
-	onPiece(t, scenario.Growing, 120, 32, func(r *rig, w *shop, p *runPage) {
+	onPiece(t, scenario.Growing, 120, 32, func(r *fixture, w *shop, p *runPage) {
 		r.press("2")
 		name := "●  " + p.run.Lanes()[len(p.run.Lanes())-1].Name + " "
 		before := lineOf(t, r, name)

@@ -31,7 +31,7 @@ func inShop(w **shop, open string) func() Options {
 
 func TestNoKeyMeansTwoThings(t *testing.T) {
 	var w *shop
-	onRig(t, inShop(&w, "overview"), 120, 32, func(r *rig) {
+	onFixture(t, inShop(&w, "overview"), 120, 32, func(r *fixture) {
 		for _, command := range everyView(w) {
 			if err := r.app.command(command); err != nil {
 				t.Errorf(":%s: %v", command, err)
@@ -70,7 +70,7 @@ func everyView(w *shop) []string {
 
 func TestEscapeGoesBackToTheSamePlace(t *testing.T) {
 	var w *shop
-	onRig(t, inShop(&w, "runs status:completed"), 100, 20, func(r *rig) {
+	onFixture(t, inShop(&w, "runs status:completed"), 100, 20, func(r *fixture) {
 		r.press("pgdn", "j", "j", "j")
 		before := r.draw()
 		p := r.app.trails.top()
@@ -93,7 +93,7 @@ func TestEscapeGoesBackToTheSamePlace(t *testing.T) {
 
 func TestAPageThatOneComesBackToGoesOn(t *testing.T) {
 	var w *shop
-	onRig(t, inShop(&w, "queues"), 100, 20, func(r *rig) {
+	onFixture(t, inShop(&w, "queues"), 100, 20, func(r *fixture) {
 		for _, there := range [][]string{{"enter", "esc"}, {"6", "-"}, {"6", "["}} {
 			before := r.draw()
 			r.press(there[0])
@@ -110,7 +110,7 @@ func TestAPageThatOneComesBackToGoesOn(t *testing.T) {
 
 func TestNewRunsComeInAboveWithoutMovingTheCursor(t *testing.T) {
 	var w *shop
-	onRig(t, inShop(&w, "runs"), 100, 20, func(r *rig) {
+	onFixture(t, inShop(&w, "runs"), 100, 20, func(r *fixture) {
 		r.press("j", "j", "j", "j")
 		p := r.app.trails.top().(*runsPage)
 		id, _ := p.tab.Selected()
@@ -129,7 +129,7 @@ func TestNewRunsComeInAboveWithoutMovingTheCursor(t *testing.T) {
 
 func TestFrozenNothingChangesUntilItIsLetGoOn(t *testing.T) {
 	var w *shop
-	onRig(t, inShop(&w, "runs"), 100, 20, func(r *rig) {
+	onFixture(t, inShop(&w, "runs"), 100, 20, func(r *fixture) {
 		r.press("p")
 		r.shows("frozen")
 		p := r.app.trails.top().(*runsPage)
@@ -151,7 +151,7 @@ func TestFrozenNothingChangesUntilItIsLetGoOn(t *testing.T) {
 
 func TestCommandsAreCompletedRememberedAndCorrected(t *testing.T) {
 	var w *shop
-	onRig(t, inShop(&w, "overview"), 100, 24, func(r *rig) {
+	onFixture(t, inShop(&w, "overview"), 100, 24, func(r *fixture) {
 		r.press(":")
 		r.enter("queu")
 		r.press("tab", "enter")
@@ -184,7 +184,7 @@ func TestWhatCanBeDoneIsInTheHelpAndWhatChangesIsGoneWhenLookingOnly(t *testing.
 				w := newShop()
 				return Options{API: w, Open: "runs", Now: w.Now, ReadOnly: readOnly}
 			}
-			onRig(t, options, 120, 60, func(r *rig) {
+			onFixture(t, options, 120, 60, func(r *fixture) {
 				for _, command := range []string{"runs", "workers", "schedules", "namespaces"} {
 					if err := r.app.command(command); err != nil {
 						t.Fatal(err)
@@ -215,7 +215,7 @@ func TestWhatCanBeDoneIsInTheHelpAndWhatChangesIsGoneWhenLookingOnly(t *testing.
 
 func TestALostConnectionCountsDownToTheNextTry(t *testing.T) {
 	var w *shop
-	onRig(t, inShop(&w, "runs"), 80, 24, func(r *rig) {
+	onFixture(t, inShop(&w, "runs"), 80, 24, func(r *fixture) {
 		if pace := r.app.pace(); pace != slowPace {
 			t.Errorf("the pace is %s while connected, want %s", pace, slowPace)
 		}
@@ -249,7 +249,7 @@ func TestWhatCanBeDoneAboutAConnectionDependsOnWhatIsWrong(t *testing.T) {
 				w.Down(c.err)
 				return Options{API: w, Open: "overview", Now: w.Now, Address: "db:1"}
 			}
-			onRig(t, options, 100, 24, func(r *rig) {
+			onFixture(t, options, 100, 24, func(r *fixture) {
 				r.shows(c.want...)
 				r.lacks(start)
 			})
@@ -262,14 +262,14 @@ func TestWhatCanBeDoneAboutAConnectionDependsOnWhatIsWrong(t *testing.T) {
 				w.Down(errGone)
 				return Options{API: w, Open: "overview", Now: w.Now, Address: address}
 			}
-			onRig(t, options, 100, 24, func(r *rig) { r.shows(want) })
+			onFixture(t, options, 100, 24, func(r *fixture) { r.shows(want) })
 		})
 	}
 }
 
 func TestHelpStaysInItsColumn(t *testing.T) {
 	var w *shop
-	onRig(t, inShop(&w, "runs"), 120, 40, func(r *rig) {
+	onFixture(t, inShop(&w, "runs"), 120, 40, func(r *fixture) {
 		r.press("?")
 		r.shows("cancel the run; with a grace such as 30s its code may")
 		for _, line := range strings.Split(r.draw(), "\n") {
@@ -282,7 +282,7 @@ func TestHelpStaysInItsColumn(t *testing.T) {
 
 func TestHelpIsInColumnsInASmallWindow(t *testing.T) {
 	var w *shop
-	onRig(t, inShop(&w, "overview"), 80, 24, func(r *rig) {
+	onFixture(t, inShop(&w, "overview"), 80, 24, func(r *fixture) {
 		r.press("?")
 		r.shows("ctrl-y          copy what is under the cursor as JSON", "\u2502                  :copy-json")
 		for _, line := range strings.Split(r.draw(), "\n") {
@@ -295,7 +295,7 @@ func TestHelpIsInColumnsInASmallWindow(t *testing.T) {
 
 func TestACommandWithMoreThanItTakesDoesNothing(t *testing.T) {
 	var w *shop
-	onRig(t, inShop(&w, "runs status:sleeping"), 120, 24, func(r *rig) {
+	onFixture(t, inShop(&w, "runs status:sleeping"), 120, 24, func(r *fixture) {
 		for command, why := range map[string]string{
 			"overview now": `overview takes no argument, got "now"`, "pulse now": `overview takes no argument, got "now"`,
 			"mark all": `mark takes no argument, got "all"`, "pin order-1 order-2": `pin takes no argument, got "order-1 order-2"`,
@@ -312,7 +312,7 @@ func TestACommandWithMoreThanItTakesDoesNothing(t *testing.T) {
 
 func TestAFilterInACommandKeepsItsQuotes(t *testing.T) {
 	var w *shop
-	onRig(t, inShop(&w, "queues"), 120, 24, func(r *rig) {
+	onFixture(t, inShop(&w, "queues"), 120, 24, func(r *fixture) {
 		for _, command := range []string{`runs tag.x="a b"`, `filter tag.x="a b"`, `  events   "a b"`} {
 			if err := r.app.command(command); err != nil {
 				t.Fatalf("%s: %v", command, err)
@@ -331,7 +331,7 @@ func TestAViewIsSavedInTheHomeOfThePerson(t *testing.T) {
 		t.Setenv(name, home)
 	}
 	var w *shop
-	onRig(t, inShop(&w, "queues"), 100, 24, func(r *rig) {
+	onFixture(t, inShop(&w, "queues"), 100, 24, func(r *fixture) {
 		r.press("ctrl-s", "ctrl-u")
 		r.enter("~/view.csv")
 		r.press("enter")
@@ -344,7 +344,7 @@ func TestAViewIsSavedInTheHomeOfThePerson(t *testing.T) {
 func TestARowIsCopiedAndAViewIsSaved(t *testing.T) {
 	dir := t.TempDir()
 	var w *shop
-	onRig(t, inShop(&w, "queues"), 100, 24, func(r *rig) {
+	onFixture(t, inShop(&w, "queues"), 100, 24, func(r *fixture) {
 		r.press("Y")
 		if got := string(r.screen.GetClipboardData()); got != "emails" {
 			t.Errorf("copied %q, want emails", got)
@@ -375,65 +375,14 @@ func TestACellThatASpreadsheetWouldObeyIsSavedAsText(t *testing.T) {
 	}
 }
 
-func TestSettingsAreReadAndMistakesNamed(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "tui.toml")
-	for text, want := range map[string]string{
-		"theme = \"dark\"\ntime = \"utc\"\nmouse = true\n[columns]\nruns = [\"id\", \"type\"]\n": "",
-		"themes = \"dark\"\n": "line 1: themes is no setting; there are theme",
-		"time = \"swatch\"\n": "want one of relative, local, utc, epoch",
-		"\n\ntheme = dark\n":  "line 3",
-	} {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		c, err := settings.LoadConfig(path)
-		if want == "" {
-			if err != nil || c.Theme != "dark" || !c.Mouse || len(c.Columns["runs"]) != 2 {
-				t.Errorf("%q gives %+v, %v", text, c, err)
-			}
-			continue
-		}
-		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) {
-			t.Errorf("%q gives %v, want the file and %q", text, err, want)
-		}
-	}
-	if _, err := settings.LoadConfig(filepath.Join(t.TempDir(), "none.toml")); err != nil {
-		t.Errorf("a file that is not there gives %v", err)
-	}
-}
-
-func TestWhatWasTypedIsRememberedOnceAndTheOldestForgotten(t *testing.T) {
-	var history []string
-	for i := range settings.MaxRemembered + 10 {
-		history = settings.Remember(history, fmt.Sprint("line ", i))
-	}
-	history = settings.Remember(history, "line 50")
-	if len(history) != settings.MaxRemembered || history[len(history)-1] != "line 50" || slices.Index(history, "line 50") != len(history)-1 {
-		t.Errorf("the history has %d lines and ends in %q", len(history), history[len(history)-1])
-	}
-	path := filepath.Join(t.TempDir(), "deep", "state.toml")
-	if err := (settings.State{Commands: history, Filters: map[string]string{"mine": "status:failed"}}).Save(path); err != nil {
-		t.Fatal(err)
-	}
-	if s := settings.LoadState(path); !slices.Equal(s.Commands, history) || s.Filters["mine"] != "status:failed" {
-		t.Errorf("read back %+v", s)
-	}
-	if err := os.WriteFile(path, []byte("= broken"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if s := settings.LoadState(path); s.Commands != nil {
-		t.Errorf("a spoiled file gives %+v", s)
-	}
-}
-
 func TestWhatIsSavedIsThereAtOnceAndStaysWhenAnotherWindowIsClosed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.toml")
 	var w *shop
-	onRig(t, func() Options {
+	onFixture(t, func() Options {
 		o := inShop(&w, "runs")()
 		o.State = path
 		return o
-	}, 100, 24, func(r *rig) {
+	}, 100, 24, func(r *fixture) {
 		do := func(lines ...string) {
 			t.Helper()
 			for _, line := range lines {
@@ -466,7 +415,7 @@ func TestWhatIsSavedIsThereAtOnceAndStaysWhenAnotherWindowIsClosed(t *testing.T)
 }
 
 func TestInAWindowThatIsTooSmallNoKeyDoesAnythingButQuit(t *testing.T) {
-	onPiece(t, scenario.Growing, 120, 32, func(r *rig, _ *shop, p *runPage) {
+	onPiece(t, scenario.Growing, 120, 32, func(r *fixture, _ *shop, p *runPage) {
 		r.press("x") // a dialog, with text to be typed into it
 		before := r.draw()
 		r.screen.SetSize(24, 4)

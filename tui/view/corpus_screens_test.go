@@ -41,7 +41,7 @@ func TestHostileTextIsHarmlessOnEveryScreen(t *testing.T) {
 				every = 1
 			}
 			onTerminal(t, func() *shop { return newShop() }, func(w *shop) tui.API { return spoil(w, text) }, "overview", width, height,
-				func(r *rig, w *shop, tty *memoryTty) { screens(r, w, tty, number, every, text) })
+				func(r *fixture, w *shop, tty *memoryTty) { screens(r, w, tty, number, every, text) })
 		})
 	}
 	names := slices.Sorted(maps.Keys(corpus))
@@ -59,7 +59,7 @@ func TestHostileTextIsHarmlessOnEveryScreen(t *testing.T) {
 
 // screens goes through one of so many views with its tabs, others for the next number, through the dialogs of one of them, and through what can lie
 // over them, and looks at what is drawn.
-func screens(r *rig, w *shop, tty *memoryTty, number, every int, text string) {
+func screens(r *fixture, w *shop, tty *memoryTty, number, every int, text string) {
 	views := append(everyView(w), "run "+w.ID(scenario.Failed))
 	for i, view := range views {
 		if (i+number)%every != 0 {
@@ -128,7 +128,7 @@ func dialogsOf(a *App) []string {
 }
 
 // look finds fault with what is on the screen and what was written to the terminal.
-func look(r *rig, tty *memoryTty, where string) {
+func look(r *fixture, tty *memoryTty, where string) {
 	r.t.Helper()
 	fault := faultOf(r)
 	if _, err := harmless(tty.take()); err != nil {
@@ -140,7 +140,7 @@ func look(r *rig, tty *memoryTty, where string) {
 }
 
 // faultOf finds cells that hold more than a printable character, and frames that are not whole.
-func faultOf(r *rig) error {
+func faultOf(r *fixture) error {
 	c := newFrameCheck(r.screen.(*mirror), r.app.look)
 	if harm := r.screen.(*mirror).harm; harm != "" {
 		return fmt.Errorf("a cell was given %q", harm)

@@ -26,7 +26,7 @@ func TestADiffLooksRight(t *testing.T) {
 
 func TestTwoMarkedRunsAreCompared(t *testing.T) {
 	var w *shop
-	onRig(t, inShop(&w, "runs type:order status:failed"), 120, 32, func(r *rig) {
+	onFixture(t, inShop(&w, "runs type:order status:failed"), 120, 32, func(r *fixture) {
 		r.press("D")
 		r.shows("mark two runs with space")
 		r.press("space", "space", "D")
@@ -54,7 +54,7 @@ func TestADifferenceIsBroughtToTheScreen(t *testing.T) {
 		w = newShop()
 		return Options{API: w, Open: diffOf(scenario.Failed, scenario.Retried)(w), Now: w.Now}
 	}
-	onRig(t, options, 80, 15, func(r *rig) {
+	onFixture(t, options, 80, 15, func(r *fixture) {
 		p := r.app.trails.top().(*diffPage)
 		all := diff.Differences(p.rows)
 		for i, row := range all {
@@ -73,7 +73,7 @@ func TestARunDoesNotDifferFromItself(t *testing.T) {
 		w = newShop()
 		return Options{API: w, Open: diffOf(scenario.Hostile, scenario.Hostile)(w), Now: w.Now}
 	}
-	onRig(t, options, 120, 60, func(r *rig) {
+	onFixture(t, options, 120, 60, func(r *fixture) {
 		r.shows("no differences")
 		r.lacks("≠")
 	})

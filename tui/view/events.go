@@ -14,6 +14,7 @@ import (
 	"github.com/kagzi/kagzi/tui/model"
 	"github.com/kagzi/kagzi/tui/render"
 	"github.com/kagzi/kagzi/tui/theme"
+	"github.com/kagzi/kagzi/tui/view/internal/eventlist"
 	"github.com/kagzi/kagzi/tui/view/internal/format"
 	"github.com/kagzi/kagzi/tui/widget"
 )
@@ -22,16 +23,16 @@ import (
 type eventsPage struct {
 	app    *App
 	log    *model.EventLog
-	filter eventFilter
-	rows   eventRows
-	list   eventList
+	filter eventlist.Filter
+	rows   eventlist.Rows
+	list   eventlist.List
 }
 
 func openEvents(a *App, args []string) (page, error) {
 	if a.options.File {
 		return nil, errors.New("a database file has no events: only a server notes them")
 	}
-	p := &eventsPage{app: a, log: model.NewEventLog(a.link), list: eventList{follow: true}}
+	p := &eventsPage{app: a, log: model.NewEventLog(a.link), list: eventlist.List{Follow: true}}
 	return p, p.SetFilter(strings.Join(args, " "))
 }
 
@@ -49,16 +50,16 @@ func (p *eventsPage) Title() string {
 	if kept == 0 {
 		return "Events"
 	}
-	if p.filter.text == "" {
+	if p.filter.Text == "" {
 		return fmt.Sprintf("Events (%s)", format.Number(int64(kept)))
 	}
-	return fmt.Sprintf("Events (%s of %s)  %s", format.Number(int64(p.rows.count)), format.Number(int64(kept)), p.filter.text)
+	return fmt.Sprintf("Events (%s of %s)  %s", format.Number(int64(p.rows.Count)), format.Number(int64(kept)), p.filter.Text)
 }
 
 // Status says whether the end is followed, or what has come below meanwhile.
 func (p *eventsPage) Status() string {
-	switch below := p.list.below(&p.rows); {
-	case p.list.follow:
+	switch below := p.list.Below(&p.rows); {
+	case p.list.Follow:
 		return "following"
 	case below > 0:
 		return fmt.Sprintf("%s %s below, s follows", p.app.look.Glyph(theme.Down), format.Number(int64(below)))
@@ -69,26 +70,19 @@ func (p *eventsPage) Status() string {
 // Banner says what was lost.
 func (p *eventsPage) Banner() string {
 	if n := p.log.Missed(); n > 0 {
-		return missedEvents(n) + ": the server keeps the last 2 000 only"
+		return eventlist.Missed(n) + ": the server keeps the last 2 000 only"
 	}
 	return ""
-}
-
-func missedEvents(n int64) string {
-	if n == 1 {
-		return "1 event was missed"
-	}
-	return format.Number(n) + " events were missed"
 }
 
 // Draw draws the events that have room.
 func (p *eventsPage) Draw(c widget.Canvas) {
 	p.refill()
-	if p.rows.count == 0 {
+	if p.rows.Count == 0 {
 		text := "Reading …"
 		switch {
-		case p.filter.text != "" && len(p.log.Events()) > 0:
-			text = fmt.Sprintf("0 of %d events match  %s   esc clears", len(p.log.Events()), p.filter.text)
+		case p.filter.Text != "" && len(p.log.Events()) > 0:
+			text = fmt.Sprintf("0 of %d events match  %s   esc clears", len(p.log.Events()), p.filter.Text)
 		case p.log.State().Phase == model.Live:
 			text = "The server has noted nothing yet."
 		}
@@ -96,29 +90,29 @@ func (p *eventsPage) Draw(c widget.Canvas) {
 		line.Draw(c.Part(max((c.W-line.Width())/2, 0), c.H/3, c.W, 1))
 		return
 	}
-	p.list.draw(c, p)
+	p.list.Draw(c, &p.rows, &p.app.clock, p.app.link.State().Down())
 }
 
 // refill makes the rows again when events have come or the filter is another one.
 func (p *eventsPage) refill() {
-	p.rows.fill(p.log.Events(), p.filter, p.app.link.Namespace(), p.log.State().Phase != model.Live)
+	p.rows.Fill(p.log.Events(), p.filter, p.app.link.Namespace(), p.log.State().Phase != model.Live)
 }
 
 // Key moves the cursor.
 func (p *eventsPage) Key(event *tcell.EventKey) bool {
 	p.refill()
-	return p.list.key(widget.KeyName(event), &p.rows)
+	return p.list.Key(widget.KeyName(event), &p.rows)
 }
 
 // Mouse scrolls, and shows the event that is clicked on.
 func (p *eventsPage) Mouse(action tview.MouseAction, event *tcell.EventMouse) bool {
 	switch action {
 	case tview.MouseScrollUp:
-		p.list.move(-1, &p.rows)
+		p.list.Move(-1, &p.rows)
 	case tview.MouseScrollDown:
-		p.list.move(1, &p.rows)
+		p.list.Move(1, &p.rows)
 	case tview.MouseLeftClick, tview.MouseLeftDoubleClick:
-		if _, y := event.Position(); !p.list.point(y, &p.rows) {
+		if _, y := event.Position(); !p.list.Point(y, &p.rows) {
 			return false
 		}
 		if action == tview.MouseLeftDoubleClick {
@@ -133,8 +127,8 @@ func (p *eventsPage) Mouse(action tview.MouseAction, event *tcell.EventMouse) bo
 // under is the event under the cursor; nil when there is none.
 func (p *eventsPage) under() *kagziv1.ServerEvent {
 	p.refill()
-	if i := p.list.index(&p.rows); i >= 0 {
-		return p.rows.list[i].event
+	if i := p.list.Index(&p.rows); i >= 0 {
+		return p.rows.List[i].Event
 	}
 	return nil
 }
@@ -146,7 +140,7 @@ func (p *eventsPage) describe() error {
 		return errNothingUnder
 	}
 	lines := []widget.Line{
-		{Cells: []render.Cell{levelCell(p.app.look, e.GetLevel()), {Text: "  " + e.GetMessage(), Style: render.Strong}}}, {},
+		{Cells: []render.Cell{eventlist.LevelCell(p.app.look, e.GetLevel()), {Text: "  " + e.GetMessage(), Style: render.Strong}}}, {},
 		pairLine("at", p.app.clock.Full(e.GetAt())), pairLine("number", format.Number(e.GetSequence())), {},
 	}
 	for _, at := range e.GetAttributes() {
@@ -182,7 +176,7 @@ func (p *eventsPage) follow() error {
 	if e == nil {
 		return errNothingUnder
 	}
-	kind, id := subjectOf(e)
+	kind, id := eventlist.SubjectOf(e)
 	switch kind {
 	case "run", "worker", "schedule":
 		return p.app.pushView(kind, id)
@@ -190,12 +184,12 @@ func (p *eventsPage) follow() error {
 	return errNoSubject
 }
 
-func (p *eventsPage) Filter() string        { return p.filter.text }
+func (p *eventsPage) Filter() string        { return p.filter.Text }
 func (p *eventsPage) TryFilter(text string) { p.app.done(p.SetFilter(text)) }
 
 // SetFilter shows events whose text holds the filter's; "level:warn" in it shows those of at least that level.
 func (p *eventsPage) SetFilter(text string) error {
-	f, err := parseEventFilter(text)
+	f, err := eventlist.ParseFilter(text)
 	if err == nil {
 		p.filter = f
 	}
@@ -214,10 +208,10 @@ func (p *eventsPage) CompleteFilter(text string) []string {
 
 // Escape clears the filter.
 func (p *eventsPage) Escape() bool {
-	if p.filter.text == "" {
+	if p.filter.Text == "" {
 		return false
 	}
-	p.filter = eventFilter{}
+	p.filter = eventlist.Filter{}
 	return true
 }
 
@@ -229,10 +223,10 @@ func (p *eventsPage) Actions() []*Action {
 	return []*Action{
 		{Name: "show", Aliases: []string{"describe"}, Keys: []string{"enter"}, Help: "all that is known of the event", Group: GroupMove, Hint: 1, Run: func([]string) error { return p.describe() }},
 		{Name: "open", Keys: []string{"o"}, Help: "the run, worker or schedule that the event is about", Group: GroupMove, Hint: 2, Run: func([]string) error { return p.follow() }},
-		{Name: "follow", Keys: []string{"s"}, Help: "stay with the newest event, or not", Group: GroupView, Hint: 3, Run: func([]string) error { p.list.follow = !p.list.follow; return nil }},
-		{Name: "wrap", Keys: []string{"w"}, Help: "show long events in several lines, or in one", Group: GroupView, Hint: 4, Run: func([]string) error { p.list.wrap = !p.list.wrap; return nil }},
+		{Name: "follow", Keys: []string{"s"}, Help: "stay with the newest event, or not", Group: GroupView, Hint: 3, Run: func([]string) error { p.list.Follow = !p.list.Follow; return nil }},
+		{Name: "wrap", Keys: []string{"w"}, Help: "show long events in several lines, or in one", Group: GroupView, Hint: 4, Run: func([]string) error { p.list.Wrap = !p.list.Wrap; return nil }},
 		{Name: "failed", Keys: []string{"ctrl-z"}, Help: "only warnings and errors, and back", Group: GroupView, Run: func([]string) error {
-			if p.filter.text == onlyTrouble {
+			if p.filter.Text == onlyTrouble {
 				return p.SetFilter("")
 			}
 			return p.SetFilter(onlyTrouble)
@@ -246,7 +240,7 @@ func (p *eventsPage) CopyID() string {
 	if e == nil {
 		return ""
 	}
-	if _, id := subjectOf(e); id != "" {
+	if _, id := eventlist.SubjectOf(e); id != "" {
 		return id
 	}
 	return format.Number(e.GetSequence())
@@ -258,9 +252,9 @@ func (p *eventsPage) CopyAll() string { return document(p.under()) }
 // Rows are the events that the filter keeps.
 func (p *eventsPage) Rows() (titles []string, rows [][]string) {
 	p.refill()
-	for _, r := range p.rows.list {
-		if e := r.event; e != nil {
-			rows = append(rows, []string{e.GetAt().AsTime().UTC().Format(time.RFC3339Nano), e.GetLevel(), r.kind, r.subject, r.text})
+	for _, r := range p.rows.List {
+		if e := r.Event; e != nil {
+			rows = append(rows, []string{e.GetAt().AsTime().UTC().Format(time.RFC3339Nano), e.GetLevel(), r.Kind, r.Subject, r.Text})
 		}
 	}
 	return []string{"TIME", "LEVEL", "KIND", "SUBJECT", "MESSAGE"}, rows
@@ -270,9 +264,9 @@ func (p *eventsPage) Rows() (titles []string, rows [][]string) {
 func (p *eventsPage) JSON() ([]byte, error) {
 	p.refill()
 	var list []proto.Message
-	for _, r := range p.rows.list {
-		if r.event != nil {
-			list = append(list, r.event)
+	for _, r := range p.rows.List {
+		if r.Event != nil {
+			list = append(list, r.Event)
 		}
 	}
 	raw, err := render.JSON(render.Documents(list), "  ")

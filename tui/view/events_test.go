@@ -21,7 +21,7 @@ func TestEventsLookRightWhenTheyAreWrapped(t *testing.T) {
 
 func TestEventsAreFollowedUntilSomebodyLooksBack(t *testing.T) {
 	var w *shop
-	onRig(t, inShop(&w, "events"), 100, 20, func(r *rig) {
+	onFixture(t, inShop(&w, "events"), 100, 20, func(r *fixture) {
 		p := r.app.trails.top().(*eventsPage)
 		last := func() int64 { return p.log.Events()[len(p.log.Events())-1].GetSequence() }
 		grow := func() {
@@ -51,7 +51,7 @@ func TestEventsAreFollowedUntilSomebodyLooksBack(t *testing.T) {
 
 func TestEventsAreFilteredByTextAndLevel(t *testing.T) {
 	var w *shop
-	onRig(t, inShop(&w, "events"), 100, 20, func(r *rig) {
+	onFixture(t, inShop(&w, "events"), 100, 20, func(r *fixture) {
 		p := r.app.trails.top().(*eventsPage)
 		for _, c := range []struct {
 			filter string
@@ -73,8 +73,8 @@ func TestEventsAreFilteredByTextAndLevel(t *testing.T) {
 					want++
 				}
 			}
-			if p.rows.count != want || want == 0 {
-				t.Errorf("%q keeps %d events, want %d, and more than none", c.filter, p.rows.count, want)
+			if p.rows.Count != want || want == 0 {
+				t.Errorf("%q keeps %d events, want %d, and more than none", c.filter, p.rows.Count, want)
 			}
 		}
 		if err := p.SetFilter("level:loud"); err == nil {
@@ -93,7 +93,7 @@ func TestEventsAreFilteredByTextAndLevel(t *testing.T) {
 
 func TestAnEventShowsAllOfItselfAndOpensWhatItIsAbout(t *testing.T) {
 	var w *shop
-	onRig(t, inShop(&w, "events level:warn carrier"), 100, 24, func(r *rig) {
+	onFixture(t, inShop(&w, "events level:warn carrier"), 100, 24, func(r *fixture) {
 		r.press("G", "enter")
 		r.shows("Event: run failed", "▲ warn", "namespace", "error           carrier: postcode")
 		r.press("o")
@@ -130,10 +130,10 @@ func (s lossyStream) Recv() (*kagziv1.ServerEvent, error) {
 }
 
 func TestEventsThatNeverCameAreShownAsAGap(t *testing.T) {
-	onRig(t, func() Options {
+	onFixture(t, func() Options {
 		w := newShop()
 		return Options{API: lossy{w}, Open: "events", Now: w.Now}
-	}, 100, 24, func(r *rig) {
+	}, 100, 24, func(r *fixture) {
 		p := r.app.trails.top().(*eventsPage)
 		missed := p.log.Missed()
 		if missed == 0 {
@@ -148,18 +148,4 @@ func TestEventsThatNeverCameAreShownAsAGap(t *testing.T) {
 		}
 		t.Error("no gap was shown between the events")
 	})
-}
-
-func TestEventsOfAServerThatStartedAnewAreNotTakenForThoseBefore(t *testing.T) {
-	events := func(message string) []*kagziv1.ServerEvent {
-		return []*kagziv1.ServerEvent{{Sequence: 1, Message: message}, {Sequence: 2, Message: message}}
-	}
-	var rows eventRows
-	rows.fill(events("before"), eventFilter{}, "default", false)
-	rows.fill(events("after"), eventFilter{}, "default", false)
-	for _, row := range rows.list {
-		if row.text != "after" {
-			t.Errorf("a row still says %q", row.text)
-		}
-	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/kagzi/kagzi/tui/render"
 	"github.com/kagzi/kagzi/tui/theme"
 	"github.com/kagzi/kagzi/tui/view/internal/format"
+	"github.com/kagzi/kagzi/tui/view/internal/overview"
 	"github.com/kagzi/kagzi/tui/widget"
 )
 
@@ -323,9 +324,9 @@ func (a *App) drawDone(c widget.Canvas, style func(render.Style) tcell.Style) {
 	if c.W < doneText+leastSpark || a.options.File || a.overview.Sealed() {
 		return
 	}
-	x := c.Text(0, 0, format.PerTime(lately(rates))+" done ", style(render.Dim))
+	x := c.Text(0, 0, format.PerTime(overview.Lately(rates))+" done ", style(render.Dim))
 	last := a.now().Unix() - 1
-	bars := buckets(rates, last, min(doneSpark, c.W-x), true)
+	bars := overview.Buckets(rates, last, min(doneSpark, c.W-x), true)
 	widget.Spark(c.Part(x, 0, len(bars), 1), bars, style(render.Good))
 }
 
@@ -353,4 +354,13 @@ func (a *App) connection() theme.Sign {
 		word += fmt.Sprintf(" in %ds", int((wait+time.Second-1)/time.Second))
 	}
 	return theme.Sign{Glyph: theme.Broken, Word: word, Style: render.Bad}
+}
+
+// doneRates are the runs that ended in each of the last seconds.
+func (a *App) doneRates() []float64 {
+	var rates []float64
+	for _, p := range a.overview.Activity(model.FiveMinutes) {
+		rates = append(rates, float64(p.GetRunsCompleted()+p.GetRunsFailed()+p.GetRunsStopped()))
+	}
+	return rates
 }

@@ -76,7 +76,7 @@ func TestAScreenOnWhichNothingHappensCostsLittle(t *testing.T) {
 				start = time.Now()
 				return resting{w, func() time.Duration { return time.Since(start) }}
 			}
-			onTerminal(t, newShop, api, command, 120, 32, func(r *rig, w *shop, tty *memoryTty) {
+			onTerminal(t, newShop, api, command, 120, 32, func(r *fixture, w *shop, tty *memoryTty) {
 				r.app.options.Now = func() time.Time { return begin.Add(time.Since(start)) }
 				r.pass(10 * time.Second)
 				tty.take()

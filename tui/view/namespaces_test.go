@@ -8,7 +8,7 @@ import (
 
 func TestEnterWorksInAnotherNamespace(t *testing.T) {
 	var w *shop
-	onRig(t, inShop(&w, "namespaces"), 100, 30, func(r *rig) {
+	onFixture(t, inShop(&w, "namespaces"), 100, 30, func(r *fixture) {
 		r.shows("default (here)", "staging")
 		r.press("down", "enter")
 		r.pass(time.Second)
@@ -21,7 +21,7 @@ func TestEnterWorksInAnotherNamespace(t *testing.T) {
 
 func TestTheCommandForANamespaceSaysWhatIsWrong(t *testing.T) {
 	var w *shop
-	onRig(t, inShop(&w, "namespaces"), 120, 30, func(r *rig) {
+	onFixture(t, inShop(&w, "namespaces"), 120, 30, func(r *fixture) {
 		if err := r.app.command("ns No_Such"); err == nil {
 			t.Fatal("a name that no namespace can have was taken")
 		}
@@ -40,7 +40,7 @@ func TestTheCommandForANamespaceSaysWhatIsWrong(t *testing.T) {
 
 func TestARunOfTheNamespaceThatWasLeftIsNotCalledGone(t *testing.T) {
 	var w *shop
-	onRig(t, inShop(&w, "runs"), 120, 30, func(r *rig) {
+	onFixture(t, inShop(&w, "runs"), 120, 30, func(r *fixture) {
 		r.press("enter")
 		r.settle()
 		r.shows("1 Timeline")
@@ -60,7 +60,7 @@ func TestARunOfTheNamespaceThatWasLeftIsNotCalledGone(t *testing.T) {
 
 func TestNamespacesAreCompleted(t *testing.T) {
 	var w *shop
-	onRig(t, inShop(&w, "namespaces"), 100, 30, func(r *rig) {
+	onFixture(t, inShop(&w, "namespaces"), 100, 30, func(r *fixture) {
 		r.app.completions("ns s")
 		r.settle()
 		if got := r.app.completions("ns s"); !slices.Equal(got, []string{"ns staging"}) {
@@ -71,7 +71,7 @@ func TestNamespacesAreCompleted(t *testing.T) {
 
 func TestANamespaceIsMadeChangedAndDisabled(t *testing.T) {
 	var w *shop
-	onRig(t, inShop(&w, "namespaces"), 140, 40, func(r *rig) {
+	onFixture(t, inShop(&w, "namespaces"), 140, 40, func(r *fixture) {
 		r.press("n")
 		r.enter("Payments")
 		r.press("ctrl-s")
@@ -114,10 +114,10 @@ func TestWhatIsSaidOfNothingIsOfTheNamespaceThatOneWorksIn(t *testing.T) {
 		"workers":   "KAGZI_ADDRESS=db:1 KAGZI_NAMESPACE=billing go run ./worker",
 	} {
 		t.Run(view, func(t *testing.T) {
-			onRig(t, func() Options {
+			onFixture(t, func() Options {
 				w := emptyShop()
 				return Options{API: w, Open: view, Now: w.Now, Address: "db:1"}
-			}, 130, 24, func(r *rig) {
+			}, 130, 24, func(r *fixture) {
 				if err := r.app.command("namespace billing"); err != nil {
 					t.Fatal(err)
 				}

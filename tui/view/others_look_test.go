@@ -24,7 +24,7 @@ func TestTheFormOfAScheduleLooksRight(t *testing.T) {
 	for _, expr := range []string{"30 9 * * 1-5", "61 * * * *"} {
 		for _, size := range sizes {
 			var w *shop
-			onRig(t, inShop(&w, "schedules"), size.width, size.height, func(r *rig) {
+			onFixture(t, inShop(&w, "schedules"), size.width, size.height, func(r *fixture) {
 				r.press("n")
 				r.enter("report.nightly")
 				r.press("down", "down")

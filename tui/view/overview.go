@@ -2,7 +2,6 @@ package view
 
 import (
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/gdamore/tcell/v2"
@@ -11,29 +10,21 @@ import (
 
 	"github.com/kagzi/kagzi/tui/model"
 	"github.com/kagzi/kagzi/tui/render"
-	"github.com/kagzi/kagzi/tui/theme"
-	"github.com/kagzi/kagzi/tui/widget"
+	"github.com/kagzi/kagzi/tui/view/internal/overview"
 )
 
 // overviewPage says at a glance how everything is: what is wrong first, then how much there is to do and what comes next. A cursor goes
 // through its blocks, and enter opens what it is on.
 type overviewPage struct {
-	app   *App
-	span  model.Range       // of the charts
-	at    string            // the block under the cursor, by its id
-	on    map[string]cursor // where the cursor is in each block
-	drawn []placed          // the blocks of the last frame, in the order in which the cursor goes through them
-}
-
-// cursor is a place in a block: it stays with its thing by id, and near where it was when the thing is gone.
-type cursor struct {
-	id    string
-	index int
-	first int // the first item on the screen
+	app *App
+	*overview.Board
 }
 
 func openOverview(a *App, _ []string) (page, error) {
-	return &overviewPage{app: a, at: tilesBlock, on: map[string]cursor{}}, nil
+	return &overviewPage{app: a, Board: overview.New(overview.Source{
+		Overview: a.overview, Link: a.link, Clock: &a.clock, Look: a.theme, File: a.options.File, Failed: a.failed,
+		FailedFilter: onlyFailed, Reach: func() string { return a.scope().Reach() }, Open: a.pushView,
+	})}, nil
 }
 
 func (p *overviewPage) Name() string   { return "overview" }
@@ -64,54 +55,6 @@ func (p *overviewPage) Pace() time.Duration {
 	return slowPace
 }
 
-// Draw draws the blocks that there is room for.
-func (p *overviewPage) Draw(c widget.Canvas) {
-	stats := p.app.overview.Stats()
-	if stats == nil {
-		p.drawn = nil
-		widget.TextLine("Reading …", render.Dim).Draw(c.Part((c.W-9)/2, c.H/3, c.W, 1))
-		return
-	}
-	if stats.GetTotalWorkflows() == 0 && stats.GetTotalWorkers() == 0 && stats.GetTotalSchedules() == 0 {
-		p.drawn = nil
-		p.drawStart(c)
-		return
-	}
-	c = c.Part(1, 0, c.W-2, c.H)
-	blocks := p.blocks()
-	p.drawn = arrange(c.W, c.H, func(id string) int { return len(blocks[id].items) })
-	p.settle(blocks)
-	for i, at := range p.drawn {
-		part := c.Part(at.x, at.y, at.w, at.h)
-		p.drawn[i].left, p.drawn[i].top = part.X, part.Y
-		switch at.id {
-		case tilesBlock:
-			p.drawTiles(part, blocks[at.id].items)
-		case activityBlock:
-			p.drawActivity(part)
-		default:
-			p.drawBlock(part, blocks[at.id])
-		}
-	}
-}
-
-// style is how a meaning looks on this page: pale when it may be out of date.
-func (p *overviewPage) style(s render.Style) tcell.Style {
-	if p.app.link.State().Down() {
-		return p.app.look.Role(theme.Stale)
-	}
-	return p.app.look.Style(s)
-}
-
-// under is the item under the cursor; nil when there is none.
-func (p *overviewPage) under() *item {
-	b := p.blocks()[p.at]
-	if b == nil || len(b.items) == 0 {
-		return nil
-	}
-	return b.items[min(p.on[p.at].index, len(b.items)-1)]
-}
-
 // Actions are to go through the page, to open what is on it, and to choose how far back the charts go.
 func (p *overviewPage) Actions() []*Action {
 	do := func(f func()) func([]string) error {
@@ -120,14 +63,14 @@ func (p *overviewPage) Actions() []*Action {
 	list := []*Action{
 		{Name: "open", Keys: []string{"enter"}, Help: "what is under the cursor: runs, a run, a schedule, a queue, the workers", Group: GroupMove, Hint: 1,
 			Run: func([]string) error {
-				i := p.under()
+				i := p.Under()
 				if i == nil {
 					return errNothingUnder
 				}
-				return i.open()
+				return i.Open()
 			}},
-		{Name: "next", Keys: []string{"tab"}, Short: "next part", Help: "to the next part of the page", Group: GroupMove, Hint: 2, Run: do(func() { p.step(1) })},
-		{Name: "previous", Keys: []string{"shift-tab"}, Help: "to the part before", Group: GroupMove, Run: do(func() { p.step(-1) })},
+		{Name: "next", Keys: []string{"tab"}, Short: "next part", Help: "to the next part of the page", Group: GroupMove, Hint: 2, Run: do(func() { p.Step(1) })},
+		{Name: "previous", Keys: []string{"shift-tab"}, Help: "to the part before", Group: GroupMove, Run: do(func() { p.Step(-1) })},
 	}
 	if p.app.options.File { // there are no charts
 		return list
@@ -135,8 +78,8 @@ func (p *overviewPage) Actions() []*Action {
 	return append(list,
 		&Action{Name: "range", Args: "5m|1h|24h", Help: "how far back the charts go", Group: GroupView, Run: p.setRange,
 			Complete: func(text string) []string { return beginning(rangeNames, text) }},
-		&Action{Name: "longer", Keys: []string{"}"}, Short: "longer", Help: "charts that go further back", Group: GroupView, Hint: 3, Run: do(func() { p.span = min(p.span+1, model.Day) })},
-		&Action{Name: "shorter", Keys: []string{"{"}, Help: "charts of a shorter time", Group: GroupView, Run: do(func() { p.span = max(p.span, 1) - 1 })},
+		&Action{Name: "longer", Keys: []string{"}"}, Short: "longer", Help: "charts that go further back", Group: GroupView, Hint: 3, Run: do(func() { p.Span = min(p.Span+1, model.Day) })},
+		&Action{Name: "shorter", Keys: []string{"{"}, Help: "charts of a shorter time", Group: GroupView, Run: do(func() { p.Span = max(p.Span, 1) - 1 })},
 	)
 }
 
@@ -146,7 +89,7 @@ var rangeNames = []string{"5m", "1h", "24h"}
 func (p *overviewPage) setRange(args []string) error {
 	for i, name := range rangeNames {
 		if len(args) == 1 && args[0] == name {
-			p.span = model.Range(i)
+			p.Span = model.Range(i)
 			return nil
 		}
 	}
@@ -155,31 +98,31 @@ func (p *overviewPage) setRange(args []string) error {
 
 // CopyID is the id of what is under the cursor.
 func (p *overviewPage) CopyID() string {
-	if i := p.under(); i != nil {
-		return i.id
+	if i := p.Under(); i != nil {
+		return i.ID
 	}
 	return ""
 }
 
 // CopyAll is what is under the cursor as JSON.
 func (p *overviewPage) CopyAll() string {
-	i := p.under()
+	i := p.Under()
 	if i == nil {
 		return ""
 	}
-	return document(i.message)
+	return document(i.Message)
 }
 
 // Rows are all that the blocks list, one after the other.
 func (p *overviewPage) Rows() (titles []string, rows [][]string) {
-	blocks := p.blocks()
-	for _, id := range blockOrder {
-		for _, i := range blocks[id].items {
+	blocks := p.Blocks()
+	for _, id := range overview.BlockOrder {
+		for _, i := range blocks[id].Items {
 			row := []string{id}
-			for _, cell := range i.cells {
+			for _, cell := range i.Cells {
 				row = append(row, cell.Text)
 			}
-			rows = append(rows, append(row, make([]string, 1+mostCells-len(row))...))
+			rows = append(rows, append(row, make([]string, 1+overview.MostCells-len(row))...))
 		}
 	}
 	return []string{"PART", "WHAT", "VALUE", "MORE"}, rows
@@ -195,144 +138,18 @@ func (p *overviewPage) JSON() ([]byte, error) {
 func (p *overviewPage) Mouse(action tview.MouseAction, event *tcell.EventMouse) bool {
 	switch action {
 	case tview.MouseScrollDown:
-		p.move(1)
+		p.Move(1)
 	case tview.MouseScrollUp:
-		p.move(-1)
+		p.Move(-1)
 	case tview.MouseLeftClick, tview.MouseLeftDoubleClick:
-		if x, y := event.Position(); !p.point(x, y) {
+		if x, y := event.Position(); !p.Point(x, y) {
 			return false
 		}
-		if i := p.under(); i != nil && action == tview.MouseLeftDoubleClick {
-			p.app.done(i.open())
+		if i := p.Under(); i != nil && action == tview.MouseLeftDoubleClick {
+			p.app.done(i.Open())
 		}
 	default:
 		return false
 	}
 	return true
-}
-
-// Key moves the cursor: within a block, and over its edge into the next.
-func (p *overviewPage) Key(event *tcell.EventKey) bool {
-	switch widget.KeyName(event) {
-	case "j", "down":
-		if p.at == tilesBlock {
-			p.step(1)
-		} else {
-			p.move(1)
-		}
-	case "k", "up":
-		p.move(-1)
-	case "l", "right":
-		if p.at == tilesBlock {
-			p.put(p.on[p.at].index + 1)
-		} else {
-			p.step(1)
-		}
-	case "h", "left":
-		if p.at == tilesBlock {
-			p.put(p.on[p.at].index - 1)
-		} else {
-			p.step(-1)
-		}
-	case "g", "home":
-		p.at = tilesBlock
-		p.put(0)
-	case "G", "end":
-		if order := p.stops(); len(order) > 0 {
-			p.at = order[len(order)-1]
-			p.put(len(p.blocks()[p.at].items) - 1)
-		}
-	default:
-		return false
-	}
-	return true
-}
-
-// stops are the blocks on the screen that the cursor can be in, in their order.
-func (p *overviewPage) stops() []string {
-	blocks := p.blocks()
-	var ids []string
-	for _, at := range p.drawn {
-		if b := blocks[at.id]; b != nil && len(b.items) > 0 {
-			ids = append(ids, at.id)
-		}
-	}
-	return ids
-}
-
-// step goes to the next block or, below zero, to the one before, around the end.
-func (p *overviewPage) step(n int) {
-	if order := p.stops(); len(order) > 0 {
-		p.at = order[(slices.Index(order, p.at)+n+len(order))%len(order)]
-	}
-}
-
-// move goes to the next item or the one before; from the last of a block into the next block.
-func (p *overviewPage) move(n int) {
-	b := p.blocks()[p.at]
-	if b == nil {
-		return
-	}
-	to := p.on[p.at].index + n
-	order := p.stops()
-	i := slices.Index(order, p.at)
-	switch {
-	case to >= 0 && to < len(b.items):
-		p.put(to)
-	case to < 0 && i > 0:
-		p.at = order[i-1]
-		if p.at != tilesBlock {
-			p.put(len(p.blocks()[p.at].items) - 1)
-		}
-	case to > 0 && i+1 < len(order):
-		p.at = order[i+1]
-		p.put(0)
-	}
-}
-
-// put places the cursor on an item of its block.
-func (p *overviewPage) put(index int) {
-	items := p.blocks()[p.at].items
-	if len(items) == 0 {
-		return
-	}
-	c := p.on[p.at]
-	c.index = min(max(index, 0), len(items)-1)
-	c.id = items[c.index].id
-	p.on[p.at] = c
-}
-
-// settle finds the things under the cursors again after they have moved, and leaves blocks that have become empty.
-func (p *overviewPage) settle(blocks map[string]*block) {
-	for id, b := range blocks {
-		c := p.on[id]
-		if at := slices.IndexFunc(b.items, func(i *item) bool { return i.id == c.id }); at >= 0 && c.id != "" {
-			c.index = at
-		}
-		c.index = max(min(c.index, len(b.items)-1), 0)
-		if len(b.items) > 0 && id != tilesBlock {
-			c.id = b.items[c.index].id
-		}
-		p.on[id] = c
-	}
-	if order := p.stops(); !slices.Contains(order, p.at) {
-		p.at = tilesBlock
-	}
-}
-
-// point puts the cursor on what is at a place of the screen; false when nothing is.
-func (p *overviewPage) point(x, y int) bool {
-	for _, at := range p.drawn {
-		if x < at.left || x >= at.left+at.w || y < at.top || y >= at.top+at.h || !slices.Contains(p.stops(), at.id) {
-			continue
-		}
-		p.at = at.id
-		if at.id == tilesBlock {
-			p.put(tileAt(at, x-at.left, y-at.top))
-		} else {
-			p.put(p.on[at.id].first + y - at.top - 1)
-		}
-		return true
-	}
-	return false
 }

@@ -20,17 +20,17 @@ func (noWorkers) GetQueueDepth(context.Context, *kagziv1.GetQueueDepthRequest, .
 }
 
 func TestTheBannerOfQueuesCountsAllThatNobodyTakes(t *testing.T) {
-	onRig(t, func() Options {
+	onFixture(t, func() Options {
 		w := newShop()
 		return Options{API: noWorkers{w}, Open: "queues", Now: w.Now}
-	}, 80, 24, func(r *rig) {
+	}, 80, 24, func(r *fixture) {
 		r.shows(`3 runs wait on queue "media" and no worker polls it`)
 	})
 }
 
 func TestEnterOnAQueueShowsItsRuns(t *testing.T) {
 	var w *shop
-	onRig(t, inShop(&w, "queues"), 120, 30, func(r *rig) {
+	onFixture(t, inShop(&w, "queues"), 120, 30, func(r *fixture) {
 		r.shows("emails", "onboarding (", "█████ 6/6")
 		r.press("down", "enter")
 		r.settle()

@@ -31,7 +31,7 @@ func TestTheScreensInTheReadmeAreTrue(t *testing.T) {
 			w = readmeDay.open()
 			return Options{API: w, Open: shot.open(w), Now: w.Now}
 		}
-		onRig(t, options, 100, 22, func(r *rig) {
+		onFixture(t, options, 100, 22, func(r *fixture) {
 			begins := fmt.Sprintf("<!-- screen: %s -->\n```text\n", shot.name)
 			before, rest, found := strings.Cut(page, begins)
 			if !found {

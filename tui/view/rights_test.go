@@ -51,7 +51,7 @@ func TestAKeyTakesAwayWhatItMayNotDo(t *testing.T) {
 		kagziv1.KeyRole_KEY_ROLE_ADMIN: {true, true, true}, kagziv1.KeyRole_KEY_ROLE_OPERATOR: {true, true, false},
 		kagziv1.KeyRole_KEY_ROLE_CLIENT: {true, false, false}, kagziv1.KeyRole_KEY_ROLE_VIEWER: {false, false, false},
 	} {
-		onRig(t, asked(role), 120, 30, func(r *rig) {
+		onFixture(t, asked(role), 120, 30, func(r *fixture) {
 			may := func(name string, want bool) {
 				action := r.app.actions().byName(name)
 				if action == nil {
@@ -77,7 +77,7 @@ func TestAKeyTakesAwayWhatItMayNotDo(t *testing.T) {
 }
 
 func TestAViewerIsToldWhyNothingCanBeChanged(t *testing.T) {
-	onRig(t, asked(kagziv1.KeyRole_KEY_ROLE_VIEWER), 120, 30, func(r *rig) {
+	onFixture(t, asked(kagziv1.KeyRole_KEY_ROLE_VIEWER), 120, 30, func(r *fixture) {
 		r.shows("viewer · read-only")
 		r.lacks("<x>")
 		r.press("x")
@@ -87,10 +87,10 @@ func TestAViewerIsToldWhyNothingCanBeChanged(t *testing.T) {
 
 func TestAnExposedServerIsMarkedEverywhere(t *testing.T) {
 	const warning = "other machines can reach this server, which needs no key"
-	onRig(t, func() Options {
+	onFixture(t, func() Options {
 		w := newShop()
 		return Options{API: cautious{w, warning}, Open: "overview", Now: w.Now}
-	}, 120, 30, func(r *rig) {
+	}, 120, 30, func(r *fixture) {
 		r.shows("exposed", "✗ alarm", warning)
 		if err := r.app.command("runs"); err != nil {
 			t.Fatal(err)
@@ -117,10 +117,10 @@ func (discreet) ListWorkers(context.Context, *kagziv1.ListWorkersRequest, ...grp
 }
 
 func TestWhoIsNotToldWhatTheServerDoesIsShownNoFiguresOfIt(t *testing.T) {
-	onRig(t, func() Options {
+	onFixture(t, func() Options {
 		w := newShop()
 		return Options{API: discreet{w}, Now: w.Now}
-	}, 120, 40, func(r *rig) {
+	}, 120, 40, func(r *fixture) {
 		byStatus := r.app.overview.Stats().GetWorkflowsByStatus()
 		kept := byStatus["FAILED"] + byStatus["TIMED_OUT"]
 		if kept == 0 {
@@ -129,9 +129,9 @@ func TestWhoIsNotToldWhatTheServerDoesIsShownNoFiguresOfIt(t *testing.T) {
 		r.shows(format.Number(kept)+" failed in all", "What it does, all namespaces together,", "is told to admins of all of them only.")
 		r.lacks("0 failed", "/s done", "started", "most 0/s", "0 of 0 slots")
 		p := r.app.trails.top().(*overviewPage)
-		for _, tile := range p.tiles() {
-			if tile.id == "failed" && (tile.cells[0].Text != r.app.look.Glyph(theme.Failed)+" "+format.Number(kept) || tile.cells[2].Text != "in all") {
-				t.Errorf("the tile of failed runs says %q", tile.cells)
+		for _, tile := range p.Tiles() {
+			if tile.ID == "failed" && (tile.Cells[0].Text != r.app.look.Glyph(theme.Failed)+" "+format.Number(kept) || tile.Cells[2].Text != "in all") {
+				t.Errorf("the tile of failed runs says %q", tile.Cells)
 			}
 		}
 	})

@@ -222,7 +222,7 @@ func (p *runPage) Pace() time.Duration {
 	return slowPace
 }
 
-// explainEvery is how old an explanation may become. It says how long something has been waited for, which nobody tells anew.
+// explainEvery is how old an explanation may become. It says how long something has been waited for, which is not notified again.
 const explainEvery = 15 * time.Second
 
 func (p *runPage) Draw(c widget.Canvas) {

@@ -14,7 +14,7 @@ import (
 
 func TestARunIsFoundByWhatPeopleCallIt(t *testing.T) {
 	var w *shop
-	onRig(t, inShop(&w, "overview"), 100, 24, func(r *rig) {
+	onFixture(t, inShop(&w, "overview"), 100, 24, func(r *fixture) {
 		id := w.ID(scenario.Failed)
 		for _, ref := range []string{id, strings.ToUpper(id), "order-70344", id[:30], format.ShortID(id)} {
 			if err := r.app.command("run " + ref); err != nil {
@@ -47,7 +47,7 @@ func TestARunThatIsAskedForByNameIsFoundWhenTheServerComesBack(t *testing.T) {
 		w.Down(errGone)
 		return Options{API: w, Open: "run order-70344", Now: w.Now}
 	}
-	onRig(t, options, 100, 24, func(r *rig) {
+	onFixture(t, options, 100, 24, func(r *fixture) {
 		r.shows("Cannot show this: no server answers")
 		w.Up()
 		r.pass(5 * time.Second)
@@ -56,7 +56,7 @@ func TestARunThatIsAskedForByNameIsFoundWhenTheServerComesBack(t *testing.T) {
 }
 
 func TestARetryBeginsAtTheStepUnderTheCursorElseAtTheOneThatFailed(t *testing.T) {
-	onPiece(t, scenario.Failed, 120, 32, func(r *rig, _ *shop, p *runPage) {
+	onPiece(t, scenario.Failed, 120, 32, func(r *fixture, _ *shop, p *runPage) {
 		for _, want := range []struct{ keys, step string }{
 			{"1", "ship"}, {"k", "cool-off"}, {"2", "ship"}, {"g", "validate"}, {"4", "ship"}, {"3", "ship"}, {"1", "cool-off"}, {"f", "ship"},
 		} {
@@ -69,7 +69,7 @@ func TestARetryBeginsAtTheStepUnderTheCursorElseAtTheOneThatFailed(t *testing.T)
 }
 
 func TestAPayloadIsSearchedFoldedAndCopied(t *testing.T) {
-	onPiece(t, scenario.Failed, 120, 32, func(r *rig, w *shop, p *runPage) {
+	onPiece(t, scenario.Failed, 120, 32, func(r *fixture, w *shop, p *runPage) {
 		r.press("3", "/")
 		r.enter("sku")
 		r.press("enter", "Y")
@@ -96,7 +96,7 @@ func TestAPayloadIsSearchedFoldedAndCopied(t *testing.T) {
 }
 
 func TestAPayloadStaysFoldedWhileItsRunGoesOn(t *testing.T) {
-	onPiece(t, scenario.Growing, 120, 32, func(r *rig, w *shop, p *runPage) {
+	onPiece(t, scenario.Growing, 120, 32, func(r *fixture, w *shop, p *runPage) {
 		r.press("3", "enter")
 		r.shows("keys")
 		before := p.workflow()
@@ -119,7 +119,7 @@ func TestAPayloadThatACodecMadeSaysSo(t *testing.T) {
 }
 
 func TestTheNewestEventIsFollowedUntilOneGoesUp(t *testing.T) {
-	onPiece(t, scenario.Growing, 120, 32, func(r *rig, w *shop, p *runPage) {
+	onPiece(t, scenario.Growing, 120, 32, func(r *fixture, w *shop, p *runPage) {
 		r.press("5")
 		tab := p.tabs[p.tab].(*historyTab)
 		atEnd := func() bool { return tab.tab.Index() == len(p.run.Events())-1 }
@@ -142,7 +142,7 @@ func TestTheNewestEventIsFollowedUntilOneGoesUp(t *testing.T) {
 }
 
 func TestEventsOpenWhatCameWithThem(t *testing.T) {
-	onPiece(t, scenario.Chatty, 120, 40, func(r *rig, _ *shop, p *runPage) {
+	onPiece(t, scenario.Chatty, 120, 40, func(r *fixture, _ *shop, p *runPage) {
 		r.press("5")
 		for _, test := range []struct{ kind, want string }{
 			{"run created", "$"}, {"signal received", "seen_by"}, {"step completed", "Attempt 1"}, {"run started", "run started"}, {"run completed", "$"},
@@ -163,7 +163,7 @@ func TestEventsOpenWhatCameWithThem(t *testing.T) {
 }
 
 func TestARunIsSavedWithItsStepsAndItsHistory(t *testing.T) {
-	onPiece(t, scenario.Failed, 120, 32, func(_ *rig, _ *shop, p *runPage) {
+	onPiece(t, scenario.Failed, 120, 32, func(_ *fixture, _ *shop, p *runPage) {
 		raw, err := p.JSON()
 		if err != nil {
 			t.Fatal(err)
@@ -181,7 +181,7 @@ func TestARunIsSavedWithItsStepsAndItsHistory(t *testing.T) {
 }
 
 func TestAWaitingStepOfAnotherRunIsReadOnlyWhileItIsOpen(t *testing.T) {
-	onPiece(t, scenario.Parent, 120, 32, func(r *rig, w *shop, p *runPage) {
+	onPiece(t, scenario.Parent, 120, 32, func(r *fixture, w *shop, p *runPage) {
 		r.press("2")
 		tab := p.tabs[1].(*treeTab)
 		if len(tab.live) != 0 {

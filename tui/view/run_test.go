@@ -33,21 +33,21 @@ func runOf(piece scenario.Piece) func(*shop) string {
 	}
 }
 
-// onPiece tells a story on a piece of a shop.
-func onPiece(t *testing.T, piece scenario.Piece, width, height int, story func(r *rig, w *shop, p *runPage)) {
+// onPiece runs body on a piece of a shop.
+func onPiece(t *testing.T, piece scenario.Piece, width, height int, body func(r *fixture, w *shop, p *runPage)) {
 	t.Helper()
 	var w *shop
 	options := func() Options {
 		w = newShop()
 		return Options{API: w, Open: runOf(piece)(w), Now: w.Now}
 	}
-	onRig(t, options, width, height, func(r *rig) {
-		story(r, w, r.app.trails.top().(*runPage))
+	onFixture(t, options, width, height, func(r *fixture) {
+		body(r, w, r.app.trails.top().(*runPage))
 	})
 }
 
 // goOn lets the shop and the program go on together.
-func (r *rig) goOn(w *shop, d time.Duration) {
+func (r *fixture) goOn(w *shop, d time.Duration) {
 	for step := 500 * time.Millisecond; d > 0; d -= step {
 		w.Advance(min(step, d))
 		r.pass(min(step, d))
@@ -84,7 +84,7 @@ func TestTheTabsOfARunLookRight(t *testing.T) {
 	var all strings.Builder
 	for _, look := range looks {
 		for _, size := range sizes[:3] {
-			onPiece(t, look.piece, size.width, size.height, func(r *rig, _ *shop, _ *runPage) {
+			onPiece(t, look.piece, size.width, size.height, func(r *fixture, _ *shop, _ *runPage) {
 				r.press(look.keys...)
 				fmt.Fprintf(&all, "== %s, %dx%d\n%s", look.name, size.width, size.height, r.draw())
 			})
@@ -94,7 +94,7 @@ func TestTheTabsOfARunLookRight(t *testing.T) {
 }
 
 func TestTheTimelineGrowsWhileAStepRuns(t *testing.T) {
-	onPiece(t, scenario.Growing, 120, 32, func(r *rig, w *shop, p *runPage) {
+	onPiece(t, scenario.Growing, 120, 32, func(r *fixture, w *shop, p *runPage) {
 		if p.Pace() != time.Second {
 			t.Errorf("the pace is %s while a step runs, want 1s", p.Pace())
 		}
@@ -117,7 +117,7 @@ func TestTheTimelineGrowsWhileAStepRuns(t *testing.T) {
 }
 
 // soFar is how long the timeline says that the step under the cursor has been running.
-func soFar(t *testing.T, r *rig) time.Duration {
+func soFar(t *testing.T, r *fixture) time.Duration {
 	t.Helper()
 	found := regexp.MustCompile(`so far (\S+)`).FindStringSubmatch(r.draw())
 	if found == nil {
@@ -131,7 +131,7 @@ func soFar(t *testing.T, r *rig) time.Duration {
 }
 
 func TestWhatARunContinuesIsCalledAsInTheListsOfItsFacts(t *testing.T) {
-	onPiece(t, scenario.Failed, 80, 24, func(r *rig, _ *shop, p *runPage) {
+	onPiece(t, scenario.Failed, 80, 24, func(r *fixture, _ *shop, p *runPage) {
 		run := proto.CloneOf(p.workflow())
 		run.ContinuedFromRunId, run.ContinuedAsRunId = proto.String(absent), proto.String(absent)
 		var head []string
@@ -147,7 +147,7 @@ func TestWhatARunContinuesIsCalledAsInTheListsOfItsFacts(t *testing.T) {
 }
 
 func TestARunThatHasEndedStandsStill(t *testing.T) {
-	onPiece(t, scenario.Terminated, 120, 32, func(r *rig, w *shop, p *runPage) {
+	onPiece(t, scenario.Terminated, 120, 32, func(r *fixture, w *shop, p *runPage) {
 		if p.Pace() != slowPace {
 			t.Errorf("the pace is %s after the end, want %s", p.Pace(), slowPace)
 		}
@@ -173,7 +173,7 @@ func TestAStepThatWasOpenWhenItsRunEndedIsNotShownAsRunning(t *testing.T) {
 }
 
 func TestAStepThatIsTriedAgainShowsItsAttempts(t *testing.T) {
-	onPiece(t, scenario.Retrying, 120, 40, func(r *rig, w *shop, p *runPage) {
+	onPiece(t, scenario.Retrying, 120, 40, func(r *fixture, w *shop, p *runPage) {
 		attempts := len(p.run.Attempts("pull-contacts"))
 		r.shows("✗┄", "earlier attempts", "↻ pull-contacts")
 		r.press("o")
@@ -188,7 +188,7 @@ func TestAStepThatIsTriedAgainShowsItsAttempts(t *testing.T) {
 }
 
 func TestARunThatDoesNotMoveSaysWhyAndNoLongerWhenItDoes(t *testing.T) {
-	onPiece(t, scenario.Signalled, 120, 32, func(r *rig, w *shop, p *runPage) {
+	onPiece(t, scenario.Signalled, 120, 32, func(r *fixture, w *shop, p *runPage) {
 		r.shows("◔ sleeping  waits for signal approval")
 		_, err := w.SignalWorkflow(t.Context(), &kagziv1.SignalWorkflowRequest{
 			Namespace: "default", RunId: p.run.ID(), Name: "approval", Payload: &kagziv1.Payload{Data: []byte(`{"approved":true,"by":"mira"}`)},
@@ -203,7 +203,7 @@ func TestARunThatDoesNotMoveSaysWhyAndNoLongerWhenItDoes(t *testing.T) {
 }
 
 func TestWhatIsWaitedForIsSaidAnewAsTimePasses(t *testing.T) {
-	onPiece(t, scenario.Waiting, 120, 32, func(r *rig, w *shop, _ *runPage) {
+	onPiece(t, scenario.Waiting, 120, 32, func(r *fixture, w *shop, _ *runPage) {
 		r.shows("due for 5m30s, but no online worker serves type onboarding")
 		r.goOn(w, 20*time.Second)
 		r.lacks("due for 5m30s")
@@ -212,7 +212,7 @@ func TestWhatIsWaitedForIsSaidAnewAsTimePasses(t *testing.T) {
 }
 
 func TestTabsKeepTheirPlace(t *testing.T) {
-	onPiece(t, scenario.Pinned, 100, 20, func(r *rig, _ *shop, p *runPage) {
+	onPiece(t, scenario.Pinned, 100, 20, func(r *fixture, _ *shop, p *runPage) {
 		r.press("j", "j", "j", "+", "+")
 		timeline := r.draw()
 		r.press("tab", "j", "j")
@@ -237,7 +237,7 @@ func TestTabsKeepTheirPlace(t *testing.T) {
 }
 
 func TestEscapeFromAChildGoesBackToItsPlaceInTheTree(t *testing.T) {
-	onPiece(t, scenario.Family, 120, 32, func(r *rig, _ *shop, p *runPage) {
+	onPiece(t, scenario.Family, 120, 32, func(r *fixture, _ *shop, p *runPage) {
 		r.press("2", "j", "l")
 		r.shows("resize", "download") // the steps of the child, read when it was opened
 		before := r.draw()
@@ -257,7 +257,7 @@ func TestEscapeFromAChildGoesBackToItsPlaceInTheTree(t *testing.T) {
 }
 
 func TestAHostileRunDoesNoHarmInAnyTab(t *testing.T) {
-	onPiece(t, scenario.Hostile, 120, 40, func(r *rig, _ *shop, _ *runPage) {
+	onPiece(t, scenario.Hostile, 120, 40, func(r *fixture, _ *shop, _ *runPage) {
 		for _, keys := range [][]string{{"1"}, {"enter"}, {"o"}, {"esc", "i"}, {"esc", "esc", "2"}, {"3"}, {"]", "w"}, {"4"}, {"5"}, {"G", "enter"}, {"esc", "6"}, {"7"}, {"G"}, {"y"}, {"ctrl-y"}, {"?"}} {
 			r.press(keys...)
 			for _, c := range r.draw() {
@@ -282,7 +282,7 @@ func TestWhatWasReadOfARunStaysWhenItIsDeleted(t *testing.T) {
 		f.shop = newShop()
 		return Options{API: f, Open: runOf(scenario.Growing)(f.shop), Now: f.Now}
 	}
-	onRig(t, options, 120, 32, func(r *rig) {
+	onFixture(t, options, 120, 32, func(r *fixture) {
 		f.lost = true
 		r.app.trails.top().(*runPage).Refresh()
 		r.settle()

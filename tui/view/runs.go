@@ -38,7 +38,7 @@ type runsPage struct {
 type jump uint8
 
 const (
-	stay jump = iota
+	noJump jump = iota
 	toTop
 	toBottom
 )
@@ -49,16 +49,16 @@ func (p *runsPage) arrive() {
 	case !p.runs.Loaded():
 	case p.jump == toTop && p.runs.First() == 0:
 		p.tab.Top()
-		p.jump = stay
+		p.jump = noJump
 	case p.jump == toBottom && !p.runs.More():
 		p.tab.Go(p.runs.Len() - 1)
-		p.jump = stay
+		p.jump = noJump
 	}
 }
 
-// Key moves within the runs; whoever moves on the way to somewhere stays where he is.
+// Key moves within the runs; moving on the way to somewhere ends the jump.
 func (p *runsPage) Key(event *tcell.EventKey) bool {
-	p.jump = stay
+	p.jump = noJump
 	return p.list.Key(event)
 }
 
@@ -91,7 +91,7 @@ func openRuns(a *App, args []string) (page, error) {
 	p.tab.Opened = func(id string) { a.done(a.pushView("run", id)) }
 	p.tab.Viewed = func(first, last int) {
 		p.visible = [2]int{first, last}
-		if p.jump != stay {
+		if p.jump != noJump {
 			return
 		}
 		runs.View(first, last)

@@ -12,7 +12,7 @@ func TestTwentyThousandRunsAreGoneThroughWithoutLoadingThemAll(t *testing.T) {
 		w = many.open()
 		return Options{API: w, Open: "runs", Now: w.Now}
 	}
-	onRig(t, options, 100, 30, func(r *rig) {
+	onFixture(t, options, 100, 30, func(r *fixture) {
 		p := r.app.trails.top().(*runsPage)
 		r.press("G")
 		r.pass(2 * time.Second)
@@ -50,5 +50,5 @@ func TestOfManyRunsThoseThatWereReadAreMatchedAndThatIsSaid(t *testing.T) {
 		w := many.open()
 		return Options{API: w, Open: "runs no-such-text", Now: w.Now}
 	}
-	onRig(t, options, 120, 30, func(r *rig) { r.shows("no-such-text is matched on the 2", "search all, m reads more") })
+	onFixture(t, options, 120, 30, func(r *fixture) { r.shows("no-such-text is matched on the 2", "search all, m reads more") })
 }

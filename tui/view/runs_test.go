@@ -25,7 +25,7 @@ func (p *runsPage) statuses() []kagziv1.WorkflowStatus {
 
 func TestOnlyWhatWentWrongIsShownAndThenAllAgain(t *testing.T) {
 	var w *shop
-	onRig(t, inShop(&w, "runs type:order"), 120, 32, func(r *rig) {
+	onFixture(t, inShop(&w, "runs type:order"), 120, 32, func(r *fixture) {
 		p := r.app.trails.top().(*runsPage)
 		r.press("ctrl-z")
 		for _, s := range p.statuses() {
@@ -43,7 +43,7 @@ func TestOnlyWhatWentWrongIsShownAndThenAllAgain(t *testing.T) {
 
 func TestAFilterChoosesWhileItHoldsAndEscapeClearsIt(t *testing.T) {
 	var w *shop
-	onRig(t, inShop(&w, "runs"), 120, 32, func(r *rig) {
+	onFixture(t, inShop(&w, "runs"), 120, 32, func(r *fixture) {
 		p := r.app.trails.top().(*runsPage)
 		all, _ := p.runs.Total()
 		r.press("/")
@@ -78,7 +78,7 @@ func TestAFilterChoosesWhileItHoldsAndEscapeClearsIt(t *testing.T) {
 
 func TestAFilterThatIsWrongSaysWhatThereIs(t *testing.T) {
 	var w *shop
-	onRig(t, inShop(&w, "runs"), 120, 32, func(r *rig) {
+	onFixture(t, inShop(&w, "runs"), 120, 32, func(r *fixture) {
 		r.press("/")
 		r.enter("status:broken")
 		r.press("enter")
@@ -92,7 +92,7 @@ func TestAFilterThatIsWrongSaysWhatThereIs(t *testing.T) {
 
 func TestWhatTheServerCannotLookForIsMatchedOnWhatWasRead(t *testing.T) {
 	var w *shop
-	onRig(t, inShop(&w, "runs postcode"), 120, 32, func(r *rig) {
+	onFixture(t, inShop(&w, "runs postcode"), 120, 32, func(r *fixture) {
 		r.shows("AddressError")
 		for _, run := range r.app.trails.top().(*runsPage).runs.All() {
 			if !strings.Contains(run.GetError().GetMessage(), "postcode") {
@@ -104,7 +104,7 @@ func TestWhatTheServerCannotLookForIsMatchedOnWhatWasRead(t *testing.T) {
 
 func TestNothingIsSaidOfWhatWasReadWhenThatIsAll(t *testing.T) {
 	var w *shop
-	onRig(t, inShop(&w, "runs type:order postcode"), 120, 32, func(r *rig) {
+	onFixture(t, inShop(&w, "runs type:order postcode"), 120, 32, func(r *fixture) {
 		r.shows("AddressError")
 		r.lacks("is matched on the")
 		p := r.app.trails.top().(*runsPage)
@@ -116,7 +116,7 @@ func TestNothingIsSaidOfWhatWasReadWhenThatIsAll(t *testing.T) {
 
 func TestTheQuestionCountsTheMarkedRunsThatAreLeftOut(t *testing.T) {
 	var w *shop
-	onRig(t, inShop(&w, "runs"), 120, 32, func(r *rig) {
+	onFixture(t, inShop(&w, "runs"), 120, 32, func(r *fixture) {
 		p := r.app.trails.top().(*runsPage)
 		mark := func(n int, status kagziv1.WorkflowStatus) {
 			for i, run := range p.runs.All() {
@@ -140,7 +140,7 @@ func TestTheQuestionCountsTheMarkedRunsThatAreLeftOut(t *testing.T) {
 
 func TestMarksStayWithTheirRunsWhileOthersComeIn(t *testing.T) {
 	var w *shop
-	onRig(t, inShop(&w, "runs"), 120, 32, func(r *rig) {
+	onFixture(t, inShop(&w, "runs"), 120, 32, func(r *fixture) {
 		p := r.app.trails.top().(*runsPage)
 		r.press("j", "j", "space", "j", "space")
 		before := p.tab.Targets()
@@ -160,7 +160,7 @@ func TestMarksStayWithTheirRunsWhileOthersComeIn(t *testing.T) {
 
 func TestRunsAreSortedByAColumnAmongThoseThatAreLoaded(t *testing.T) {
 	var w *shop
-	onRig(t, inShop(&w, "runs"), 120, 32, func(r *rig) {
+	onFixture(t, inShop(&w, "runs"), 120, 32, func(r *fixture) {
 		p := r.app.trails.top().(*runsPage)
 		if err := r.app.command("sort type"); err != nil {
 			t.Fatal(err)
@@ -180,7 +180,7 @@ func TestRunsAreSortedByAColumnAmongThoseThatAreLoaded(t *testing.T) {
 
 func TestAFilterIsCompletedWithWhatThereIs(t *testing.T) {
 	var w *shop
-	onRig(t, inShop(&w, "runs"), 140, 32, func(r *rig) {
+	onFixture(t, inShop(&w, "runs"), 140, 32, func(r *fixture) {
 		p := r.app.trails.top().(*runsPage)
 		schedules, err := w.ListWorkflowSchedules(t.Context(), &kagziv1.ListWorkflowSchedulesRequest{Namespace: "default"})
 		if err != nil {

@@ -105,7 +105,7 @@ func (p *schedulePage) Pace() time.Duration {
 func (p *schedulePage) Banner() string {
 	switch s := p.schedule(); {
 	case s.GetBroken() != "":
-		return "it cannot fire: " + s.GetBroken() + p.app.mend()
+		return "it cannot fire: " + s.GetBroken() + p.app.repairHint()
 	case s.GetBufferedTick() != nil:
 		return fmt.Sprintf("the tick of %s waits for the active run to end", p.app.clock.Show(s.GetBufferedTick()))
 	}

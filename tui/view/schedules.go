@@ -110,13 +110,13 @@ func (p *schedulesPage) Banner() string {
 	case 0:
 		return ""
 	case 1:
-		return fmt.Sprintf("%q cannot fire: %s", names[0], why) + p.app.mend()
+		return fmt.Sprintf("%q cannot fire: %s", names[0], why) + p.app.repairHint()
 	}
-	return fmt.Sprintf("%d schedules cannot fire: %s", len(names), strings.Join(names, ", ")) + p.app.mend()
+	return fmt.Sprintf("%d schedules cannot fire: %s", len(names), strings.Join(names, ", ")) + p.app.repairHint()
 }
 
-// mend says how a schedule that cannot fire is put right, where anything can be changed.
-func (a *App) mend() string {
+// repairHint says how a schedule that cannot fire is put right, where anything can be changed.
+func (a *App) repairHint() string {
 	if a.looksOnly() {
 		return ""
 	}
@@ -231,7 +231,7 @@ func (a *App) deleteSchedules(list []*kagziv1.WorkflowSchedule) error {
 	d := scheduleDeed(list, func(ids []string) model.Action { return a.scope().DeleteSchedules(ids, "") }, "Nothing fires any more. The runs that were started stay.")
 	if here, ok := a.trails.top().(*schedulePage); ok {
 		d.done = func(*model.Job) {
-			if a.trails.top() == page(here) { // whoever has gone on stays there
+			if a.trails.top() == page(here) { // a person who has gone on stays there
 				a.trails.pop()
 			}
 		}

@@ -13,7 +13,7 @@ import (
 
 func TestANewScheduleIsPreviewedWhileItIsTypedAndThenThere(t *testing.T) {
 	var w *shop
-	onRig(t, inShop(&w, "schedules"), 100, 40, func(r *rig) {
+	onFixture(t, inShop(&w, "schedules"), 100, 40, func(r *fixture) {
 		r.press("n")
 		r.shows("A new schedule", "0 9 * * 1-5")
 		r.enter("report.nightly")
@@ -35,7 +35,7 @@ func TestANewScheduleIsPreviewedWhileItIsTypedAndThenThere(t *testing.T) {
 
 func TestAnExpressionThatIsRefusedSaysWhyBelowItsField(t *testing.T) {
 	var w *shop
-	onRig(t, inShop(&w, "schedules"), 100, 40, func(r *rig) {
+	onFixture(t, inShop(&w, "schedules"), 100, 40, func(r *fixture) {
 		r.press("n", "tab", "tab")
 		r.enter("0 25 * * *")
 		r.pass(200 * time.Millisecond)
@@ -53,7 +53,7 @@ func TestAnExpressionThatIsRefusedSaysWhyBelowItsField(t *testing.T) {
 
 func TestALateAnswerAboutAnEarlierExpressionIsDropped(t *testing.T) {
 	var w *shop
-	onRig(t, inShop(&w, "schedules"), 100, 40, func(r *rig) {
+	onFixture(t, inShop(&w, "schedules"), 100, 40, func(r *fixture) {
 		r.press("n", "tab", "tab")
 		w.Hang()
 		r.enter("0 10 * * *")
@@ -71,7 +71,7 @@ func TestALateAnswerAboutAnEarlierExpressionIsDropped(t *testing.T) {
 
 func TestWhatTheServerRefusesCanBeChangedInTheForm(t *testing.T) {
 	var w *shop
-	onRig(t, inShop(&w, "schedules"), 100, 40, func(r *rig) {
+	onFixture(t, inShop(&w, "schedules"), 100, 40, func(r *fixture) {
 		r.press("n")
 		r.enter("report.nightly")
 		r.press("enter", "enter")
@@ -90,7 +90,7 @@ func TestWhatTheServerRefusesCanBeChangedInTheForm(t *testing.T) {
 
 func TestEditingASchedulesChangesOnlyWhatIsOtherwise(t *testing.T) {
 	var w *shop
-	onRig(t, inShop(&w, "schedule crm-sync"), 120, 50, func(r *rig) {
+	onFixture(t, inShop(&w, "schedule crm-sync"), 120, 50, func(r *fixture) {
 		r.press("e")
 		r.shows("Schedule crm-sync", "0 */20 * * * *", "buffer-one", "one tick that comes meanwhile waits")
 		r.press("ctrl-s")
@@ -110,7 +110,7 @@ func TestEditingASchedulesChangesOnlyWhatIsOtherwise(t *testing.T) {
 func TestTheNextTickOfAScheduleIsShownInWhole(t *testing.T) {
 	for _, width := range []int{60, 80, 120, 200} {
 		var w *shop
-		onRig(t, inShop(&w, "schedule catalog-import"), width, 32, func(r *rig) {
+		onFixture(t, inShop(&w, "schedule catalog-import"), width, 32, func(r *fixture) {
 			p := r.app.trails.top().(*schedulePage)
 			for ahead, want := range map[time.Duration]string{
 				15 * time.Minute: "in 15m, 09:15", 50 * time.Second: "in 50s, 09:00:50", 100*time.Hour + 20*time.Minute: "in 4d, Nov 24 13:20",
@@ -125,7 +125,7 @@ func TestTheNextTickOfAScheduleIsShownInWhole(t *testing.T) {
 
 func TestAScheduleIsPausedAndResumedWithOneKey(t *testing.T) {
 	var w *shop
-	onRig(t, inShop(&w, "schedule catalog-import"), 120, 50, func(r *rig) {
+	onFixture(t, inShop(&w, "schedule catalog-import"), 120, 50, func(r *fixture) {
 		r.shows("◷ on", "in 15m")
 		r.press("P")
 		r.pass(time.Second)
@@ -143,7 +143,7 @@ func TestAScheduleIsPausedAndResumedWithOneKey(t *testing.T) {
 
 func TestADeletedSchedulesPageIsLeft(t *testing.T) {
 	var w *shop
-	onRig(t, inShop(&w, "schedules"), 100, 30, func(r *rig) {
+	onFixture(t, inShop(&w, "schedules"), 100, 30, func(r *fixture) {
 		r.press("down", "enter")
 		r.shows("Schedule catalog-import")
 		r.press("x")
@@ -174,7 +174,7 @@ func TestWhoOpenedAnotherScheduleMeanwhileStaysThere(t *testing.T) {
 		w = &slowToDelete{newShop(), make(chan struct{})}
 		return Options{API: w, Open: "schedules", Now: w.Now}
 	}
-	onRig(t, options, 100, 30, func(r *rig) {
+	onFixture(t, options, 100, 30, func(r *fixture) {
 		r.press("down", "enter")
 		r.shows("Schedule catalog-import")
 		r.press("x", "tab", "enter", "esc", "up", "enter")
@@ -187,7 +187,7 @@ func TestWhoOpenedAnotherScheduleMeanwhileStaysThere(t *testing.T) {
 
 func TestMarkedSchedulesAreNamedInTheQuestion(t *testing.T) {
 	var w *shop
-	onRig(t, inShop(&w, "schedules"), 120, 30, func(r *rig) {
+	onFixture(t, inShop(&w, "schedules"), 120, 30, func(r *fixture) {
 		r.press("space", "space", "x")
 		r.shows("Delete schedule onboarding-digest and catalog-import?")
 		r.press("tab", "enter")
@@ -203,7 +203,7 @@ func TestNothingChangesWhereOneOnlyLooks(t *testing.T) {
 		o.ReadOnly = true
 		return o
 	}
-	onRig(t, readOnly, 120, 30, func(r *rig) {
+	onFixture(t, readOnly, 120, 30, func(r *fixture) {
 		r.lacks("<n> new", "e mends it")
 		r.press("n", "e", "x", "t", "P")
 		r.shows("Schedules (6)", "<enter> open")
@@ -215,7 +215,7 @@ func TestNothingChangesWhereOneOnlyLooks(t *testing.T) {
 
 func TestTriggeringStartsARunThatCanBeOpened(t *testing.T) {
 	var w *shop
-	onRig(t, inShop(&w, "schedule catalog-import"), 120, 40, func(r *rig) {
+	onFixture(t, inShop(&w, "schedule catalog-import"), 120, 40, func(r *fixture) {
 		r.press("t")
 		r.pass(2 * time.Second)
 		r.shows("by hand", "trigger schedule catalog-import: started as ")
@@ -228,7 +228,7 @@ func TestTriggeringStartsARunThatCanBeOpened(t *testing.T) {
 
 func TestATickIsSeenOnTheScheduleWhenItFires(t *testing.T) {
 	var w *shop
-	onRig(t, inShop(&w, "schedule catalog-import"), 120, 40, func(r *rig) {
+	onFixture(t, inShop(&w, "schedule catalog-import"), 120, 40, func(r *fixture) {
 		r.shows("Nov 20 09:00:00")
 		r.lacks("Nov 20 09:15:00")
 		r.shows("in 15m    Fri 2026-11-20 09:15:00 UTC")
@@ -244,7 +244,7 @@ func TestATickIsSeenOnTheScheduleWhenItFires(t *testing.T) {
 
 func TestAScheduleThatIsPutOffHasNoTickBefore(t *testing.T) {
 	var w *shop
-	onRig(t, inShop(&w, "overview"), 120, 40, func(r *rig) {
+	onFixture(t, inShop(&w, "overview"), 120, 40, func(r *fixture) {
 		off := timestamppb.New(begin.Add(72 * time.Hour))
 		answer, err := w.GetWorkflowSchedule(t.Context(), &kagziv1.GetWorkflowScheduleRequest{ScheduleId: "catalog-import"})
 		if err != nil {
@@ -268,7 +268,7 @@ func TestAScheduleThatIsPutOffHasNoTickBefore(t *testing.T) {
 
 func TestTheLatestRunOfEachScheduleTellsHowItWent(t *testing.T) {
 	var w *shop
-	onRig(t, inShop(&w, "schedules"), 120, 30, func(r *rig) {
+	onFixture(t, inShop(&w, "schedules"), 120, 30, func(r *fixture) {
 		r.shows("✓ 8h ago")
 		r.shows(`"onboarding-digest" cannot fire: time_zone: "Europe/Kyiv" is no IANA time zone`)
 	})

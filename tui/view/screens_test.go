@@ -25,13 +25,13 @@ var states = []struct {
 	name   string
 	shop   func() *shop
 	before func(w *shop)
-	after  func(r *rig, w *shop)
+	after  func(r *fixture, w *shop)
 }{
 	{name: "full", shop: newShop},
 	{name: "empty", shop: emptyShop},
 	{name: "loading", shop: newShop, before: (*shop).Hang},
 	{name: "error", shop: newShop, before: func(w *shop) { w.Down(errGone) }},
-	{name: "reconnecting", shop: newShop, after: func(r *rig, w *shop) {
+	{name: "reconnecting", shop: newShop, after: func(r *fixture, w *shop) {
 		w.Down(errGone)
 		r.pass(3 * time.Second)
 	}},
@@ -54,7 +54,7 @@ func goldenView(t *testing.T, name string, open func(w *shop) string, keys ...st
 				}
 				return Options{API: w, Open: open(w), Now: w.Now}
 			}
-			onRig(t, options, size.width, size.height, func(r *rig) {
+			onFixture(t, options, size.width, size.height, func(r *fixture) {
 				r.press(keys...)
 				if state.after != nil {
 					state.after(r, w)

@@ -56,7 +56,7 @@ func TestTheServerLooksRight(t *testing.T) {
 				}
 				return Options{API: &serverTold{API: w}, Open: "server", Now: w.Now, Source: "the default"}
 			}
-			onRig(t, options, size.width, size.height, func(r *rig) {
+			onFixture(t, options, size.width, size.height, func(r *fixture) {
 				if state.after != nil {
 					state.after(r, w)
 				}
@@ -79,10 +79,10 @@ func (a programsOnly) GetServerInfo(ctx context.Context, request *kagziv1.GetSer
 }
 
 func TestWhatAKeyIsNotToldOfAServerIsNotShownAsZero(t *testing.T) {
-	onRig(t, func() Options {
+	onFixture(t, func() Options {
 		w := newShop()
 		return Options{API: programsOnly{w}, Open: "server", Now: w.Now}
-	}, 120, 32, func(r *rig) {
+	}, 120, 32, func(r *fixture) {
 		r.shows("version", "heartbeat", "backend           memory", "The rest is for admins, operators and viewers.", "The server does not tell its calls.")
 		r.lacks("schema", "size", "connections", "started")
 	})
@@ -105,10 +105,10 @@ func (fileAlone) GetActivity(context.Context, *kagziv1.GetActivityRequest, ...gr
 
 func TestADatabaseFileIsNotShownAsAServer(t *testing.T) {
 	for _, size := range sizes {
-		onRig(t, func() Options {
+		onFixture(t, func() Options {
 			w := newShop()
 			return Options{API: fileAlone{w}, File: true, ReadOnly: true, Note: "x.db", Address: "/tmp/x.db", Source: "--db", Now: w.Now}
-		}, size.width, size.height, func(r *rig) {
+		}, size.width, size.height, func(r *fixture) {
 			nothingLive := func() {
 				t.Helper()
 				r.lacks("● live", "up ", "/s, most", "done ", "Server, last", "on server", "<}>", "1ms")
@@ -131,10 +131,10 @@ func TestADatabaseFileIsNotShownAsAServer(t *testing.T) {
 }
 
 func TestAnEmptyDatabaseFileNamesNoCommandsForAServer(t *testing.T) {
-	onRig(t, func() Options {
+	onFixture(t, func() Options {
 		w := emptyShop()
 		return Options{API: fileAlone{w}, File: true, ReadOnly: true, Now: w.Now}
-	}, 80, 24, func(r *rig) {
+	}, 80, 24, func(r *fixture) {
 		r.shows(`Nothing has happened in "default" of this database yet.`)
 		r.lacks("kagzi workflow start", "kagzi demo")
 	})
@@ -142,11 +142,11 @@ func TestAnEmptyDatabaseFileNamesNoCommandsForAServer(t *testing.T) {
 
 func TestAServerThatIsNotWellSaysSoFirst(t *testing.T) {
 	api := &serverTold{}
-	onRig(t, func() Options {
+	onFixture(t, func() Options {
 		w := newShop()
 		api.API = w
 		return Options{API: api, Open: "server", Now: w.Now}
-	}, 80, 24, func(r *rig) {
+	}, 80, 24, func(r *fixture) {
 		r.shows("● serving")
 		api.sick = "the database cannot be written"
 		r.pass(6 * time.Second)
@@ -159,10 +159,10 @@ func TestAServerThatIsNotWellSaysSoFirst(t *testing.T) {
 }
 
 func TestCallsOfTheServerAreSortedByAnyColumn(t *testing.T) {
-	onRig(t, func() Options {
+	onFixture(t, func() Options {
 		w := newShop()
 		return Options{API: &serverTold{API: w}, Open: "server", Now: w.Now}
-	}, 80, 24, func(r *rig) {
+	}, 80, 24, func(r *fixture) {
 		r.press("tab", "tab")
 		order := func() string {
 			p := r.app.trails.top().(*serverPage)
@@ -193,7 +193,7 @@ func TestCallsOfTheServerAreSortedByAnyColumn(t *testing.T) {
 
 func TestTheServersLogIsOneKeyAway(t *testing.T) {
 	var w *shop
-	onRig(t, inShop(&w, "server"), 100, 24, func(r *rig) {
+	onFixture(t, inShop(&w, "server"), 100, 24, func(r *fixture) {
 		r.press("l")
 		r.shows("Events (", "schedule fired")
 		r.press("esc")

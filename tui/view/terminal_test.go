@@ -140,8 +140,8 @@ func useXterm(tb testing.TB) {
 	tb.Setenv("NO_COLOR", "")
 }
 
-// onTerminal tells a story in a bubble, on a screen and on a terminal beside it; useXterm goes before. api is made of the shop within the bubble.
-func onTerminal(t *testing.T, w func() *shop, api func(*shop) tui.API, open string, width, height int, story func(r *rig, w *shop, tty *memoryTty)) {
+// onTerminal runs body in a bubble, on a screen and on a terminal beside it; useXterm goes before. api is made of the shop within the bubble.
+func onTerminal(t *testing.T, w func() *shop, api func(*shop) tui.API, open string, width, height int, body func(r *fixture, w *shop, tty *memoryTty)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		tty, simulation := newMemoryTty(width, height), tcell.NewSimulationScreen("UTF-8")
@@ -153,12 +153,12 @@ func onTerminal(t *testing.T, w func() *shop, api func(*shop) tui.API, open stri
 		defer xterm.Fini()
 		screen, made := newMirror(simulation, terminal.NewScreen(xterm), width, height), w()
 		ctx, cancel := context.WithCancel(t.Context())
-		r := &rig{t: t, screen: screen, app: newApp(ctx, Options{
+		r := &fixture{t: t, screen: screen, app: newApp(ctx, Options{
 			API: api(made), Open: open, Screen: screen, Zone: time.UTC, Now: made.Now, Lookup: func(string) (string, bool) { return "", false },
 		})}
 		r.app.begin()
 		r.settle()
-		story(r, made, tty)
+		body(r, made, tty)
 		cancel()
 		r.app.end()
 	})

@@ -7,7 +7,7 @@ import (
 
 func TestOnlyWorkersThatAreThereAreShownOnDemand(t *testing.T) {
 	var w *shop
-	onRig(t, inShop(&w, "workers"), 100, 30, func(r *rig) {
+	onFixture(t, inShop(&w, "workers"), 100, 30, func(r *fixture) {
 		r.shows("Workers (6)", "○ offline   mailer-2")
 		r.press("a")
 		r.shows("Workers (5 of 6)")
@@ -19,7 +19,7 @@ func TestOnlyWorkersThatAreThereAreShownOnDemand(t *testing.T) {
 
 func TestAWorkerIsDrainedAfterAQuestion(t *testing.T) {
 	var w *shop
-	onRig(t, inShop(&w, "workers"), 100, 30, func(r *rig) {
+	onFixture(t, inShop(&w, "workers"), 100, 30, func(r *fixture) {
 		for range 3 {
 			r.press("down")
 		}
@@ -35,7 +35,7 @@ func TestAWorkerIsDrainedAfterAQuestion(t *testing.T) {
 
 func TestAWorkerThatIsOfflineCannotBeTakenOff(t *testing.T) {
 	var w *shop
-	onRig(t, inShop(&w, "worker mailer-2"), 100, 30, func(r *rig) {
+	onFixture(t, inShop(&w, "worker mailer-2"), 100, 30, func(r *fixture) {
 		r.press("X")
 		r.shows("it is offline already")
 		r.press("x")
@@ -45,7 +45,7 @@ func TestAWorkerThatIsOfflineCannotBeTakenOff(t *testing.T) {
 
 func TestTheRunsOfAWorkerComeAndGo(t *testing.T) {
 	var w *shop
-	onRig(t, inShop(&w, "worker reports-1"), 120, 40, func(r *rig) {
+	onFixture(t, inShop(&w, "worker reports-1"), 120, 40, func(r *fixture) {
 		r.shows("Holds now (5)", "revenue-backfill")
 		r.press("X", "tab", "enter")
 		r.pass(2 * time.Second)
@@ -55,7 +55,7 @@ func TestTheRunsOfAWorkerComeAndGo(t *testing.T) {
 
 func TestASilentWorkerIsNamed(t *testing.T) {
 	var w *shop
-	onRig(t, inShop(&w, "workers"), 140, 30, func(r *rig) {
+	onFixture(t, inShop(&w, "workers"), 140, 30, func(r *fixture) {
 		r.lacks("silent")
 		p := r.app.trails.top().(*workersPage)
 		workers := p.items.All()
@@ -68,7 +68,7 @@ func TestASilentWorkerIsNamed(t *testing.T) {
 
 func TestEnterOnAWorkersRunOpensIt(t *testing.T) {
 	var w *shop
-	onRig(t, inShop(&w, "workers"), 120, 40, func(r *rig) {
+	onFixture(t, inShop(&w, "workers"), 120, 40, func(r *fixture) {
 		for range 3 {
 			r.press("down")
 		}
@@ -90,7 +90,7 @@ func TestEnterOnAWorkersRunOpensIt(t *testing.T) {
 
 func TestDescribeTellsAllOfAWorker(t *testing.T) {
 	var w *shop
-	onRig(t, inShop(&w, "worker reports-1"), 80, 30, func(r *rig) {
+	onFixture(t, inShop(&w, "worker reports-1"), 80, 30, func(r *fixture) {
 		r.press("d")
 		r.shows("Capabilities", "tool:duckdb=1.4", "Registered")
 		r.press("esc")

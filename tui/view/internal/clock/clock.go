@@ -13,7 +13,7 @@ import (
 	"github.com/kagzi/kagzi/tui/render"
 )
 
-// Styles are the ways to show a moment, in the order in which a key goes through them.
+// Styles lists the ways to show a moment, in the order in which a key goes through them.
 var Styles = []string{"relative", "local", "utc", "epoch"}
 
 // Clock says what time it is on the server, and how moments are shown.
@@ -23,21 +23,21 @@ type Clock struct {
 	Zone  *time.Location
 }
 
-// Stamp is when text that tells of moments was made, and how it shows them.
+// Stamp holds when a text with times was made and how it shows them.
 type Stamp struct {
 	style  string
 	second int64
 }
 
-// Stamp is that of text that is made now: text with another one no longer says what is so.
+// Stamp returns the stamp of a text made now: a text with another stamp is out of date.
 func (c *Clock) Stamp() Stamp { return Stamp{c.Style, c.Now().Unix()} }
 
-// Next is the style after this one.
+// Next switches to the style after this one.
 func (c *Clock) Next() {
 	c.Style = Styles[(slices.Index(Styles, c.Style)+1)%len(Styles)]
 }
 
-// Show is a moment in the style that is chosen; "-" when there is none.
+// Show returns a moment in the style that is chosen; "-" when there is none.
 func (c *Clock) Show(t *timestamppb.Timestamp) string {
 	if t == nil {
 		return "-"
@@ -57,7 +57,7 @@ func (c *Clock) at(t time.Time) string {
 	return render.Ago(c.Now().Sub(t))
 }
 
-// Full is a moment for places with room: relative and as a date.
+// Full returns a moment for places with room: relative and as a date.
 func (c *Clock) Full(t *timestamppb.Timestamp) string {
 	if t == nil {
 		return "-"
@@ -72,7 +72,7 @@ func (c *Clock) Full(t *timestamppb.Timestamp) string {
 	return at.Format(format) + " (" + render.Ago(c.Now().Sub(t.AsTime())) + ")"
 }
 
-// View is how the shared renderers show values.
+// View returns how the shared renderers show values.
 func (c *Clock) View() render.View {
 	v := render.View{Now: c.Now(), ISO: c.Style == "utc", Payloads: 200}
 	if c.Style == "local" || c.Style == "epoch" {
@@ -86,7 +86,7 @@ func (c *Clock) View() render.View {
 	return v
 }
 
-// Took is how long something ran, so far where it has no end; "-" where it has no beginning. What goes on is shown in whole seconds, and
+// Took returns how long something ran, so far where it has no end; "-" where it has no beginning. What goes on is shown in whole seconds, and
 // in whole minutes after the first, so that a screen on which nothing happens stays quiet.
 func (c *Clock) Took(from, to *timestamppb.Timestamp) string {
 	if from == nil {
@@ -102,7 +102,7 @@ func (c *Clock) Took(from, to *timestamppb.Timestamp) string {
 	return strings.TrimSuffix(render.Duration(d.Truncate(time.Minute)), "0s")
 }
 
-// Exact is a moment to the millisecond, for places where what lies between moments matters.
+// Exact returns a moment to the millisecond, for places where what lies between moments matters.
 func (c *Clock) Exact(t time.Time) string {
 	switch c.Style {
 	case "utc":

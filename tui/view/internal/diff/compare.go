@@ -17,7 +17,7 @@ import (
 	"github.com/kagzi/kagzi/tui/widget"
 )
 
-// Gutter is how many cells lie between the two sides.
+// Gutter is the number of cells lie between the two sides.
 const Gutter = 3
 
 // Row is a line of a comparison: what stands on each side, and whether that differs.
@@ -28,7 +28,7 @@ type Row struct {
 	styles      [2]render.Style
 }
 
-// Line is the row in two columns of a width.
+// Line returns the row in two columns of a width.
 func (r Row) Line(width int, look *theme.Theme) widget.Line {
 	if r.heading {
 		return widget.TextLine(r.Left, render.Strong)
@@ -53,7 +53,7 @@ func (r Row) Line(width int, look *theme.Theme) widget.Line {
 	}}
 }
 
-// Differences are the first rows of all places where the sides differ.
+// Differences returns the first rows of all places where the sides differ.
 func Differences(rows []Row) []int {
 	var list []int
 	for i, r := range rows {
@@ -64,7 +64,7 @@ func Differences(rows []Row) []int {
 	return list
 }
 
-// Side is a run with its steps.
+// Side holds a run with its steps.
 type Side struct {
 	Run   *kagziv1.Workflow
 	Steps []model.Lane
@@ -76,7 +76,7 @@ type comparison struct {
 	look  *theme.Theme
 }
 
-// Runs makes all rows: what the runs are, what they were given, their steps, and what came of them.
+// Runs returns all rows of a comparison: what the runs are, what they were given, their steps, and what came of them.
 func Runs(sides [2]Side, at *clock.Clock, look *theme.Theme) []Row {
 	p := &comparison{clock: at, look: look}
 	left, right := sides[0].Run, sides[1].Run

@@ -29,7 +29,7 @@ func Pad(text string, width int) string {
 	return text + strings.Repeat(" ", max(width-render.Width(text), 1))
 }
 
-// Waited is a length of time that grows, so coarse that it does not change with every frame.
+// Waited writes a length of time that grows, so coarse that it does not change with every frame.
 func Waited(d time.Duration) string {
 	if d < time.Minute {
 		return render.Duration(d.Truncate(time.Second))
@@ -47,7 +47,7 @@ func Until(d time.Duration) string {
 	return "in " + render.Days(rounded.Truncate(time.Minute))
 }
 
-// ShortID is the end of a run's id, in which ids differ; the beginning is the time.
+// ShortID returns the beginning and the end of a run's id, in which ids differ; the beginning is the time.
 func ShortID(id string) string {
 	if len(id) != 36 {
 		return id
@@ -58,7 +58,7 @@ func ShortID(id string) string {
 // Tags joins tags, sorted: "customer=x team=pay".
 func Tags(tags map[string]string) string { return render.KeyValues(tags) }
 
-// PerTime is a number of things a second, for few of them a minute or an hour: "12/s", "4.2/min".
+// PerTime writes a number of things a second, for few of them a minute or an hour: "12/s", "4.2/min".
 func PerTime(v float64) string {
 	switch {
 	case v == 0 || v >= 0.095:
@@ -69,7 +69,7 @@ func PerTime(v float64) string {
 	return Rate(v*3600) + "/h"
 }
 
-// Rate is a number of things a second: "0", "0.4", "12".
+// Rate writes a number of things a second: "0", "0.4", "12".
 func Rate(v float64) string {
 	switch {
 	case v == 0:
@@ -82,6 +82,7 @@ func Rate(v float64) string {
 	return Number(int64(v + 0.5))
 }
 
+// Milliseconds writes a length of time, the short ones with a tenth.
 func Milliseconds(ms float64) string {
 	d := time.Duration(ms * float64(time.Millisecond))
 	if d < 10*time.Millisecond {
@@ -134,7 +135,7 @@ func Wrapped(text string, width int) []string {
 	return append(lines, text[begin:])
 }
 
-// ErrorLines are an error as people read it: what went wrong, what is known of it, and the stack.
+// ErrorLines writes an error as people read it: what went wrong, what is known of it, and the stack.
 func ErrorLines(e *kagziv1.ErrorDetail) []widget.Line {
 	if e == nil {
 		return nil
@@ -167,7 +168,7 @@ func ErrorLines(e *kagziv1.ErrorDetail) []widget.Line {
 	return lines
 }
 
-// Indented is a line a level further in.
+// Indented returns a line a level further in.
 func Indented(l widget.Line) widget.Line {
 	return widget.Line{Cells: append([]render.Cell{{Text: "  "}}, l.Cells...)}
 }
@@ -190,7 +191,7 @@ func PayloadKind(p *kagziv1.Payload) string {
 // widestName is how many cells of the names of steps stand below each other; longer ones push what follows to the right.
 const widestName = 32
 
-// NameWidth is how wide the names of steps are, so that what follows them stands below each other.
+// NameWidth returns how wide the names of steps are, so that what follows them stands below each other.
 func NameWidth(lanes []model.Lane) int {
 	wide := 0
 	for i := range lanes {

@@ -15,7 +15,7 @@ import (
 	"github.com/kagzi/kagzi/tui/view/internal/clock"
 )
 
-// Config is what a person keeps in tui.toml in the folder of their settings. Every field may be left out.
+// Config holds what a person keeps in tui.toml in the folder of their settings. Every field may be left out.
 type Config struct {
 	Theme     string              `toml:"theme"`     // the name of a theme, or of a file themes/NAME.toml beside tui.toml
 	Time      string              `toml:"time"`      // relative, local, utc or epoch
@@ -64,7 +64,7 @@ func explain(err error) string {
 	return err.Error()
 }
 
-// State is what the program remembers from one time to the next.
+// State holds what the program remembers from one time to the next.
 type State struct {
 	Commands []string          `toml:"commands"` // typed, oldest first
 	Searches []string          `toml:"searches"` // filters typed, oldest first

@@ -24,7 +24,7 @@ type Rows struct {
 	Look  func() *theme.Theme
 }
 
-// RunColumns are those of every table of runs.
+// RunColumns are the columns of every table of runs.
 var RunColumns = []widget.Column{
 	{ID: "status", Title: "STATUS", Priority: 1, Min: 11},
 	{ID: "type", Title: "TYPE", Priority: 1, Flex: true, Min: 10, Max: 40},
@@ -47,7 +47,7 @@ var RunColumns = []widget.Column{
 	{ID: "wake", Title: "DUE", Priority: 4},
 }
 
-// Run is a run as a row of those columns.
+// Run returns a run as a row of those columns.
 func (t *Rows) Run(r *kagziv1.Workflow) widget.Row {
 	view := t.Clock.View()
 	id := t.shownID(r)
@@ -90,6 +90,7 @@ func (t *Rows) due(r *kagziv1.Workflow) string {
 	return t.Clock.Show(r.GetWakeUpAt())
 }
 
+// WorkerColumns are the columns of the table of workers.
 var WorkerColumns = []widget.Column{
 	{ID: "status", Title: "STATUS", Priority: 1, Min: 10},
 	{ID: "name", Title: "NAME", Priority: 1, Flex: true, Min: 12, Max: 40},
@@ -109,7 +110,7 @@ var WorkerColumns = []widget.Column{
 	{ID: "labels", Title: "LABELS", Priority: 3, Max: 40},
 }
 
-// Worker is a worker as a row of those columns.
+// Worker returns a worker as a row of those columns.
 func (t *Rows) Worker(w *kagziv1.Worker) widget.Row {
 	failed := render.Cell{Text: format.Number(w.GetTotalFailed())}
 	if w.GetTotalFailed() > 0 {
@@ -128,7 +129,7 @@ func (t *Rows) Worker(w *kagziv1.Worker) widget.Row {
 	}}
 }
 
-// Load is a bar of five cells with the figures: "██··· 2/5".
+// Load returns a bar of five cells with the figures: "██··· 2/5".
 func (t *Rows) Load(active, most int) string {
 	const cells = 5
 	if most <= 0 {
@@ -138,6 +139,7 @@ func (t *Rows) Load(active, most int) string {
 	return strings.Repeat(t.Look().Glyph(theme.Full), full) + strings.Repeat(t.Look().Glyph(theme.Empty), cells-full) + fmt.Sprintf(" %d/%d", active, most)
 }
 
+// ScheduleColumns are the columns of the table of schedules.
 var ScheduleColumns = []widget.Column{
 	{ID: "state", Title: "STATE", Priority: 1, Min: 8},
 	{ID: "name", Title: "NAME", Priority: 1, Flex: true, Min: 12, Max: 36},
@@ -157,7 +159,7 @@ var ScheduleColumns = []widget.Column{
 	{ID: "id", Title: "ID", Priority: 4},
 }
 
-// Schedule is a schedule, with its latest run where that is known, as a row of those columns.
+// Schedule returns a schedule, with its latest run where that is known, as a row of those columns.
 func (t *Rows) Schedule(s *kagziv1.WorkflowSchedule, latest *kagziv1.Workflow) widget.Row {
 	failed := render.Cell{Text: format.Number(s.GetFailedRuns())}
 	if s.GetFailedRuns() > 0 {
@@ -180,7 +182,7 @@ func (t *Rows) nextCell(s *kagziv1.WorkflowSchedule) render.Cell {
 	return cell
 }
 
-// NextTick is when a schedule fires next, and where that says how far off it is, what the clock shows then.
+// NextTick returns when a schedule fires next, and where that says how far off it is, what the clock shows then.
 func (t *Rows) NextTick(s *kagziv1.WorkflowSchedule) (cell render.Cell, wall string) {
 	switch {
 	case s.GetBroken() != "":
@@ -201,7 +203,7 @@ func (t *Rows) NextTick(s *kagziv1.WorkflowSchedule) (cell render.Cell, wall str
 	return render.Cell{Text: format.Until(at.Sub(now))}, at.Format(layout)
 }
 
-// LastCell is when a schedule fired last, and how that went where it is known.
+// LastCell returns when a schedule fired last, and how that went where it is known.
 func (t *Rows) LastCell(s *kagziv1.WorkflowSchedule, latest *kagziv1.Workflow) render.Cell {
 	if latest == nil {
 		return render.Cell{Text: t.Clock.Show(s.GetLastFiredAt())}
@@ -210,7 +212,7 @@ func (t *Rows) LastCell(s *kagziv1.WorkflowSchedule, latest *kagziv1.Workflow) r
 	return render.Cell{Text: t.Look().Glyph(sign.Glyph) + " " + t.Clock.Show(latest.GetCreatedAt()), Style: sign.Style}
 }
 
-// TickColumns are those of the runs that a schedule started.
+// TickColumns are the columns of the runs that a schedule started.
 var TickColumns = []widget.Column{
 	{ID: "status", Title: "STATUS", Priority: 1, Min: 11},
 	{ID: "tick", Title: "TICK", Priority: 1, Min: 14},
@@ -224,7 +226,7 @@ var TickColumns = []widget.Column{
 	{ID: "run", Title: "RUN ID", Priority: 3},
 }
 
-// Tick is a run as a row of those columns.
+// Tick returns a run as a row of those columns.
 func (t *Rows) Tick(r *kagziv1.Workflow) widget.Row {
 	note := render.Cell{Text: render.RunNote(r, t.Clock.View()), Style: render.Dim}
 	if r.GetError() != nil {
@@ -240,6 +242,7 @@ func (t *Rows) Tick(r *kagziv1.Workflow) widget.Row {
 	}}
 }
 
+// QueueColumns are the columns of the table of queues.
 var QueueColumns = []widget.Column{
 	{ID: "queue", Title: "QUEUE", Priority: 1, Flex: true, Min: 12, Max: 40},
 	{ID: "pending", Title: "PENDING", Priority: 1, Right: true},
@@ -251,8 +254,8 @@ var QueueColumns = []widget.Column{
 	{ID: "unserved", Title: "NO WORKER FOR", Priority: 2, Flex: true, Min: 14, Max: 60},
 }
 
-// Queue is a queue, with how long its oldest run has waited and the room that its workers have, as a row of those columns.
-func (t *Rows) Queue(q *kagziv1.QueueDepth, waits time.Duration, s slots) widget.Row {
+// Queue returns a queue, with how long its oldest run has waited and the room that its workers have, as a row of those columns.
+func (t *Rows) Queue(q *kagziv1.QueueDepth, waits time.Duration, s Slots) widget.Row {
 	oldest := "-"
 	if waits > time.Second && waits < time.Minute {
 		waits = waits.Truncate(time.Second) // it grows while it is looked at
@@ -278,6 +281,7 @@ func (t *Rows) Queue(q *kagziv1.QueueDepth, waits time.Duration, s slots) widget
 	}}
 }
 
+// NamespaceColumns are the columns of the table of namespaces.
 var NamespaceColumns = []widget.Column{
 	{ID: "name", Title: "NAME", Priority: 1, Flex: true, Min: 12, Max: 40},
 	{ID: "state", Title: "STATE", Priority: 1},
@@ -291,7 +295,7 @@ var NamespaceColumns = []widget.Column{
 	{ID: "failures", Title: "FAILURES TO", Priority: 4},
 }
 
-// Namespace is a namespace, with its figures where they are known, as a row of those columns; here is the one that is open.
+// Namespace returns a namespace, with its figures where they are known, as a row of those columns; here is the one that is open.
 func (t *Rows) Namespace(n *kagziv1.Namespace, here string, stats *kagziv1.GetStatsResponse) widget.Row {
 	state := theme.Sign{Glyph: theme.Online, Word: "enabled", Style: render.Good}
 	if !n.GetEnabled() {
@@ -316,13 +320,15 @@ func (t *Rows) Namespace(n *kagziv1.Namespace, here string, stats *kagziv1.GetSt
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// slots are how many runs the online workers of a queue can hold, and do. A worker of several queues counts in each.
-type slots struct{ held, all int }
+// Slots are how many runs the online workers of a queue can hold, and do. A worker of several queues counts in each.
+type Slots struct{ held, all int }
 
-func (s slots) Free() int { return s.all - s.held }
+// Free returns how many slots are free.
+func (s Slots) Free() int { return s.all - s.held }
 
-func SlotsOf(queue string, workers []*kagziv1.Worker) slots {
-	var s slots
+// SlotsOf counts the slots of the online workers of a queue.
+func SlotsOf(queue string, workers []*kagziv1.Worker) Slots {
+	var s Slots
 	for _, w := range workers {
 		if IsOnline(w) && slices.Contains(QueuesOf(w), queue) {
 			s.held += int(w.GetActiveWorkflowCount())
@@ -332,11 +338,12 @@ func SlotsOf(queue string, workers []*kagziv1.Worker) slots {
 	return s
 }
 
+// IsOnline says whether a worker is online.
 func IsOnline(w *kagziv1.Worker) bool {
 	return w.GetStatus() == kagziv1.WorkerStatus_WORKER_STATUS_ONLINE
 }
 
-// QueuesOf are all queues of a worker, the first the one that it prefers.
+// QueuesOf returns all queues of a worker, the first the one that it prefers.
 func QueuesOf(w *kagziv1.Worker) []string {
 	if len(w.GetTaskQueues()) > 0 {
 		return w.GetTaskQueues()
@@ -344,7 +351,7 @@ func QueuesOf(w *kagziv1.Worker) []string {
 	return []string{w.GetTaskQueue()}
 }
 
-// ScheduleName is what people know a schedule by.
+// ScheduleName returns what people know a schedule by.
 func ScheduleName(s *kagziv1.WorkflowSchedule) string {
 	return cmp.Or(s.GetName(), s.GetScheduleId())
 }
@@ -354,7 +361,7 @@ func Fires(s *kagziv1.WorkflowSchedule) bool {
 	return s.GetEnabled() && s.GetBroken() == "" && s.GetNextFireAt() != nil
 }
 
-// ZoneOf is the name of the schedule's time zone.
+// ZoneOf returns the name of the schedule's time zone.
 func ZoneOf(s *kagziv1.WorkflowSchedule) string {
 	if s.GetTimeZone() == "" {
 		return "UTC"

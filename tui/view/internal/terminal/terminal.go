@@ -25,7 +25,7 @@ func init() {
 // errNoTerminal says what to do without one.
 var errNoTerminal = errors.New("kagzi tui needs a terminal; try: kagzi workflow list")
 
-// Open is the screen of this process, ready to be drawn on.
+// Open returns the screen of this process, ready to be drawn on.
 func Open(lookup func(string) (string, bool)) (tcell.Screen, error) {
 	if name, _ := lookup("TERM"); name == "dumb" {
 		return nil, errNoTerminal
@@ -40,9 +40,9 @@ func Open(lookup func(string) (string, bool)) (tcell.Screen, error) {
 	return screen, nil
 }
 
-// stillScreen hands on to a screen only the cells that are not as they were in the frame before. Every frame is drawn anew over blanks,
+// Screen writes to a screen only the cells that differ from the frame before. Every frame is drawn again over blanks,
 // and tcell counts a cell that was blank in between as changed: without this each frame would cost as much as the whole screen.
-type stillScreen struct {
+type Screen struct {
 	tcell.Screen  // initialised already
 	width, height int
 	cells         []stillCell // of the frame that is being drawn, row by row
@@ -58,17 +58,18 @@ type stillCell struct {
 	style  tcell.Style
 }
 
-func NewScreen(screen tcell.Screen) *stillScreen {
-	s := &stillScreen{Screen: screen, cursor: [2]int{-1, -1}}
+// NewScreen returns a screen over one that is initialised already.
+func NewScreen(screen tcell.Screen) *Screen {
+	s := &Screen{Screen: screen, cursor: [2]int{-1, -1}}
 	s.Clear()
 	return s
 }
 
 // Init does nothing: tview would initialise the screen again, and swallow the error.
-func (s *stillScreen) Init() error { return nil }
+func (s *Screen) Init() error { return nil }
 
 // Clear begins a frame.
-func (s *stillScreen) Clear() {
+func (s *Screen) Clear() {
 	if w, h := s.Size(); w != s.width || h != s.height {
 		s.width, s.height, s.whole = w, h, true
 		s.cells, s.shown = make([]stillCell, w*h), make([]stillCell, w*h)
@@ -79,14 +80,14 @@ func (s *stillScreen) Clear() {
 }
 
 // SetContent draws a cell of the frame.
-func (s *stillScreen) SetContent(x, y int, letter rune, marks []rune, style tcell.Style) {
+func (s *Screen) SetContent(x, y int, letter rune, marks []rune, style tcell.Style) {
 	if x >= 0 && x < s.width && y >= 0 && y < s.height {
 		s.cells[y*s.width+x] = stillCell{letter, string(marks), style}
 	}
 }
 
-// Get is a cell of the frame: its character with its marks, its look and how many cells it takes.
-func (s *stillScreen) Get(x, y int) (text string, style tcell.Style, width int) {
+// Get returns a cell of the frame: its character with its marks, its look and how many cells it takes.
+func (s *Screen) Get(x, y int) (text string, style tcell.Style, width int) {
 	if x < 0 || x >= s.width || y < 0 || y >= s.height {
 		return " ", tcell.StyleDefault, 1
 	}
@@ -99,7 +100,7 @@ func (s *stillScreen) Get(x, y int) (text string, style tcell.Style, width int) 
 }
 
 // ShowCursor puts the cursor somewhere; off the screen it is hidden.
-func (s *stillScreen) ShowCursor(x, y int) {
+func (s *Screen) ShowCursor(x, y int) {
 	if at := [2]int{x, y}; at != s.cursor {
 		s.cursor, s.moved = at, true
 	}
@@ -107,10 +108,10 @@ func (s *stillScreen) ShowCursor(x, y int) {
 }
 
 // HideCursor takes the cursor away.
-func (s *stillScreen) HideCursor() { s.ShowCursor(-1, -1) }
+func (s *Screen) HideCursor() { s.ShowCursor(-1, -1) }
 
 // Show ends a frame. One that is as the one before writes nothing.
-func (s *stillScreen) Show() {
+func (s *Screen) Show() {
 	changed := s.whole || s.moved
 	for i, c := range s.cells {
 		if !s.whole && c == s.shown[i] {
@@ -126,7 +127,7 @@ func (s *stillScreen) Show() {
 }
 
 // Resume takes the terminal back after it was lent to another program, which has left nothing of the frame before.
-func (s *stillScreen) Resume() error {
+func (s *Screen) Resume() error {
 	s.whole = true
 	return s.Screen.Resume()
 }
@@ -138,7 +139,7 @@ const FrameEvery = time.Second / 15
 // QueueUpdateDraw waits, which hangs for good when the loop has ended meanwhile (tview #1163).
 const WakeKey = tcell.KeyF64
 
-// Posts is what other goroutines want the UI goroutine to do. Whatever comes within a frame is done together before it is drawn.
+// Posts holds what other goroutines want the UI goroutine to do. Whatever comes within a frame is done together before it is drawn.
 type Posts struct {
 	mu    sync.Mutex
 	list  []func()
@@ -146,6 +147,7 @@ type Posts struct {
 	Kick  chan struct{} // of capacity one
 }
 
+// NewPosts returns an empty list.
 func NewPosts() *Posts { return &Posts{Kick: make(chan struct{}, 1)} }
 
 // Add never blocks and may be called from any goroutine. After the program has ended it does nothing.

@@ -1,4 +1,4 @@
-package view
+package overview
 
 import (
 	"cmp"
@@ -15,56 +15,56 @@ import (
 	"github.com/kagzi/kagzi/tui/widget"
 )
 
-// block is a part of the overview that lists things.
-type block struct {
+// Block is a part of the overview that lists things.
+type Block struct {
 	id, title, note string
 	empty           widget.Line // in place of items
-	items           []*item
+	Items           []*Item
 	left            int  // how many cells of an item stand on the left; the rest are at the right edge
 	spare           int  // the cell that is left out where it is narrow; 0: none
 	more            bool // there are others than the items
 }
 
-// item is a thing in a block that can be opened.
-type item struct {
-	id      string
-	cells   []render.Cell // of a tile: its number, what it is, more of it
+// Item is a thing in a block that can be opened.
+type Item struct {
+	ID      string
+	Cells   []render.Cell // of a tile: its number, what it is, more of it
 	bar     *queueBar     // behind the cells on the left; nil: none
-	open    func() error
-	message proto.Message // for copying
+	Open    func() error
+	Message proto.Message // for copying
 }
 
-// mostCells is how many cells an item has at most.
-const mostCells = 4
+// MostCells is how many cells an item has at most.
+const MostCells = 4
 
 // queueBar is what runs and what waits in a queue, of the most in any.
 type queueBar struct{ most, running, waiting float64 }
 
-// blocks are all that list something, as they stand now.
-func (p *overviewPage) blocks() map[string]*block {
-	return map[string]*block{
-		tilesBlock:    {id: tilesBlock, items: p.tiles()},
+// Blocks returns all that list something, as they stand now.
+func (p *Board) Blocks() map[string]*Block {
+	return map[string]*Block{
+		tilesBlock:    {id: tilesBlock, Items: p.Tiles()},
 		warningsBlock: p.warnings(),
 		queuesBlock:   p.queues(),
-		failuresBlock: p.failures(),
+		FailuresBlock: p.failures(),
 		firesBlock:    p.fires(),
 	}
 }
 
 // opens opens a view from here.
-func (p *overviewPage) opens(view string, args ...string) func() error {
-	return func() error { return p.app.pushView(view, args...) }
+func (p *Board) opens(view string, args ...string) func() error {
+	return func() error { return p.Open(view, args...) }
 }
 
-// tiles are the four numbers that say how it goes.
-func (p *overviewPage) tiles() []*item {
-	stats, o := p.app.overview.Stats(), p.app.overview
+// Tiles returns the four numbers that say how it goes.
+func (p *Board) Tiles() []*Item {
+	stats, o := p.Overview.Stats(), p.Overview
 	if stats == nil {
 		return nil
 	}
-	tile := func(id string, glyph theme.Glyph, n string, what, more string, style render.Style, open func() error) *item {
-		return &item{id: id, open: open, message: stats, cells: []render.Cell{
-			{Text: p.app.look.Glyph(glyph) + " " + n, Style: style}, {Text: what, Style: render.Dim}, {Text: more, Style: render.Dim},
+	tile := func(id string, glyph theme.Glyph, n string, what, more string, style render.Style, open func() error) *Item {
+		return &Item{ID: id, Open: open, Message: stats, Cells: []render.Cell{
+			{Text: p.Look().Glyph(glyph) + " " + n, Style: style}, {Text: what, Style: render.Dim}, {Text: more, Style: render.Dim},
 		}}
 	}
 	oldest, waits := "nothing waits", render.Plain
@@ -76,13 +76,13 @@ func (p *overviewPage) tiles() []*item {
 	} else if stats.GetPendingWorkflows() > 0 {
 		oldest = "none for long" // is due for less than a second, or not yet
 	}
-	failed, _, since := p.app.failed(stats)
-	bad, which := render.Plain, onlyFailed+" since:1h"
+	failed, _, since := p.Failed(stats)
+	bad, which := render.Plain, p.FailedFilter+" since:1h"
 	if failed > 0 {
 		bad = render.Bad
 	}
-	if p.app.options.File || o.Sealed() {
-		which = onlyFailed
+	if p.File || o.Sealed() {
+		which = p.FailedFilter
 	}
 	var active, slots int64
 	for _, w := range o.Workers().All() {
@@ -98,7 +98,7 @@ func (p *overviewPage) tiles() []*item {
 	if online == 0 {
 		up = render.Bad
 	}
-	return []*item{
+	return []*Item{
 		tile("running", theme.Running, format.Number(stats.GetRunningWorkflows()), "running", format.Number(stats.GetWorkflowsByStatus()["SLEEPING"])+" sleeping", render.Busy, p.opens("runs", "status:running")),
 		tile("pending", theme.Pending, format.Number(stats.GetPendingWorkflows()), "pending", oldest, waits, p.opens("runs", "status:pending")),
 		tile("failed", theme.Failed, format.Number(failed), "failed", since, bad, p.opens("runs", which)),
@@ -110,18 +110,18 @@ func (p *overviewPage) tiles() []*item {
 const longWait = time.Minute
 
 // warnings are what needs somebody's eye.
-func (p *overviewPage) warnings() *block {
-	b := &block{id: warningsBlock, title: "Warnings", left: 2}
-	if !p.app.overview.Queues().Loaded() || !p.app.overview.Schedules().Loaded() {
+func (p *Board) warnings() *Block {
+	b := &Block{id: warningsBlock, title: "Warnings", left: 2}
+	if !p.Overview.Queues().Loaded() || !p.Overview.Schedules().Loaded() {
 		b.note = "reading …"
 	}
-	for _, w := range p.app.overview.Warnings() {
+	for _, w := range p.Overview.Warnings() {
 		line := p.warningLine(w)
 		view, args := viewOf(w)
-		b.items = append(b.items, &item{id: w.Text, cells: line.Cells, open: p.opens(view, args...)})
+		b.Items = append(b.Items, &Item{ID: w.Text, Cells: line.Cells, Open: p.opens(view, args...)})
 	}
-	if len(b.items) == 0 && b.note == "" {
-		b.title, b.note = "", p.app.look.Glyph(theme.Completed)+" Nothing needs your eye."
+	if len(b.Items) == 0 && b.note == "" {
+		b.title, b.note = "", p.Look().Glyph(theme.Completed)+" Nothing needs your eye."
 	}
 	return b
 }
@@ -140,7 +140,7 @@ func viewOf(w model.Warning) (view string, args []string) {
 }
 
 // warningLine is a warning with a sign of how bad it is.
-func (p *overviewPage) warningLine(w model.Warning) widget.Line {
+func (p *Board) warningLine(w model.Warning) widget.Line {
 	glyph, word, style := theme.Alert, "warning", render.Waiting
 	switch w.Level {
 	case model.Alarm:
@@ -148,18 +148,18 @@ func (p *overviewPage) warningLine(w model.Warning) widget.Line {
 	case model.Notice:
 		glyph, word, style = theme.Paused, "notice", render.Dim
 	}
-	return widget.Line{Cells: []render.Cell{{Text: p.app.look.Glyph(glyph) + " " + word, Style: style}, {Text: w.Text}}}
+	return widget.Line{Cells: []render.Cell{{Text: p.Look().Glyph(glyph) + " " + word, Style: style}, {Text: w.Text}}}
 }
 
 // queues are those in which most waits.
-func (p *overviewPage) queues() *block {
-	b := &block{id: queuesBlock, title: "Queues", left: 1, spare: 1, empty: widget.TextLine("No queue has open runs or workers.", render.Dim)}
-	b.more, _, _ = p.app.overview.More()
+func (p *Board) queues() *Block {
+	b := &Block{id: queuesBlock, title: "Queues", left: 1, spare: 1, empty: widget.TextLine("No queue has open runs or workers.", render.Dim)}
+	b.more, _, _ = p.Overview.More()
 	most := int64(1)
-	for _, q := range p.app.overview.Deepest() {
+	for _, q := range p.Overview.Deepest() {
 		most = max(most, q.GetPending()+q.GetRunning())
 	}
-	for _, q := range p.app.overview.Deepest() {
+	for _, q := range p.Overview.Deepest() {
 		name := render.Cell{Text: q.GetTaskQueue()}
 		if len(q.GetUnservedByType()) > 0 {
 			name.Style = render.Bad
@@ -171,11 +171,11 @@ func (p *overviewPage) queues() *block {
 		if q.GetPending() == 0 {
 			waiting.Style = render.Dim
 		}
-		if d := p.app.overview.OldestIn(q); d >= time.Second {
+		if d := p.Overview.OldestIn(q); d >= time.Second {
 			oldest = format.Waited(d)
 		}
-		b.items = append(b.items, &item{
-			id: q.GetTaskQueue(), message: q, cells: []render.Cell{name, running, waiting, {Text: oldest}}, open: p.opens("runs", "status:open queue:"+q.GetTaskQueue()),
+		b.Items = append(b.Items, &Item{
+			ID: q.GetTaskQueue(), Message: q, Cells: []render.Cell{name, running, waiting, {Text: oldest}}, Open: p.opens("runs", "status:open queue:"+q.GetTaskQueue()),
 			bar: &queueBar{float64(most), float64(q.GetRunning()), float64(q.GetPending())},
 		})
 	}
@@ -184,35 +184,35 @@ func (p *overviewPage) queues() *block {
 
 // failures are of the runs that failed those that were made last, as a server lists them: one that was made long ago and failed just now need
 // not be among them.
-func (p *overviewPage) failures() *block {
-	b := &block{id: failuresBlock, title: "Newest runs that failed", left: 2, empty: widget.TextLine(p.app.look.Glyph(theme.Completed)+" No run has failed.", render.Dim)}
-	_, b.more, _ = p.app.overview.More()
-	for _, r := range p.app.overview.Failures() {
+func (p *Board) failures() *Block {
+	b := &Block{id: FailuresBlock, title: "Newest runs that failed", left: 2, empty: widget.TextLine(p.Look().Glyph(theme.Completed)+" No run has failed.", render.Dim)}
+	_, b.more, _ = p.Overview.More()
+	for _, r := range p.Overview.Failures() {
 		what := r.GetWorkflowType()
 		if r.GetError().GetSubject() == "step" && r.GetError().GetSubjectId() != "" {
-			what += " " + p.app.look.Glyph(theme.Right) + " " + r.GetError().GetSubjectId()
+			what += " " + p.Look().Glyph(theme.Right) + " " + r.GetError().GetSubjectId()
 		}
-		b.items = append(b.items, &item{id: r.GetRunId(), message: r, open: p.opens("run", r.GetRunId()), cells: []render.Cell{
-			{Text: what}, {Text: render.ErrorLine(r.GetError()), Style: render.Bad}, {Text: p.app.clock.Show(r.GetFinishedAt()), Style: render.Dim},
+		b.Items = append(b.Items, &Item{ID: r.GetRunId(), Message: r, Open: p.opens("run", r.GetRunId()), Cells: []render.Cell{
+			{Text: what}, {Text: render.ErrorLine(r.GetError()), Style: render.Bad}, {Text: p.Clock.Show(r.GetFinishedAt()), Style: render.Dim},
 		}})
 	}
 	return b
 }
 
 // fires are the schedules that fire next.
-func (p *overviewPage) fires() *block {
-	b := &block{id: firesBlock, title: "Next ticks", left: 2, spare: 1, empty: widget.TextLine("No schedule is going to fire.", render.Dim)}
-	_, _, b.more = p.app.overview.More()
-	for _, s := range p.app.overview.Fires() {
-		b.items = append(b.items, &item{id: s.GetScheduleId(), message: s, open: p.opens("schedule", s.GetScheduleId()), cells: []render.Cell{
-			{Text: cmp.Or(s.GetName(), s.GetScheduleId())}, {Text: s.GetWorkflowType(), Style: render.Dim}, {Text: p.app.clock.Show(s.GetNextFireAt())},
+func (p *Board) fires() *Block {
+	b := &Block{id: firesBlock, title: "Next ticks", left: 2, spare: 1, empty: widget.TextLine("No schedule is going to fire.", render.Dim)}
+	_, _, b.more = p.Overview.More()
+	for _, s := range p.Overview.Fires() {
+		b.Items = append(b.Items, &Item{ID: s.GetScheduleId(), Message: s, Open: p.opens("schedule", s.GetScheduleId()), Cells: []render.Cell{
+			{Text: cmp.Or(s.GetName(), s.GetScheduleId())}, {Text: s.GetWorkflowType(), Style: render.Dim}, {Text: p.Clock.Show(s.GetNextFireAt())},
 		}})
 	}
 	return b
 }
 
 // drawStart says what to do with a namespace in which there is nothing yet.
-func (p *overviewPage) drawStart(c widget.Canvas) {
+func (p *Board) drawStart(c widget.Canvas) {
 	lines := p.startLines()
 	width := 0
 	for _, line := range lines {
@@ -225,12 +225,12 @@ func (p *overviewPage) drawStart(c widget.Canvas) {
 }
 
 // startLines are three commands to begin with, and what is wrong.
-func (p *overviewPage) startLines() []widget.Line {
-	if p.app.options.File { // nobody can start anything in it from here
-		return []widget.Line{widget.TextLine(fmt.Sprintf("Nothing has happened in %q of this database yet.", p.app.link.Namespace()), render.Strong)}
+func (p *Board) startLines() []widget.Line {
+	if p.File { // nobody can start anything in it from here
+		return []widget.Line{widget.TextLine(fmt.Sprintf("Nothing has happened in %q of this database yet.", p.Link.Namespace()), render.Strong)}
 	}
-	where := p.app.scope().Reach()
-	lines := []widget.Line{widget.TextLine(fmt.Sprintf("Nothing has happened in %q yet. Three commands to begin with:", p.app.link.Namespace()), render.Strong), {}}
+	where := p.Reach()
+	lines := []widget.Line{widget.TextLine(fmt.Sprintf("Nothing has happened in %q yet. Three commands to begin with:", p.Link.Namespace()), render.Strong), {}}
 	for _, s := range [...]struct{ command, help string }{
 		{"kagzi demo", "see it work: workers, failures, a server that is killed"},
 		{`kagzi workflow start hello --input '{"name":"you"}'` + where, "start a run; it waits until a worker serves it"},
@@ -239,7 +239,7 @@ func (p *overviewPage) startLines() []widget.Line {
 		lines = append(lines, widget.TextLine("  "+s.command, render.Busy), widget.TextLine("      "+s.help, render.Dim))
 	}
 	lines = append(lines, widget.Line{}, widget.TextLine("This page fills by itself as soon as something happens.  ? lists the keys.", render.Dim))
-	for _, w := range p.app.overview.Warnings() {
+	for _, w := range p.Overview.Warnings() {
 		lines = append(lines, p.warningLine(w))
 	}
 	return lines

@@ -12,16 +12,16 @@ import (
 	"github.com/gdamore/tcell/v2"
 )
 
-// rig is the program on a screen in memory, in a bubble in which time stands until everything is at rest. What it would do in its event
+// fixture is the program on a screen in memory, in a bubble in which time stands until everything is at rest. What it would do in its event
 // loop is done step by step.
-type rig struct {
+type fixture struct {
 	t      *testing.T
 	app    *App
 	screen tcell.SimulationScreen
 }
 
-// onRig tells a story in a bubble. The options are made within it, and so must be the shop that they hold.
-func onRig(t *testing.T, options func() Options, width, height int, story func(r *rig)) {
+// onFixture runs body in a bubble. The options are made within it, and so must be the shop that they hold.
+func onFixture(t *testing.T, options func() Options, width, height int, body func(r *fixture)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		o := options()
@@ -35,12 +35,12 @@ func onRig(t *testing.T, options func() Options, width, height int, story func(r
 			o.Lookup = func(string) (string, bool) { return "", false }
 		}
 		ctx, cancel := context.WithCancel(t.Context())
-		r := &rig{t: t, app: newApp(ctx, o), screen: screen}
+		r := &fixture{t: t, app: newApp(ctx, o), screen: screen}
 		if r.app.begin(); r.app.wrong != nil {
 			t.Fatal(r.app.wrong)
 		}
 		r.settle()
-		story(r)
+		body(r)
 		cancel()
 		r.app.end()
 		screen.Fini()
@@ -48,7 +48,7 @@ func onRig(t *testing.T, options func() Options, width, height int, story func(r
 }
 
 // settle lets everything that is under way come to rest, but for time.
-func (r *rig) settle() {
+func (r *fixture) settle() {
 	for {
 		synctest.Wait()
 		if !r.app.posts.Waiting() {
@@ -60,7 +60,7 @@ func (r *rig) settle() {
 }
 
 // pass lets time go by.
-func (r *rig) pass(d time.Duration) {
+func (r *fixture) pass(d time.Duration) {
 	r.settle()
 	for end := time.Now().Add(d); time.Now().Before(end); {
 		time.Sleep(min(100*time.Millisecond, time.Until(end))) // in the bubble
@@ -76,7 +76,7 @@ var keyNames = map[string]tcell.Key{
 }
 
 // press presses keys by their names.
-func (r *rig) press(keys ...string) {
+func (r *fixture) press(keys ...string) {
 	r.t.Helper()
 	for _, name := range keys {
 		key, ok := keyNames[name]
@@ -99,7 +99,7 @@ func (r *rig) press(keys ...string) {
 }
 
 // enter types text.
-func (r *rig) enter(text string) {
+func (r *fixture) enter(text string) {
 	r.t.Helper()
 	for _, letter := range text {
 		name := string(letter)
@@ -111,7 +111,7 @@ func (r *rig) enter(text string) {
 }
 
 // draw draws a frame and is what the screen shows.
-func (r *rig) draw() string {
+func (r *fixture) draw() string {
 	w, h := r.screen.Size()
 	f := newFrame(r.app)
 	f.SetRect(0, 0, w, h)
@@ -131,7 +131,7 @@ func (r *rig) draw() string {
 }
 
 // shows fails unless each of the texts is on the screen.
-func (r *rig) shows(texts ...string) {
+func (r *fixture) shows(texts ...string) {
 	r.t.Helper()
 	screen := r.draw()
 	for _, text := range texts {
@@ -142,7 +142,7 @@ func (r *rig) shows(texts ...string) {
 }
 
 // lacks fails when one of the texts is on the screen.
-func (r *rig) lacks(texts ...string) {
+func (r *fixture) lacks(texts ...string) {
 	r.t.Helper()
 	screen := r.draw()
 	for _, text := range texts {

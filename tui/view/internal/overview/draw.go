@@ -1,4 +1,4 @@
-package view
+package overview
 
 import (
 	"slices"
@@ -12,7 +12,7 @@ import (
 )
 
 // drawTiles draws the four numbers: in frames where there are lines for it, else two in a line.
-func (p *overviewPage) drawTiles(c widget.Canvas, items []*item) {
+func (p *Board) drawTiles(c widget.Canvas, items []*Item) {
 	if c.H < boxedTile {
 		for i, it := range items {
 			w := c.W / 2
@@ -25,13 +25,13 @@ func (p *overviewPage) drawTiles(c widget.Canvas, items []*item) {
 		x, w := tilePlace(c.W, i)
 		part := c.Part(x, 0, w, boxedTile)
 		on := p.selected(tilesBlock, i)
-		edge := p.app.look.Role(theme.Border)
+		edge := p.Look().Role(theme.Border)
 		if on {
-			edge = p.app.look.Role(theme.Key)
+			edge = p.Look().Role(theme.Key)
 		}
 		inner := part.Box("", edge)
-		p.drawCells(inner.Part(1, 0, inner.W-2, 1), &item{cells: it.cells[:2]}, on)
-		inner.Cut(1, 1, inner.W-2, it.cells[2].Text, p.style(it.cells[2].Style))
+		p.drawCells(inner.Part(1, 0, inner.W-2, 1), &Item{Cells: it.Cells[:2]}, on)
+		inner.Cut(1, 1, inner.W-2, it.Cells[2].Text, p.style(it.Cells[2].Style))
 	}
 }
 
@@ -53,17 +53,17 @@ func tileAt(at placed, x, y int) int {
 }
 
 // selected says whether the cursor is on an item of a block.
-func (p *overviewPage) selected(id string, index int) bool {
-	return p.at == id && p.on[id].index == index
+func (p *Board) selected(id string, index int) bool {
+	return p.At == id && p.On[id].Index == index
 }
 
 // drawCells writes the cells of a tile one after the other; what it says more of only where it fits.
-func (p *overviewPage) drawCells(c widget.Canvas, it *item, selected bool) {
+func (p *Board) drawCells(c widget.Canvas, it *Item, selected bool) {
 	if selected {
-		c.Clear(p.app.look.Role(theme.Selected))
+		c.Clear(p.Look().Role(theme.Selected))
 	}
 	x := 0
-	for i, cell := range it.cells {
+	for i, cell := range it.Cells {
 		text := cell.Text
 		if i == 2 {
 			text = "(" + text + ")"
@@ -76,35 +76,35 @@ func (p *overviewPage) drawCells(c widget.Canvas, it *item, selected bool) {
 }
 
 // cellStyle is how a meaning looks in a row.
-func (p *overviewPage) cellStyle(s render.Style, selected bool) tcell.Style {
+func (p *Board) cellStyle(s render.Style, selected bool) tcell.Style {
 	if selected {
-		return p.app.look.Role(theme.Selected)
+		return p.Look().Role(theme.Selected)
 	}
 	return p.style(s)
 }
 
 // drawBlock draws the title of a block and as many of its items as there is room for, that under the cursor among them.
-func (p *overviewPage) drawBlock(c widget.Canvas, b *block) {
+func (p *Board) drawBlock(c widget.Canvas, b *Block) {
 	x := 0
 	if b.title != "" {
-		x = c.Cut(0, 0, c.W, b.title, p.app.look.Role(theme.Title)) + 2
+		x = c.Cut(0, 0, c.W, b.title, p.Look().Role(theme.Title)) + 2
 	}
 	rows := c.Part(0, 1, c.W, c.H-1)
-	at := p.on[b.id]
-	at.first = max(min(at.first, at.index, len(b.items)-rows.H), at.index-rows.H+1, 0)
-	p.on[b.id] = at
+	at := p.On[b.id]
+	at.first = max(min(at.first, at.Index, len(b.Items)-rows.H), at.Index-rows.H+1, 0)
+	p.On[b.id] = at
 	note := b.note
-	if hidden := len(b.items) - rows.H; hidden > 0 {
-		if note = format.Number(int64(len(b.items))) + " in all"; b.more {
-			note = "more than " + format.Number(int64(len(b.items)))
+	if hidden := len(b.Items) - rows.H; hidden > 0 {
+		if note = format.Number(int64(len(b.Items))) + " in all"; b.more {
+			note = "more than " + format.Number(int64(len(b.Items)))
 		}
 	}
 	c.Cut(x, 0, c.W-x, note, p.style(render.Dim))
-	if len(b.items) == 0 {
+	if len(b.Items) == 0 {
 		b.empty.Draw(rows)
 		return
 	}
-	shown := b.items[at.first:min(at.first+rows.H, len(b.items))]
+	shown := b.Items[at.first:min(at.first+rows.H, len(b.Items))]
 	table := make([][]render.Cell, len(shown))
 	for i, it := range shown {
 		table[i] = b.cells(it, rows.W)
@@ -119,15 +119,15 @@ func (p *overviewPage) drawBlock(c widget.Canvas, b *block) {
 const narrow = 48
 
 // cells are the cells of an item that are shown in a block of that width.
-func (b *block) cells(it *item, width int) []render.Cell {
+func (b *Block) cells(it *Item, width int) []render.Cell {
 	if b.spare > 0 && width < narrow {
-		return slices.Delete(slices.Clone(it.cells), b.spare, b.spare+1)
+		return slices.Delete(slices.Clone(it.Cells), b.spare, b.spare+1)
 	}
-	return it.cells
+	return it.Cells
 }
 
 // leftCells is how many of the cells that are shown stand on the left.
-func (b *block) leftCells(width int) int {
+func (b *Block) leftCells(width int) int {
 	if b.spare > 0 && b.spare < b.left && width < narrow {
 		return b.left - 1
 	}
@@ -135,9 +135,9 @@ func (b *block) leftCells(width int) int {
 }
 
 // drawRow draws an item as a row of its block.
-func (p *overviewPage) drawRow(c widget.Canvas, b *block, bar *queueBar, cells []render.Cell, widths []int, selected bool) {
+func (p *Board) drawRow(c widget.Canvas, b *Block, bar *queueBar, cells []render.Cell, widths []int, selected bool) {
 	if selected {
-		c.Clear(p.app.look.Role(theme.Selected))
+		c.Clear(p.Look().Role(theme.Selected))
 	}
 	left := b.leftCells(c.W)
 	x := 0
@@ -200,12 +200,12 @@ const (
 	warningsBlock = "warnings"
 	activityBlock = "activity"
 	queuesBlock   = "queues"
-	failuresBlock = "failures"
+	FailuresBlock = "failures"
 	firesBlock    = "fires"
 )
 
-// blockOrder is the order of those that list something.
-var blockOrder = []string{tilesBlock, warningsBlock, queuesBlock, failuresBlock, firesBlock}
+// BlockOrder is the order of those that list something.
+var BlockOrder = []string{tilesBlock, warningsBlock, queuesBlock, FailuresBlock, firesBlock}
 
 // placed is where a block is on the page.
 type placed struct {
@@ -241,7 +241,7 @@ func inStack(w, h int, count func(id string) int) []placed {
 		}
 	}
 	add(warningsBlock, 1+min(count(warningsBlock), max(h/4, 1)), 1)
-	add(failuresBlock, 1+min(max(count(failuresBlock), 1), mostListed), 2)
+	add(FailuresBlock, 1+min(max(count(FailuresBlock), 1), mostListed), 2)
 	add(queuesBlock, 1+min(max(count(queuesBlock), 1), mostListed), 2)
 	add(activityBlock, 1+charts, 1+charts)
 	add(firesBlock, 1+min(max(count(firesBlock), 1), mostListed), 2)
@@ -261,7 +261,7 @@ func inColumns(w, h int, count func(id string) int) []placed {
 		{id: warningsBlock, y: y, w: w, h: warnings},
 	}
 	y += warnings + gap
-	low := 1 + min(max(count(failuresBlock), count(firesBlock), 1), mostListed)
+	low := 1 + min(max(count(FailuresBlock), count(firesBlock), 1), mostListed)
 	high := 1 + max(charts, min(count(queuesBlock), mostListed))
 	low = min(low, max(h-y-gap-(1+charts), 2))
 	tall := min(max((h-y-gap-low-1)/charts, 1), 4) // rows of a chart
@@ -271,7 +271,7 @@ func inColumns(w, h int, count func(id string) int) []placed {
 	return append(list,
 		placed{id: activityBlock, y: y, w: left, h: high},
 		placed{id: queuesBlock, x: left + 2, y: y, w: right, h: high},
-		placed{id: failuresBlock, y: y + high + gap, w: left, h: low},
+		placed{id: FailuresBlock, y: y + high + gap, w: left, h: low},
 		placed{id: firesBlock, x: left + 2, y: y + high + gap, w: right, h: low},
 	)
 }

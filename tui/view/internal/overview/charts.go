@@ -1,10 +1,9 @@
-package view
+package overview
 
 import (
 	"fmt"
 
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
-	"github.com/kagzi/kagzi/tui/model"
 	"github.com/kagzi/kagzi/tui/render"
 	"github.com/kagzi/kagzi/tui/theme"
 	"github.com/kagzi/kagzi/tui/view/internal/format"
@@ -33,24 +32,24 @@ const (
 )
 
 // drawActivity draws what the server did lately, all namespaces together.
-func (p *overviewPage) drawActivity(c widget.Canvas) {
-	if p.app.options.File {
-		c.Cut(0, 0, c.W, "Database file", p.app.look.Role(theme.Title))
+func (p *Board) drawActivity(c widget.Canvas) {
+	if p.File {
+		c.Cut(0, 0, c.W, "Database file", p.Look().Role(theme.Title))
 		for i, line := range []string{"No server is asked: how fast runs come", "and go is told by one only."} {
 			c.Cut(0, 1+i, c.W, line, p.style(render.Dim))
 		}
 		return
 	}
-	if p.app.overview.Sealed() {
-		c.Cut(0, 0, c.W, "Server", p.app.look.Role(theme.Title))
+	if p.Overview.Sealed() {
+		c.Cut(0, 0, c.W, "Server", p.Look().Role(theme.Title))
 		for i, line := range []string{"What it does, all namespaces together,", "is told to admins of all of them only."} {
 			c.Cut(0, 1+i, c.W, line, p.style(render.Dim))
 		}
 		return
 	}
-	x := c.Cut(0, 0, c.W, "Server, last "+p.span.String(), p.app.look.Role(theme.Title)) + 2
+	x := c.Cut(0, 0, c.W, "Server, last "+p.Span.String(), p.Look().Role(theme.Title)) + 2
 	c.Cut(x, 0, c.W-x, "{ } another time", p.style(render.Dim))
-	points := p.app.overview.Activity(p.span)
+	points := p.Overview.Activity(p.Span)
 	rows := max((c.H-1)/charts, 1)
 	for i, ch := range chartList {
 		p.drawChart(c.Part(0, 1+i*rows, c.W, rows), ch, points)
@@ -58,19 +57,19 @@ func (p *overviewPage) drawActivity(c widget.Canvas) {
 }
 
 // drawChart draws a series between its title and what it comes to.
-func (p *overviewPage) drawChart(c widget.Canvas, ch chart, points []*kagziv1.ActivityPoint) {
+func (p *Board) drawChart(c widget.Canvas, ch chart, points []*kagziv1.ActivityPoint) {
 	values := make([]float64, len(points))
 	for i, point := range points {
 		values[i] = ch.value(point)
 		if ch.rate {
-			values[i] /= p.span.Step().Seconds()
+			values[i] /= p.Span.Step().Seconds()
 		}
 	}
 	bottom := c.H - 1
 	c.Cut(0, bottom, chartTitle, ch.title, p.style(render.Plain))
 	room := c.W - chartTitle - chartValue - 2
-	last := p.app.now().UnixNano()/int64(p.span.Step()) - 1
-	bars := buckets(values, last, room, ch.rate)
+	last := p.Clock.Now().UnixNano()/int64(p.Span.Step()) - 1
+	bars := Buckets(values, last, room, ch.rate)
 	widget.Spark(c.Part(chartTitle, 0, min(len(bars), room), c.H), bars, p.style(ch.style))
 	c.Cut(chartTitle+room+1, bottom, chartValue+1, ch.summary(values, bars), p.style(render.Dim))
 }
@@ -87,7 +86,7 @@ func (ch chart) summary(values, bars []float64) string {
 		}
 	}
 	if ch.rate {
-		now := lately(values) // of fewer points than a column may be
+		now := Lately(values) // of fewer points than a column may be
 		return fmt.Sprintf("%s, most %s", format.PerTime(now), format.PerTime(max(most, now)))
 	}
 	if most == 0 {
@@ -99,8 +98,8 @@ func (ch chart) summary(values, bars []float64) string {
 // latelyPoints is how many points a rate is taken over, so that it does not jump with every one.
 const latelyPoints = 10
 
-// lately is the mean of the last points.
-func lately(values []float64) float64 {
+// Lately returns the mean of the last points.
+func Lately(values []float64) float64 {
 	values = values[max(len(values)-latelyPoints, 0):]
 	sum := 0.0
 	for _, v := range values {
@@ -109,10 +108,10 @@ func lately(values []float64) float64 {
 	return sum / max(float64(len(values)), 1)
 }
 
-// buckets gathers values into at most n columns, of which each stands for the mean or else the largest of several; few values are drawn
+// Buckets gathers values into at most n columns, of which each stands for the mean or else the largest of several; few values are drawn
 // wider. last is the number of the last value since the beginning of time: columns begin at whole multiples, so that they move on as a
 // whole, and rarely.
-func buckets(values []float64, last int64, n int, mean bool) []float64 {
+func Buckets(values []float64, last int64, n int, mean bool) []float64 {
 	if n <= 0 || len(values) == 0 {
 		return nil
 	}
@@ -139,13 +138,4 @@ func buckets(values []float64, last int64, n int, mean bool) []float64 {
 		}
 	}
 	return columns
-}
-
-// doneRates are the runs that ended in each of the last seconds.
-func (a *App) doneRates() []float64 {
-	var rates []float64
-	for _, p := range a.overview.Activity(model.FiveMinutes) {
-		rates = append(rates, float64(p.GetRunsCompleted()+p.GetRunsFailed()+p.GetRunsStopped()))
-	}
-	return rates
 }
