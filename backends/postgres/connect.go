@@ -332,7 +332,7 @@ func (a *address) dialPlain(ctx context.Context) (*pgx.Conn, error) {
 	return pgx.ConnectConfig(ctx, a.ConnConfig.Copy())
 }
 
-// refusedParameter is the error for a parameter of the address that a pooler does not pass on, which no waiting will mend; nil for other errors.
+// refusedParameter is the error for a parameter of the address that a pooler does not pass on, which does not pass by waiting; nil for other errors.
 func refusedParameter(err error) error {
 	e, ok := errors.AsType[*pgconn.PgError](err)
 	if !ok {

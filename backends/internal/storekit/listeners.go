@@ -11,7 +11,7 @@ import (
 // maxPending is how many hints a listener may be behind before they are merged into NotifyAll.
 const maxPending = 4096
 
-// Event is a notification, with what the process that commits tells itself besides.
+// Event is a notification, with the outcomes that only the process that commits hears.
 type Event struct {
 	engine.Notification
 	Ending      *engine.Ending      // with NotifyEnd, where it is known without a read
@@ -90,7 +90,7 @@ func merged(lists ...[]Event) []Event {
 	return all
 }
 
-// Listen is Notifier.Listen until closed is closed, which is when it returns nil. It sends NotifyAll first, because whoever begins to listen has
+// Listen is Notifier.Listen until closed is closed, which is when it returns nil. It sends NotifyAll first, because a new listener has
 // missed what was before.
 func (ls *Listeners) Listen(ctx context.Context, closed <-chan struct{}, notify func(engine.Notification), o engine.Outcomes) error {
 	l := &listener{events: Events(engine.Notification{Kind: engine.NotifyAll}), wake: make(chan struct{}, 1)}
