@@ -8,6 +8,7 @@
 //   - A server: how it is reached, and what does without one (client.go). What its errors mean to people (errors.go, internal/spelling).
 //   - Output: the one writer (output.go), pages of lists (list.go), a run with all that is known of it (show.go, tree.go).
 //   - Doing something to things that are named, one after the other (act.go), or to all runs that a filter chooses (choose.go, many.go).
+//   - Help of commands, and the guide's chapters (help.go, internal/guide).
 //   - Flags for payloads, and questions (input.go), batches (start.go), flags of other kinds (internal/flagvalue), and how the shell completes them
 //     (choose.go).
 package cli
@@ -91,6 +92,7 @@ One binary is the server, the workers' coordinator and this command line. Start 
 	}
 	cmd.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	cmd.AddCommand(commands(e)...)
+	addHelp(cmd, e)
 	return cmd
 }
 
