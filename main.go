@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"embed"
 	"fmt"
 	"os"
 	"runtime/debug"
@@ -24,6 +25,11 @@ import (
 
 // version is set by releases: -ldflags "-X main.version=v1.2.3".
 var version string
+
+// guides are the chapters that `kagzi help TOPIC` shows. Patterns of folders, so that a folder without such a file is no error.
+//
+//go:embed */README.md */guide/*.md
+var guides embed.FS
 
 func main() { os.Exit(run(os.Args[1:])) }
 
@@ -72,6 +78,7 @@ func run(args []string) int {
 			}
 			return checks
 		},
+		Guides: guides,
 	})
 	root.AddCommand(daemon.Commands(v, b)...)
 	root.AddCommand(installer.Command(installer.Options{
