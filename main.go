@@ -10,6 +10,8 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/kagzi/kagzi/backends"
 	"github.com/kagzi/kagzi/backends/memory"
 	"github.com/kagzi/kagzi/engine"
@@ -42,7 +44,11 @@ func run(args []string) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	v := versionOf(version, debug.ReadBuildInfo)
+	return cli.Execute(ctx, commands(versionOf(version, debug.ReadBuildInfo)), args, os.Stdin, os.Stdout, os.Stderr)
+}
+
+// commands is the command kagzi, with those of all packages in it.
+func commands(v string) *cobra.Command {
 	fetcher := cli.NewBackupClient(v)
 	b := daemon.Backends{
 		Open:    backends.Open,
@@ -93,7 +99,7 @@ func run(args []string) int {
 		Listen: daemon.ListenIn,
 	}))
 	root.AddCommand(demo.Command(), bench.Command(), child.Command())
-	return cli.Execute(ctx, root, args, os.Stdin, os.Stdout, os.Stderr)
+	return root
 }
 
 // look opens a database file for the terminal UI.
