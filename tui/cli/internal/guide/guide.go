@@ -36,6 +36,7 @@ const (
 var readmes = []struct{ path, name, section string }{
 	{"sdk/README.md", "sdk", Developing},
 	{"installer/README.md", "operating", Operating},
+	{"tui/README.md", "tui", Operating},
 	{"backends/README.md", "backends", Background},
 	{"engine/README.md", "architecture", Background},
 }
