@@ -28,7 +28,8 @@ import (
 // version is set by releases: -ldflags "-X main.version=v1.2.3".
 var version string
 
-// guides are the chapters that `kagzi help TOPIC` shows. Patterns of folders, so that a folder without such a file is no error.
+// guides holds the chapters that `kagzi help TOPIC` shows. The patterns match folders, so a folder
+// without such a file is no error.
 //
 //go:embed */README.md */guide/*.md
 var guides embed.FS

@@ -65,7 +65,8 @@ func writeManual(directory, program string) error {
 		args []string
 	}{{"man1", nil}, {"man7", []string{"--guide"}}} {
 		manual := filepath.Join(directory, "man", section.name)
-		if err := command(exec.Command(program, append([]string{"man", "--dir", manual}, section.args...)...)); err != nil {
+		args := append([]string{"man", "--dir", manual}, section.args...)
+		if err := command(exec.Command(program, args...)); err != nil {
 			return err
 		}
 		pages, err := os.ReadDir(manual)

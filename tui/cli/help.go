@@ -14,20 +14,25 @@ import (
 	"github.com/kagzi/kagzi/tui/render"
 )
 
-// guidePrefix is the word that may stand before a topic, for one that shares its name with a command.
+// guidePrefix is the word that may stand before a topic, for one that shares its name with a
+// command.
 const guidePrefix = "guide"
 
-// addHelp puts `kagzi help` in the place of cobra's: it also shows the chapters of the guides, from files that the binary holds.
+// addHelp puts `kagzi help` in the place of cobra's: it also shows the chapters of the guides, from
+// files that the binary holds.
 func addHelp(root *cobra.Command, e *env) {
 	load := sync.OnceValues(func() ([]guide.Topic, error) { return guide.Load(e.local.Guides) })
 	help := &cobra.Command{
 		Use:   "help [COMMAND... | TOPIC]",
 		Short: "Show the help of a command, or a chapter of the guide",
-		Long: `Show the help of a command, or a chapter of the guide. Alone it lists both. The chapters are in the binary and need no network.
+		Long: `Show the help of a command, or a chapter of the guide; without an argument, list both. The chapters are
+part of the binary and need no network.
 
 A topic that shares its name with a command is shown by kagzi help guide TOPIC.`,
 		Example: "  kagzi help\n  kagzi help workflow start\n  kagzi help backup\n  kagzi help guide tls",
-		ValidArgsFunction: func(help *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		ValidArgsFunction: func(help *cobra.Command, args []string, typed string) (
+			[]cobra.Completion, cobra.ShellCompDirective,
+		) {
 			topics, _ := load() // a chapter that cannot be read costs its completion only
 			return completeHelp(help.Root(), topics, args, typed), cobra.ShellCompDirectiveNoFileComp
 		},

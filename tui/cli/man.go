@@ -7,7 +7,8 @@ import (
 	"github.com/kagzi/kagzi/tui/cli/internal/manual"
 )
 
-// newMan makes the manual for packages: a page for each command, or with --guide for each chapter of the guide.
+// newMan makes the manual for packages: a page for each command, or with --guide for each chapter
+// of the guide.
 func newMan(e *env) *cobra.Command {
 	dir, chapters := "", false
 	cmd := &cobra.Command{

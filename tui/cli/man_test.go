@@ -15,7 +15,8 @@ import (
 func TestManual(t *testing.T) {
 	command := func() *cobra.Command {
 		e := (&session{server: &fake{}}).env()
-		e.version, e.local.Guides = "1.2.3", fstest.MapFS{"installer/guide/backup.md": {Data: []byte("# Backups\n\nHow to.\n\n## Do\n\n- .item\n")}}
+		e.version, e.local.Guides = "1.2.3", fstest.MapFS{
+			"installer/guide/backup.md": {Data: []byte("# Backups\n\nHow to.\n\n## Do\n\n- .item\n")}}
 		cmd := root(e)
 		cmd.AddCommand(newMan(e))
 		return cmd
@@ -75,14 +76,15 @@ func TestManual(t *testing.T) {
 	})
 	t.Run("has the guide's chapters in section 7", func(t *testing.T) {
 		dir := t.TempDir()
-		if code := Execute(t.Context(), command(), []string{"man", "--guide", "--dir", dir}, strings.NewReader(""), discard{},
-			discard{}); code != ExitOK {
+		args := []string{"man", "--guide", "--dir", dir}
+		if code := Execute(t.Context(), command(), args, strings.NewReader(""), discard{}, discard{}); code != ExitOK {
 			t.Fatalf("exit code %d", code)
 		}
 		page, err := os.ReadFile(filepath.Join(dir, "kagzi-guide-backup.7"))
-		if want := ".TH \"KAGZI\\-GUIDE\\-BACKUP\" \"7\" \"\" \"kagzi 1.2.3\" \"Kagzi\"\n.SH NAME\nkagzi\\-guide\\-backup \\- Backups\n" +
-			".SH DESCRIPTION\n.nf\n.sp\nHow to.\n.fi\n.SH \"Do\"\n.nf\n.sp\n\\- .item\n.fi\n.SH SEE ALSO\n.BR kagzi (1)\n"; err != nil ||
-			string(page) != want {
+		want := ".TH \"KAGZI\\-GUIDE\\-BACKUP\" \"7\" \"\" \"kagzi 1.2.3\" \"Kagzi\"\n" +
+			".SH NAME\nkagzi\\-guide\\-backup \\- Backups\n.SH DESCRIPTION\n.nf\n.sp\nHow to.\n.fi\n" +
+			".SH \"Do\"\n.nf\n.sp\n\\- .item\n.fi\n.SH SEE ALSO\n.BR kagzi (1)\n"
+		if err != nil || string(page) != want {
 			t.Errorf("%v, got\n%s\nwant\n%s", err, page, want)
 		}
 	})

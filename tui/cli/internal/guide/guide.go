@@ -1,5 +1,5 @@
-// Package guide holds the guide's chapters that `kagzi help TOPIC` shows: the Markdown files of the repository, embedded in the
-// binary (this file), rendered as plain text (text.go, inline.go).
+// Package guide holds the guide's chapters that `kagzi help TOPIC` shows: the Markdown files of the
+// repository, embedded in the binary (this file), rendered as plain text (text.go, inline.go).
 package guide
 
 import (
@@ -41,11 +41,13 @@ var readmes = []struct{ path, name, section string }{
 	{"engine/README.md", "architecture", Background},
 }
 
-// number is the ordinal in front of a chapter's file name, which orders chapters and is no part of the topic.
+// number is the ordinal in front of a chapter's file name, which orders chapters and is no part of
+// the topic.
 var number = regexp.MustCompile(`^[0-9]+[-_.]`)
 
-// Load reads the topics of a tree of Markdown files: sdk/guide/*.md, installer/guide/*.md and the READMEs of some folders. Files that are not
-// there are left out. It fails when a chapter does not begin with a title and a sentence, or when two have the same name.
+// Load reads the topics of a tree of Markdown files: sdk/guide/*.md, installer/guide/*.md and the
+// READMEs of some folders. Files that are not there are left out. It fails when a chapter does not
+// begin with a title and a sentence, or when two have the same name.
 func Load(files fs.FS) ([]Topic, error) {
 	if files == nil {
 		return nil, nil
@@ -60,7 +62,9 @@ func Load(files fs.FS) ([]Topic, error) {
 		if title == "" || summary == "" {
 			return fmt.Errorf("%s: want a title in the first line (# Title) and a sentence below it", file)
 		}
-		topics = append(topics, Topic{Name: name, Title: title, Summary: summary, Path: file, Text: text, Section: section})
+		topics = append(topics, Topic{
+			Name: name, Title: title, Summary: summary, Path: file, Text: text, Section: section,
+		})
 		return nil
 	}
 	for _, r := range readmes {
@@ -141,7 +145,8 @@ func Near(names []string, typed string) []string {
 // sentenceEnd is where the first sentence of a paragraph ends.
 var sentenceEnd = regexp.MustCompile(`[.!?:]( |$)`)
 
-// opening returns a chapter's title, which must be its first line, and the first sentence of the paragraph below it.
+// opening returns a chapter's title, which must be its first line, and the first sentence of the
+// paragraph below it.
 func opening(text []byte) (title, summary string) {
 	first, rest, _ := strings.Cut(string(bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n"))), "\n")
 	title, ok := strings.CutPrefix(first, "# ")

@@ -37,7 +37,8 @@ func TestLoad(t *testing.T) {
 		}
 	})
 	t.Run("refuses a chapter without a title", func(t *testing.T) {
-		if _, err := Load(chapters("sdk/guide/a.md", "Text.\n")); err == nil || !strings.Contains(err.Error(), "sdk/guide/a.md") {
+		_, err := Load(chapters("sdk/guide/a.md", "Text.\n"))
+		if err == nil || !strings.Contains(err.Error(), "sdk/guide/a.md") {
 			t.Errorf("%v", err)
 		}
 	})
@@ -47,7 +48,8 @@ func TestLoad(t *testing.T) {
 		}
 	})
 	t.Run("refuses two chapters of one name", func(t *testing.T) {
-		if _, err := Load(chapters("sdk/guide/1-a.md", text, "installer/guide/a.md", text)); err == nil || !strings.Contains(err.Error(), "installer/guide/a.md") {
+		_, err := Load(chapters("sdk/guide/1-a.md", text, "installer/guide/a.md", text))
+		if err == nil || !strings.Contains(err.Error(), "installer/guide/a.md") {
 			t.Errorf("%v", err)
 		}
 	})
@@ -61,7 +63,8 @@ func TestLoad(t *testing.T) {
 func TestNear(t *testing.T) {
 	names := []string{"backup", "backends", "troubleshooting", "tls", "key", "keys"}
 	for typed, want := range map[string]string{
-		"bakcup": "backup", "trouble": "troubleshooting", "shoot": "troubleshooting", "TLS": "tls", "kez": "key", "keyz": "key keys", "zzzzzz": "",
+		"bakcup": "backup", "trouble": "troubleshooting", "shoot": "troubleshooting", "TLS": "tls",
+		"kez": "key", "keyz": "key keys", "zzzzzz": "",
 	} {
 		if got := strings.Join(Near(names, typed), " "); got != want {
 			t.Errorf("%s: %q, want %q", typed, got, want)
@@ -82,20 +85,27 @@ func TestText(t *testing.T) {
 		return strings.Join(Text(topic, o), "\n")
 	}
 	for _, try := range []struct{ name, text, want string }{
-		{"heading and paragraph", "# Title\n\nOne\ntwo.\n\n## Sub ##\nText.\n", "Title\n\n  One two.\n\nSub\n\n  Text."},
-		{"wrapped paragraph", "word word word word word word word word word\n", "  word word word word word word word\n  word word"},
+		{"heading and paragraph", "# Title\n\nOne\ntwo.\n\n## Sub ##\nText.\n",
+			"Title\n\n  One two.\n\nSub\n\n  Text."},
+		{"wrapped paragraph", "word word word word word word word word word\n",
+			"  word word word word word word word\n  word word"},
 		{"a word wider than the line", strings.Repeat("x", 50) + " y\n", "  " + strings.Repeat("x", 50) + "\n  y"},
-		{"fenced code is not changed", "```sh\na  *b* <!-- c -->\n\n\td [e](f)\n```\n", "    a  *b* <!-- c -->\n\n        d [e](f)"},
+		{"fenced code is not changed", "```sh\na  *b* <!-- c -->\n\n\td [e](f)\n```\n",
+			"    a  *b* <!-- c -->\n\n        d [e](f)"},
 		{"indented code", "Do:\n\n    a\n\n    b\n\nText.\n", "  Do:\n\n    a\n\n    b\n\n  Text."},
 		{"comments are dropped", "<!-- run -->\nText <!-- x\ny -->here.\n", "  Text here."},
 		{"lists", "- a\n  b\n- c\n  1. d\n  2. e\n- f\n", "  - a b\n  - c\n    1. d\n    2. e\n  - f"},
-		{"a list whose items wrap", "- " + strings.Repeat("word ", 9) + "\n", "  - word word word word word word word\n    word word"},
-		{"code in an item", "1. Do:\n\n   ```sh\n   a\n     b\n   ```\n2. Then.\n", "  1. Do:\n\n      a\n        b\n\n  2. Then."},
+		{"a list whose items wrap", "- " + strings.Repeat("word ", 9) + "\n",
+			"  - word word word word word word word\n    word word"},
+		{"code in an item", "1. Do:\n\n   ```sh\n   a\n     b\n   ```\n2. Then.\n",
+			"  1. Do:\n\n      a\n        b\n\n  2. Then."},
 		{"table", "| a | b |\n|---|:--|\n| `x\\|y` | z |\n", "  a      b\n  -----  -\n  `x|y`  z"},
 		{"a table wider than the line", "| a | b |\n|---|---|\n| k | " + strings.Repeat("word ", 9) + "|\n",
 			"  a  b\n  -  -----------------------------------\n  k  word word word word word word word\n     word word"},
-		{"marks", "**bold** and *slant* and `code *x*` and 2 * 3 * 4 and snake_case_name\n", "  bold and slant and `code *x*` and 2 *\n  3 * 4 and snake_case_name"},
-		{"links", "[a](https://x.org) [k](keys.md#top) [e](../../engine/) [n](../nothing.go)\n", "  a (https://x.org) k\n  (`kagzi help keys`) e\n  (`kagzi help architecture`) n"},
+		{"marks", "**bold** and *slant* and `code *x*` and 2 * 3 * 4 and snake_case_name\n",
+			"  bold and slant and `code *x*` and 2 *\n  3 * 4 and snake_case_name"},
+		{"links", "[a](https://x.org) [k](keys.md#top) [e](../../engine/) [n](../nothing.go)\n",
+			"  a (https://x.org) k\n  (`kagzi help keys`) e\n  (`kagzi help architecture`) n"},
 		{"control characters do not reach the terminal", "a\x1b[2Jb\n", "  a\\x1b[2Jb"},
 	} {
 		t.Run(try.name, func(t *testing.T) {
@@ -105,8 +115,9 @@ func TestText(t *testing.T) {
 		})
 	}
 	t.Run("bold on a terminal only", func(t *testing.T) {
-		if got := render("# T\n\nA **b c**.\n", Layout{Width: 40, Strong: true}); got != "\x1b[1mT\x1b[0m\n\n  A \x1b[1mb\x1b[0m \x1b[1mc\x1b[0m." {
-			t.Errorf("%q", got)
+		want := "\x1b[1mT\x1b[0m\n\n  A \x1b[1mb\x1b[0m \x1b[1mc\x1b[0m."
+		if got := render("# T\n\nA **b c**.\n", Layout{Width: 40, Strong: true}); got != want {
+			t.Errorf("%q, want %q", got, want)
 		}
 	})
 	t.Run("at most 100 columns", func(t *testing.T) {

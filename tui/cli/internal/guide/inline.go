@@ -16,8 +16,9 @@ var (
 	escaped  = regexp.MustCompile(`\\([\\*_|<>#\[\]-])`)
 )
 
-// inline renders what stands within a line: a link to another topic names the command that shows it, one to elsewhere its address. Code spans keep
-// their backticks. bold says that strong words may be bold.
+// inline renders what stands within a line: a link to another topic names the command that shows
+// it, one to elsewhere its address. Code spans keep their backticks. bold says that strong words
+// may be bold.
 func inline(text string, from Topic, o Layout, bold bool) string {
 	var b strings.Builder
 	at := 0

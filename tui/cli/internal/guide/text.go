@@ -47,8 +47,8 @@ var (
 	comments    = regexp.MustCompile(`(?s)<!--.*?-->\n?`)
 )
 
-// parse reads the simple Markdown that the guides use: headings, paragraphs, lists, tables, fenced and indented code. Comments are dropped,
-// but not within code.
+// parse reads the simple Markdown that the guides use: headings, paragraphs, lists, tables, fenced
+// and indented code. Comments are dropped, but not within code.
 func parse(text string) []block {
 	var (
 		blocks []block
@@ -117,7 +117,9 @@ func parse(text string) []block {
 			if len(marker) == 1 {
 				marker = "-"
 			}
-			blocks = append(blocks, block{kind: item, level: len(depths) - 1, marker: marker, text: m[3], tight: last(item, paragraph) != nil})
+			blocks = append(blocks, block{
+				kind: item, level: len(depths) - 1, marker: marker, text: m[3], tight: last(item, paragraph) != nil,
+			})
 		case strings.HasPrefix(trimmed, "|"):
 			if dividerLine.MatchString(trimmed) {
 				continue
@@ -155,7 +157,8 @@ func cells(line string) []string {
 	return parts
 }
 
-// Text renders a chapter as lines of plain text: headings at the margin, everything else two columns in.
+// Text renders a chapter as lines of plain text: headings at the margin, everything else two
+// columns in.
 func Text(t Topic, o Layout) []string {
 	o.Width = max(40, min(o.Width, 100))
 	var out []string
@@ -174,7 +177,8 @@ func Text(t Topic, o Layout) []string {
 				out = append(out, strings.TrimRight(pad+"  "+render.Safe(strings.ReplaceAll(line, "\t", "    ")), " "))
 			}
 		case item:
-			out = append(out, wrap(inline(b.text, t, o, true), pad+b.marker+" ", pad+strings.Repeat(" ", len(b.marker)+1), o.Width, nil)...)
+			first := pad + b.marker + " "
+			out = append(out, wrap(inline(b.text, t, o, true), first, strings.Repeat(" ", len(first)), o.Width, nil)...)
 		case row:
 			last := i
 			for last+1 < len(blocks) && blocks[last+1].kind == row && blocks[last+1].tight {
@@ -200,7 +204,8 @@ func (o Layout) strong(text string) string {
 	return render.Paint(text, render.Strong)
 }
 
-// table lays out rows, the first of which is the heading. The last column takes what the others leave, and wraps.
+// table lays out rows, the first of which is the heading. The last column takes what the others
+// leave, and wraps.
 func table(rows []block, t Topic, o Layout) []string {
 	columns := 0
 	for _, r := range rows {
@@ -280,7 +285,8 @@ func secondWidest(widths []int) int {
 	return min(second, first-1)
 }
 
-// wrap breaks text at its blanks so that no line is wider than width, unless a word alone is. finish, where there is one, changes each line.
+// wrap breaks text at its blanks so that no line is wider than width, unless a word alone is.
+// finish, where there is one, changes each line.
 func wrap(text, first, rest string, width int, finish func(string) string) []string {
 	var out []string
 	prefix, line := first, ""

@@ -10,7 +10,8 @@ import (
 // Columns is the width for which the lines of a chapter are made: man indents them in 80 columns.
 const Columns = 74
 
-// Chapter is a page of section 7: text that is laid out already, with headings at the margin and everything else two columns in.
+// Chapter is a page of section 7: text that is laid out already, with headings at the margin and
+// everything else two columns in.
 type Chapter struct {
 	Name, Title string
 	Lines       []string // the first is the title
@@ -23,7 +24,8 @@ func WriteChapters(chapters []Chapter, version, dir string) error {
 	}
 	for _, c := range chapters {
 		name := "kagzi-guide-" + c.Name
-		if err := os.WriteFile(filepath.Join(dir, name+".7"), []byte(chapterPage(c, name, version)), 0o644); err != nil {
+		page := []byte(chapterPage(c, name, version))
+		if err := os.WriteFile(filepath.Join(dir, name+".7"), page, 0o644); err != nil {
 			return err
 		}
 	}
