@@ -83,7 +83,9 @@ func (a *Agent) call(ctx kagzi.Context, call ToolCall) string {
 
 // model sends the conversation and reads the reply as it is streamed. A stream that breaks off is an
 // error, and the step is run again.
-func (a *Agent) model(ctx context.Context, conversation []Message, progress func(soFar string)) (reply Message, err error) {
+func (a *Agent) model(
+	ctx context.Context, conversation []Message, progress func(soFar string),
+) (reply Message, err error) {
 	body, err := json.Marshal(conversation)
 	if err != nil {
 		return reply, err

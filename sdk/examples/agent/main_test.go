@@ -64,7 +64,7 @@ func TestBrokenStreamRepeatsOneCallOnly(t *testing.T) {
 		looked++
 		return "snow in " + city, nil
 	})
-	if text != "It is snow in Berlin . " {
+	if text != "It is snow in Berlin. " {
 		t.Errorf("got %q", text)
 	}
 	if n := model.calls.Load(); n != 3 || looked != 1 {
@@ -76,7 +76,7 @@ func TestModelHearsOfAFailedTool(t *testing.T) {
 	text := answer(t, stubModel{}, func(context.Context, string) (string, error) {
 		return "", kagzi.NonRetryable(errors.New("the window is shut"))
 	})
-	if text != "It is error: the window is shut . " {
+	if text != "It is error: the window is shut. " {
 		t.Errorf("got %q", text)
 	}
 }

@@ -34,7 +34,7 @@ func (m stubModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		city := last.Text[strings.LastIndex(last.Text, " ")+1:]
 		send(w, Message{Tool: &ToolCall{Name: "weather", Input: strings.TrimRight(city, "?")}})
 	} else {
-		for _, word := range strings.Fields("It is " + last.Text + " .") {
+		for _, word := range strings.Fields("It is " + last.Text + ".") {
 			send(w, Message{Text: word + " "})
 			time.Sleep(m.pause)
 		}

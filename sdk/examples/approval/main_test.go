@@ -9,7 +9,9 @@ import (
 )
 
 // purchase starts a run and lets after do what a person would.
-func purchase(t *testing.T, after func(t *testing.T, env *kagzitest.Env, run *kagzi.Run)) (result string, took time.Duration) {
+func purchase(
+	t *testing.T, after func(t *testing.T, env *kagzitest.Env, run *kagzi.Run),
+) (result string, took time.Duration) {
 	t.Helper()
 	kagzitest.Run(t, func(t *testing.T, env *kagzitest.Env) {
 		kagzi.Handle(env.Worker, "purchase", Purchase)

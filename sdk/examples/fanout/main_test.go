@@ -9,7 +9,9 @@ import (
 	"github.com/kagzi/kagzi/sdk/kagzitest"
 )
 
-func begin(t *testing.T, env *kagzitest.Env, count func(kagzi.Context, string) (int, error), texts ...string) *kagzi.Run {
+func begin(
+	t *testing.T, env *kagzitest.Env, count func(kagzi.Context, string) (int, error), texts ...string,
+) *kagzi.Run {
 	t.Helper()
 	kagzi.Handle(env.Worker, "count-all", CountAll)
 	kagzi.Handle(env.Worker, "count", count)

@@ -49,10 +49,13 @@ func fulfil(ctx kagzi.Context, in Order, s *saga) (r Receipt, err error) {
 	return r, err
 }
 
+// action is one effect on the world.
+type action func(context.Context, Order) (string, error)
+
 // saga remembers what is to be undone. It lives in the workflow function, so every replay builds it again.
 type saga struct{ undos []func(kagzi.Context) error }
 
-func (s *saga) undo(name string, in Order, fn func(context.Context, Order) (string, error)) {
+func (s *saga) undo(name string, in Order, fn action) {
 	s.undos = append(s.undos, func(ctx kagzi.Context) error {
 		_, err := do(ctx, name, in, fn, kagzi.Retry{Attempts: -1}) // until it works
 		return err
@@ -68,7 +71,7 @@ func (s *saga) compensate(ctx kagzi.Context) error {
 	return errors.Join(errs...)
 }
 
-func do(ctx kagzi.Context, name string, in Order, fn func(context.Context, Order) (string, error), opts ...kagzi.StepOption) (string, error) {
+func do(ctx kagzi.Context, name string, in Order, fn action, opts ...kagzi.StepOption) (string, error) {
 	return kagzi.Step(ctx, name, func(ctx context.Context) (string, error) { return fn(ctx, in) }, opts...)
 }
 
