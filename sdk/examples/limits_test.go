@@ -20,10 +20,10 @@ func TestTheLimitsOfTheGuideAreThoseOfTheCode(t *testing.T) {
 	}
 	years := fmt.Sprintf("1 ms to %d years", engine.MaxDelay/(365*24*time.Hour))
 	for _, r := range []struct{ row, want string }{
-		{"name or external id", amount(engine.MaxName) + " bytes"},
+		{"name, external id, signal id", amount(engine.MaxName) + " bytes"},
 		{"namespace", amount(engine.MaxNamespace) + " bytes"},
 		{"worker id", amount(engine.MaxWorkerID) + " bytes"},
-		{"request id, signal id", amount(engine.MaxRequestID) + " bytes"},
+		{"request id", amount(engine.MaxRequestID) + " bytes"},
 		{"tags, labels, requirements, capabilities", fmt.Sprintf(
 			"%d entries each | keys of %d bytes as names, values of %d bytes",
 			engine.MaxLabels, engine.MaxLabelKey, engine.MaxLabelValue)},

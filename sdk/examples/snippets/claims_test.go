@@ -190,3 +190,28 @@ func TestTriggeredRunHasNoTick(t *testing.T) {
 		}
 	})
 }
+
+// Resuming a schedule fires what it missed, unless its catch-up is set to none before.
+func TestResumedSchedule(t *testing.T) {
+	for _, c := range []struct{ catchup, runs int }{{100, 3}, {2, 2}, {0, 0}} {
+		kagzitest.Run(t, func(t *testing.T, env *kagzitest.Env) {
+			s, err := kagzi.CreateSchedule(t.Context(), env.Client, "report", "@daily", 0, kagzi.ScheduleOptions{Paused: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			env.Pass(3*24*time.Hour + time.Minute)
+			if _, err := s.Update(t.Context(), kagzi.ScheduleUpdate{MaxCatchup: &c.catchup}); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Resume(t.Context(), ""); err != nil {
+				t.Fatal(err)
+			}
+			env.Pass(time.Minute)
+			d, err := s.Describe(t.Context())
+			if err != nil || d.TotalRuns != int64(c.runs) || d.SkippedTicks != int64(3-c.runs) {
+				t.Errorf("catch-up %d: got %d runs and %d skipped, %v, want %d and %d",
+					c.catchup, d.TotalRuns, d.SkippedTicks, err, c.runs, 3-c.runs)
+			}
+		})
+	}
+}
