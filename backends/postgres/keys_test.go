@@ -13,7 +13,8 @@ func makeRootKey(t *testing.T, s *Store) engine.APIKey {
 	t.Helper()
 	now := s.Now()
 	k, err := s.CreateKey(t.Context(), engine.CreateKeyParams{
-		Key: engine.APIKey{ID: engine.NewID(now), Name: "root", Role: engine.RoleAdmin, Hash: [32]byte{1}}, AuditID: engine.NewID(now), Now: now,
+		Key:     engine.APIKey{ID: engine.NewID(now), Name: "root", Role: engine.RoleAdmin, Hash: [32]byte{1}},
+		AuditID: engine.NewID(now), Now: now,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -50,7 +51,8 @@ func TestAUseThatMovesNothingForwardWritesNothing(t *testing.T) {
 // rowOfKey tells where the row lies, and who has written or locked it last.
 func rowOfKey(t *testing.T, s *Store, id engine.ID) (row string) {
 	t.Helper()
-	err := s.pool.QueryRow(t.Context(), "select concat_ws(' ', ctid, xmin, xmax) from api_keys where key_id = $1", [16]byte(id)).Scan(&row)
+	err := s.pool.QueryRow(t.Context(), "select concat_ws(' ', ctid, xmin, xmax) from api_keys where key_id = $1",
+		[16]byte(id)).Scan(&row)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +69,8 @@ func TestADatabaseOfTheSecondSchemaGoesOnWithoutKeys(t *testing.T) {
 	script := createMigrationsSQL + ";" + list[0].SQL + ";" + list[1].SQL + `;
 		insert into namespaces (namespace, id, created_at, updated_at) values ('default', '01900000-0000-7000-8000-000000000009', 1, 1);
 		insert into lanes (namespace, task_queue, workflow_type, requirements, priority) values ('default', 'q', 't', '', 0);
-		insert into workers (worker_id, namespace, status, queues, types, max_concurrent, registered_at, last_heartbeat_at)
+		insert into workers
+			(worker_id, namespace, status, queues, types, max_concurrent, registered_at, last_heartbeat_at)
 		values ('w1', 'default', 1, '["q"]', '["t"]', 1, 1, 1);
 		insert into runs (run_id, namespace, lane_id, task_queue, workflow_type, status, created_at, worker_id)
 		select '01900000-0000-7000-8000-000000000001', 'default', lane_id, 'q', 't', 2, 1, 'w1' from lanes;
@@ -80,7 +83,8 @@ func TestADatabaseOfTheSecondSchemaGoesOnWithoutKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, m := range list[:2] {
-		if _, err := admin.Exec(t.Context(), insertMigrationSQL, args{"number": m.Number, "name": m.Name, "checksum": checksum(m)}); err != nil {
+		if _, err := admin.Exec(t.Context(), insertMigrationSQL,
+			args{"number": m.Number, "name": m.Name, "checksum": checksum(m)}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -98,7 +102,8 @@ func TestADatabaseOfTheSecondSchemaGoesOnWithoutKeys(t *testing.T) {
 	}
 	makeRootKey(t, s)
 	for namespace, want := range map[string]string{"default": "PauseWorkflow", "": "CreateKey"} {
-		events, _, err := s.ListAuditEvents(t.Context(), engine.AuditFilter{Namespace: namespace}, engine.Page{Limit: 10})
+		events, _, err := s.ListAuditEvents(t.Context(), engine.AuditFilter{Namespace: namespace},
+			engine.Page{Limit: 10})
 		if err != nil || len(events) != 1 || events[0].Method != want {
 			t.Errorf("audit of %q = %v (%v), want %s", namespace, events, err, want)
 		}

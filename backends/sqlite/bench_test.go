@@ -16,9 +16,11 @@ func fill(tb testing.TB, store engine.Store, ended, sleeping int, now time.Time)
 	tb.Helper()
 	statement := `
 		with recursive n (i) as (select 1 union all select i + 1 from n where i < @ended + @sleeping)
-		insert into runs (run_id, namespace, lane_id, task_queue, workflow_type, status, created_at, available_at, started_at, finished_at)
+		insert into runs (run_id, namespace, lane_id, task_queue, workflow_type, status, created_at, available_at,
+			started_at, finished_at)
 		select unhex(printf('019000000000700080000000%08x', i)), 'default', (select lane_id from lanes limit 1), 'orders', 'order',
-			iif(i <= @sleeping, 3, 4), @now, iif(i <= @sleeping, @now + 400 * 86400000000 + i, null), @now, iif(i <= @sleeping, null, @now + i)
+			iif(i <= @sleeping, 3, 4), @now,
+			iif(i <= @sleeping, @now + 400 * 86400000000 + i, null), @now, iif(i <= @sleeping, null, @now + i)
 		from n`
 	payloads := "insert into payloads (run_id, input) select run_id, x'7b7d' from runs"
 	s := store.(*Store)
@@ -29,7 +31,8 @@ func fill(tb testing.TB, store engine.Store, ended, sleeping int, now time.Time)
 		if _, err := t.lane(&engine.Run{Namespace: "default", Queue: "orders", Type: "order"}, ""); err != nil {
 			return none, err
 		}
-		if _, err := t.exec(&statement, num("ended", ended), num("sleeping", sleeping), instant("now", now)); err != nil {
+		if _, err := t.exec(&statement, num("ended", ended), num("sleeping", sleeping),
+			instant("now", now)); err != nil {
 			return none, err
 		}
 		_, err = t.exec(&payloads)
@@ -44,9 +47,11 @@ func fill(tb testing.TB, store engine.Store, ended, sleeping int, now time.Time)
 func holding(tb testing.TB, s engine.Store, n int) []engine.Lease {
 	tb.Helper()
 	now := s.Now()
-	if _, err := s.RegisterWorker(tb.Context(), engine.RegisterWorkerParams{Chosen: true, Now: now, Worker: engine.Worker{
-		ID: "w1", Namespace: "default", InstanceID: "one", Queues: []string{"q"}, Types: []string{"t"}, MaxConcurrent: n,
-	}}); err != nil {
+	if _, err := s.RegisterWorker(tb.Context(),
+		engine.RegisterWorkerParams{Chosen: true, Now: now, Worker: engine.Worker{
+			ID: "w1", Namespace: "default", InstanceID: "one", Queues: []string{"q"}, Types: []string{"t"},
+			MaxConcurrent: n,
+		}}); err != nil {
 		tb.Fatal(err)
 	}
 	starts, slots := make([]engine.StartRun, n), make([]engine.ClaimSlot, n)
@@ -58,7 +63,8 @@ func holding(tb testing.TB, s engine.Store, n int) []engine.Lease {
 		tb.Fatal(err)
 	}
 	claimed, err := s.Claim(tb.Context(), engine.ClaimParams{
-		Namespace: "default", Queue: "q", Types: []string{"t"}, Slots: slots, HistoryBytes: engine.HistoryBytes, Now: s.Now(),
+		Namespace: "default", Queue: "q", Types: []string{"t"}, Slots: slots, HistoryBytes: engine.HistoryBytes,
+		Now: s.Now(),
 	})
 	if err != nil || len(claimed.Tasks) != n {
 		tb.Fatalf("claimed %d runs (%v), want %d", len(claimed.Tasks), err, n)

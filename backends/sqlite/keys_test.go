@@ -14,7 +14,8 @@ func makeRootKey(t *testing.T, s *Store) engine.APIKey {
 	t.Helper()
 	now := s.Now()
 	k, err := s.CreateKey(t.Context(), engine.CreateKeyParams{
-		Key: engine.APIKey{ID: engine.NewID(now), Name: "root", Role: engine.RoleAdmin, Hash: [32]byte{1}}, AuditID: engine.NewID(now), Now: now,
+		Key:     engine.APIKey{ID: engine.NewID(now), Name: "root", Role: engine.RoleAdmin, Hash: [32]byte{1}},
+		AuditID: engine.NewID(now), Now: now,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -67,7 +68,8 @@ func TestADatabaseOfTheSecondSchemaGoesOnWithoutKeys(t *testing.T) {
 		pragma user_version = 2;
 		insert into namespaces (namespace, id, created_at, updated_at) values ('default', x'01', 1, 1);
 		insert into lanes values (1, 'default', 'q', 't', '', 0);
-		insert into workers (worker_id, namespace, status, queues, types, max_concurrent, registered_at, last_heartbeat_at)
+		insert into workers
+			(worker_id, namespace, status, queues, types, max_concurrent, registered_at, last_heartbeat_at)
 		values ('w1', 'default', 1, '["q"]', '["t"]', 1, 1, 1);
 		insert into runs (run_id, namespace, lane_id, task_queue, workflow_type, status, created_at, worker_id)
 		values (x'01900000000070008000000000000001', 'default', 1, 'q', 't', 2, 1, 'w1');
@@ -93,7 +95,8 @@ func TestADatabaseOfTheSecondSchemaGoesOnWithoutKeys(t *testing.T) {
 	}
 	makeRootKey(t, s)
 	for namespace, want := range map[string]string{"default": "PauseWorkflow", "": "CreateKey"} {
-		events, _, err := s.ListAuditEvents(t.Context(), engine.AuditFilter{Namespace: namespace}, engine.Page{Limit: 10})
+		events, _, err := s.ListAuditEvents(t.Context(), engine.AuditFilter{Namespace: namespace},
+			engine.Page{Limit: 10})
 		if err != nil || len(events) != 1 || events[0].Method != want {
 			t.Errorf("audit of %q = %v (%v), want %s", namespace, events, err, want)
 		}

@@ -20,9 +20,11 @@ func TestADatabaseOfTheFirstSchemaGoesOnWithItsRunsInFlight(t *testing.T) {
 		pragma user_version = 1;
 		insert into namespaces (namespace, id, created_at, updated_at) values ('default', x'01', 1, 1);
 		insert into lanes values (1, 'default', 'q', 't', '', 0);
-		insert into workers (worker_id, namespace, status, queues, types, max_concurrent, registered_at, last_heartbeat_at)
+		insert into workers
+			(worker_id, namespace, status, queues, types, max_concurrent, registered_at, last_heartbeat_at)
 		values ('w1', 'default', 1, '["q"]', '["t"]', 1, 1, 1);
-		insert into runs (run_id, namespace, lane_id, task_queue, workflow_type, status, created_at, available_at, deadline_at, worker_id, concurrency_key, concurrency_limit)
+		insert into runs (run_id, namespace, lane_id, task_queue, workflow_type, status, created_at, available_at,
+			deadline_at, worker_id, concurrency_key, concurrency_limit)
 		values
 			(x'01900000000070008000000000000001', 'default', 1, 'q', 't', 2, 1, null, 4000000000000000, 'w1', 'customer', 1),
 			(x'01900000000070008000000000000002', 'default', 1, 'q', 't', 1, 1, 2, null, '', 'customer', 1);
@@ -41,7 +43,8 @@ func TestADatabaseOfTheFirstSchemaGoesOnWithItsRunsInFlight(t *testing.T) {
 	claim := func() []engine.Task {
 		t.Helper()
 		claimed, err := s.Claim(t.Context(), engine.ClaimParams{
-			Namespace: "default", Queue: "q", Types: []string{"t"}, Slots: []engine.ClaimSlot{{WorkerID: "w1", Token: engine.NewToken()}}, Now: s.Now(),
+			Namespace: "default", Queue: "q", Types: []string{"t"},
+			Slots: []engine.ClaimSlot{{WorkerID: "w1", Token: engine.NewToken()}}, Now: s.Now(),
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -51,7 +54,8 @@ func TestADatabaseOfTheFirstSchemaGoesOnWithItsRunsInFlight(t *testing.T) {
 	if tasks := claim(); len(tasks) != 0 {
 		t.Fatal("the key's second run was claimed beside its first")
 	}
-	if e, err := s.EndExpired(t.Context(), engine.EndExpiredParams{Now: s.Now(), Limit: 1}); err != nil || !e.Next.Equal(time.UnixMicro(4000000000000000)) {
+	if e, err := s.EndExpired(t.Context(), engine.EndExpiredParams{Now: s.Now(), Limit: 1}); err != nil ||
+		!e.Next.Equal(time.UnixMicro(4000000000000000)) {
 		t.Fatalf("next to expire at %s (%v), want the deadline of the old run", e.Next, err)
 	}
 	if _, err := s.CompleteRun(t.Context(), engine.CompleteRunParams{Lease: held[0].Lease, Now: s.Now()}); err != nil {

@@ -25,7 +25,8 @@ func ImportRuns(tx Tx, p engine.ImportRunsParams) (engine.Started, error) {
 			return engine.Started{}, err
 		}
 		if taken != nil {
-			return engine.Started{}, &engine.Error{Kind: engine.KindExists, Subject: "run", SubjectID: taken.ID.String(), Status: taken.Status,
+			return engine.Started{}, &engine.Error{
+				Kind: engine.KindExists, Subject: "run", SubjectID: taken.ID.String(), Status: taken.Status,
 				Message: "run " + taken.ID.String() + " exists already"}
 		}
 	}
@@ -70,11 +71,8 @@ func (u *unitOfWork) importedBefore(namespace string, id engine.ID, wanted *engi
 
 func (u *unitOfWork) importRun(in *engine.ImportedRun, namespace string) error {
 	run := &in.Run
-	run.Namespace, run.Origin = namespace, engine.OriginImport
 	open := !run.Status.Ended()
-	if open {
-		shelve(run, u.now)
-	}
+	*run = engine.Imported(*run, namespace, u.now)
 	if err := u.tx.ImportRun(run); err != nil {
 		return err
 	}
@@ -104,15 +102,8 @@ func (u *unitOfWork) importRun(in *engine.ImportedRun, namespace string) error {
 	return nil
 }
 
-// shelve has an open run wait until it is resumed. It is no run of a schedule here, and has come to no end.
-func shelve(run *engine.Run, now time.Time) {
-	run.Status, run.WaitingFor, run.WorkerID, run.ScheduleID = engine.RunPending, "", "", ""
-	run.Output, run.FinishedAt, run.ContinuedAs = engine.Payload{}, time.Time{}, engine.ID{}
-	run.Paused, run.Gated, run.AvailableAt, run.HeldAt = true, false, time.Time{}, now
-}
-
-// unleased is an attempt without the lease that wrote it. In an open run its code does not run any more, nor does a child that is not part of
-// the import.
+// unleased is an attempt without the lease that wrote it. In an open run its code does not run any
+// more, nor does a child that is not part of the import.
 func unleased(step engine.Step, run engine.ID, open bool, now time.Time) engine.Step {
 	step.RunID, step.Token, step.Awaited = run, engine.Token{}, 0
 	gone := step.Kind == engine.StepFunction || step.Kind == engine.StepChild && step.ChildRunID.IsZero()
