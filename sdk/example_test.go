@@ -95,9 +95,10 @@ func ExampleStartMany() {
 
 type Trip struct{ Flight, Hotel string }
 
-// A saga: when a step fails for good or the run is cancelled, what was done before is undone, last first. The compensations are
-// steps, so that none is forgotten when the worker dies among them, and they run under Cleanup, so that a cancelled run undoes
-// its work, too. Each is named before its step: a step that was cut short may have had its effect.
+// A saga: when a step fails for good or the run is cancelled, what was done before is undone, last
+// first. The compensations are steps, so that none is forgotten when the worker dies among them, and
+// they run under Cleanup, so that a cancelled run undoes its work, too. Each is named before its step:
+// a step that was cut short may have had its effect.
 func ExampleStep_saga() {
 	book := func(ctx kagzi.Context, trip Trip) (err error) {
 		type undo struct {

@@ -26,11 +26,13 @@ func chapters(t *testing.T) []string {
 	return files
 }
 
-// quote is a code block of the guide whose first line says which declaration of which file it quotes.
+// quote is a code block of the guide whose first line says which declaration of which file it
+// quotes.
 var quote = regexp.MustCompile("(?ms)^```go (\\S+?\\.go)#(\\S+)\n(.*?)^```$")
 
-// A code block of the guide that begins with ```go FILE#NAME quotes the declaration NAME, or TYPE.METHOD, of a
-// file, named from the root of the repository. With UPDATE=1 in the environment the quotes are written again.
+// A code block of the guide that begins with ```go FILE#NAME quotes the declaration NAME, or
+// TYPE.METHOD, of a file, named from the root of the repository. With UPDATE=1 in the environment
+// the quotes are written again.
 func TestTheGuideQuotesTheExamples(t *testing.T) {
 	for _, chapter := range append(chapters(t), root+"/sdk/README.md") {
 		text, err := os.ReadFile(chapter)

@@ -1,5 +1,6 @@
-// Command agent answers questions with a language model and tools. Each call of the model and each call
-// of a tool is a step: after a crash the agent goes on with the recorded answers and pays for none twice.
+// Command agent answers questions with a language model and tools. Each call of the model and each
+// call of a tool is a step: after a crash the agent goes on with the recorded answers and pays for
+// none twice.
 //
 //	agent                   runs a worker, and a model of its own that stands for a real one
 //	agent ask QUESTION...   starts a run, shows its progress and prints the answer
@@ -45,8 +46,9 @@ type Agent struct {
 	Tools map[string]func(ctx context.Context, input string) (string, error)
 }
 
-// Answer is the workflow. The conversation is a local variable: every replay builds it again from the
-// recorded results of the steps. The steps are named model, model:2, … and tool:weather and so on.
+// Answer is the workflow. The conversation is a local variable: every replay builds it again from
+// the recorded results of the steps. The steps are named model, model:2, … and tool:weather and so
+// on.
 func (a *Agent) Answer(ctx kagzi.Context, question string) (string, error) {
 	conversation := []Message{{Role: "user", Text: question}}
 	for range maxTurns {
@@ -81,8 +83,8 @@ func (a *Agent) call(ctx kagzi.Context, call ToolCall) string {
 	return result
 }
 
-// model sends the conversation and reads the reply as it is streamed. A stream that breaks off is an
-// error, and the step is run again.
+// model sends the conversation and reads the reply as it is streamed. A stream that breaks off is
+// an error, and the step is run again.
 func (a *Agent) model(
 	ctx context.Context, conversation []Message, progress func(soFar string),
 ) (reply Message, err error) {

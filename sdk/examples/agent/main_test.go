@@ -27,8 +27,8 @@ func (m *flakyModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	m.stubModel.ServeHTTP(w, r)
 }
 
-// answer runs the agent on a model. Connections end with each call: none may be left over in the bubble
-// of the test.
+// answer runs the agent on a model. Connections end with each call: none may be left over in the
+// bubble of the test.
 func answer(t *testing.T, model http.Handler, weather func(context.Context, string) (string, error)) (text string) {
 	t.Helper()
 	server := httptest.NewServer(model)
@@ -56,8 +56,8 @@ func answer(t *testing.T, model http.Handler, weather func(context.Context, stri
 	return text
 }
 
-// The broken stream parks the run; the code that goes on after it is a replay, in which the first call of
-// the model and the tool return what is recorded.
+// The broken stream parks the run; the code that goes on after it is a replay, in which the first
+// call of the model and the tool return what is recorded.
 func TestBrokenStreamRepeatsOneCallOnly(t *testing.T) {
 	model, looked := &flakyModel{}, 0
 	text := answer(t, model, func(_ context.Context, city string) (string, error) {

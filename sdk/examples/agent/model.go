@@ -19,7 +19,8 @@ func weather(_ context.Context, city string) (string, error) {
 	return "17 degrees and rain in " + city, nil
 }
 
-// stubModel stands for a language model: it asks for the weather first, and then says it, word by word.
+// stubModel stands for a language model: it asks for the weather first, and then says it, word by
+// word.
 type stubModel struct{ pause time.Duration } // between two words
 
 func (m stubModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {

@@ -1,5 +1,5 @@
-// Command approval waits for a person: a purchase goes on when somebody has decided about it, and is
-// dropped when nobody has within two days.
+// Command approval waits for a person: a purchase goes on when somebody has decided about it, and
+// is dropped when nobody has within two days.
 //
 //	approval                      runs a worker
 //	approval start ORDER          starts a run
@@ -81,7 +81,8 @@ func start(ctx context.Context, order string) error {
 	return nil
 }
 
-// decide delivers the signal. It is on the server's disk when Signal returns, also where no worker runs.
+// decide delivers the signal. It is on the server's disk when Signal returns, also where no worker
+// runs.
 func decide(ctx context.Context, order string, d Decision) error {
 	c, err := kagzi.NewClient(kagzi.ClientOptions{})
 	if err != nil {

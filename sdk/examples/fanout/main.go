@@ -1,5 +1,5 @@
-// Command fanout counts the words of many texts in parallel: a child run for each text, and a report
-// that says which of them failed.
+// Command fanout counts the words of many texts in parallel: a child run for each text, and a
+// report that says which of them failed.
 //
 //	fanout                 runs a worker
 //	fanout start TEXT...   starts a run and waits for its report; an empty text fails
@@ -24,8 +24,8 @@ type Report struct {
 	Failed []string // why, one for each text that could not be counted
 }
 
-// CountAll starts all children before it waits for the first. The parent is parked until the last child
-// has ended, so it takes no slot of a worker meanwhile.
+// CountAll starts all children before it waits for the first. The parent is parked until the last
+// child has ended, so it takes no slot of a worker meanwhile.
 func CountAll(ctx kagzi.Context, texts []string) (Report, error) {
 	var children []*kagzi.Child[int]
 	for i, text := range texts {

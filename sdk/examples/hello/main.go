@@ -22,7 +22,8 @@ type Greeting struct {
 	Key  string // the idempotency key under which it was sent
 }
 
-// Greet is the workflow: plain Go between its steps, and everything that touches the world inside them.
+// Greet is the workflow: plain Go between its steps, and everything that touches the world inside
+// them.
 func Greet(ctx kagzi.Context, name string) (Greeting, error) {
 	text, err := kagzi.Step(ctx, "compose", func(context.Context) (string, error) {
 		return "hello " + name, nil

@@ -12,8 +12,8 @@ import (
 	kagzi "github.com/kagzi/kagzi/sdk"
 )
 
-// startFiles starts a run for each file, all in one commit. A file that has had its run gets no second
-// one: it is known by its path, size and time of change.
+// startFiles starts a run for each file, all in one commit. A file that has had its run gets no
+// second one: it is known by its path, size and time of change.
 func startFiles(ctx context.Context, c *kagzi.Client, files []string) ([]*kagzi.Run, error) {
 	ids := make([]string, len(files))
 	for i, file := range files {
@@ -53,8 +53,8 @@ func add(ctx context.Context, files []string) error {
 	return errs
 }
 
-// watch looks into the folder every two seconds. Move files into it: one that is still being written
-// would be taken half.
+// watch looks into the folder every two seconds. Move files into it: one that is still being
+// written would be taken half.
 func watch(ctx context.Context, folder string) error {
 	c, err := kagzi.NewClient(kagzi.ClientOptions{})
 	if err != nil {

@@ -1,7 +1,7 @@
-// Command pipeline compresses files on a machine that may lose power or its link at any time: each file
-// is a run, whose steps are recorded in the embedded database of a server on the same machine.
+// Command pipeline compresses files on a machine that may lose power or its link at any time: each
+// file is a run, whose steps are recorded in the embedded database of a server on the same machine.
 //
-//	pipeline work OUT     runs a worker that writes to the folder OUT, and retries while that is missing
+//	pipeline work OUT     runs a worker that writes to the folder OUT, and waits for it to exist
 //	pipeline watch IN     starts a run for each file that is in the folder IN, or comes into it
 //	pipeline add FILE...  starts a run for each file, and waits for the results
 package main

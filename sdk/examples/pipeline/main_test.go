@@ -22,8 +22,8 @@ import (
 	"github.com/kagzi/kagzi/sdk/kagzitest"
 )
 
-// hangingWorker in the environment makes the test binary a worker that never ends its second step. Its
-// value is the address of the server.
+// hangingWorker in the environment makes the test binary a worker that never ends its second step.
+// Its value is the address of the server.
 const hangingWorker = "PIPELINE_TEST_HANGING_WORKER"
 
 func TestMain(m *testing.M) {
@@ -117,23 +117,23 @@ func TestMissingFileFailsAtOnce(t *testing.T) {
 	})
 }
 
-// A real worker process is killed in the middle of its second step. Another worker takes the run over,
-// finds the first step recorded, and runs the second one again.
+// A real worker process is killed in the middle of its second step. Another worker takes the run
+// over, finds the first step recorded, and runs the second one again.
 func TestKilledWorkerIsReplaced(t *testing.T) {
 	store, err := sqlite.Open(t.Context(), sqlitetest.Fresh(t, sqlite.Migrate), engine.OpenOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	server := e2e.New(t, store, e2e.Options{}) // a silent worker is lost after 0.6 s
-	kill := startHanging(t, server.Address)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	kill := startHanging(ctx, t, server.Address)
 
 	c, err := kagzi.NewClient(kagzi.ClientOptions{Profile: kagzi.NoProfile, Address: server.Address})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
 	files := []string{in(t, "dear reader")}
 	runs, err := startFiles(ctx, c, files)
 	if err != nil {
@@ -160,14 +160,15 @@ func TestKilledWorkerIsReplaced(t *testing.T) {
 	wantStored(t, r.Stored, "dear reader")
 }
 
-// startHanging starts a worker process; kill waits until it is in its second step and kills it there.
-func startHanging(t *testing.T, address string) (kill func()) {
+// startHanging starts a worker process; kill waits until it is in its second step and kills it
+// there.
+func startHanging(ctx context.Context, t *testing.T, address string) (kill func()) {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(self)
+	cmd := exec.CommandContext(ctx, self)
 	cmd.Env = append(os.Environ(), hangingWorker+"="+address)
 	out, err := cmd.StdoutPipe()
 	if err != nil {

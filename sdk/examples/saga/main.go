@@ -1,5 +1,5 @@
-// Command saga processes orders: it charges, reserves and ships. When a step fails for good, or the run
-// is cancelled with a grace, it undoes what was done, last first.
+// Command saga processes orders: it charges, reserves and ships. When a step fails for good, or the
+// run is cancelled with a grace, it undoes what was done, last first.
 //
 //	saga                    runs a worker
 //	saga start ORDER [SKU]  starts a run and waits for its end; the SKU "piano" cannot be shipped
@@ -34,7 +34,8 @@ func Process(ctx kagzi.Context, in Order) (Receipt, error) {
 	return receipt, nil
 }
 
-// fulfil names the compensation before each step: a step that was cut short may have had its effect.
+// fulfil names the compensation before each step: a step that was cut short may have had its
+// effect.
 func fulfil(ctx kagzi.Context, in Order, s *saga) (r Receipt, err error) {
 	s.undo("refund", in, refund)
 	if r.Charge, err = do(ctx, "charge", in, charge); err != nil {
@@ -52,7 +53,8 @@ func fulfil(ctx kagzi.Context, in Order, s *saga) (r Receipt, err error) {
 // action is one effect on the world.
 type action func(context.Context, Order) (string, error)
 
-// saga remembers what is to be undone. It lives in the workflow function, so every replay builds it again.
+// saga remembers what is to be undone. It lives in the workflow function, so every replay builds it
+// again.
 type saga struct{ undos []func(kagzi.Context) error }
 
 func (s *saga) undo(name string, in Order, fn action) {
@@ -62,7 +64,8 @@ func (s *saga) undo(name string, in Order, fn action) {
 	})
 }
 
-// compensate undoes in reverse order. Compensations are steps: a worker that dies among them loses none.
+// compensate undoes in reverse order. Compensations are steps: a worker that dies among them loses
+// none.
 func (s *saga) compensate(ctx kagzi.Context) error {
 	var errs []error
 	for _, undo := range slices.Backward(s.undos) {
@@ -75,7 +78,8 @@ func do(ctx kagzi.Context, name string, in Order, fn action, opts ...kagzi.StepO
 	return kagzi.Step(ctx, name, func(ctx context.Context) (string, error) { return fn(ctx, in) }, opts...)
 }
 
-// These stand for the bank, the warehouse and the carrier. Undoing what was never done must be harmless.
+// These stand for the bank, the warehouse and the carrier. Undoing what was never done must be
+// harmless.
 
 func charge(ctx context.Context, o Order) (string, error)  { return say("charged", o) }
 func refund(ctx context.Context, o Order) (string, error)  { return say("refunded", o) }
@@ -112,7 +116,8 @@ func main() {
 	}
 }
 
-// start starts the order's run. The order's id as external id keeps a second start from charging twice.
+// start starts the order's run. The order's id as external id keeps a second start from charging
+// twice.
 func start(ctx context.Context, order Order) error {
 	c, err := kagzi.NewClient(kagzi.ClientOptions{})
 	if err != nil {

@@ -21,8 +21,8 @@ const (
 	cron  = "30 2 * * *" // minute, hour, day of the month, month, day of the week
 )
 
-// Report works for the night of its tick, not for the time at which it happens to run: after downtime
-// the missed ticks run late.
+// Report works for the night of its tick, not for the time at which it happens to run: after
+// downtime the missed ticks run late.
 func Report(ctx kagzi.Context, department string) (string, error) {
 	night := kagzi.Info(ctx).ScheduledAt
 	if night.IsZero() { // started by hand
@@ -34,8 +34,8 @@ func Report(ctx kagzi.Context, department string) (string, error) {
 	})
 }
 
-// Ensure makes the schedule, or brings the one of that name up to date. CreateSchedule refuses a name
-// that is taken.
+// Ensure makes the schedule, or brings the one of that name up to date. CreateSchedule refuses a
+// name that is taken.
 func Ensure(ctx context.Context, c *kagzi.Client, opts kagzi.ScheduleOptions) (*kagzi.Schedule, error) {
 	s, err := kagzi.CreateSchedule(ctx, c, "report", cron, "sales", opts)
 	var refused *kagzi.Error

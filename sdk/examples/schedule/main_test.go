@@ -9,7 +9,8 @@ import (
 	"github.com/kagzi/kagzi/sdk/kagzitest"
 )
 
-// The clock of the test begins at midnight UTC of 2000-01-01; half past two in Berlin is 01:30 UTC then.
+// The clock of the test begins at midnight UTC of 2000-01-01; half past two in Berlin is 01:30 UTC
+// then.
 func TestEachNightIsReportedOnce(t *testing.T) {
 	kagzitest.Run(t, func(t *testing.T, env *kagzitest.Env) {
 		kagzi.Handle(env.Worker, "report", Report)

@@ -32,7 +32,8 @@ func Outcome(ctx context.Context, run *kagzi.Run) (string, error) {
 	return fmt.Sprintf("completed with %d", total), nil
 }
 
-// StartAll starts one run for each number in one commit, and returns the ids of those that were started.
+// StartAll starts one run for each number in one commit, and returns the ids of those that were
+// started.
 func StartAll(ctx context.Context, c *kagzi.Client, totals []int) (ids []string, err error) {
 	runs, err := kagzi.StartMany(ctx, c, "order", totals, kagzi.StartOptions{Queue: "orders"},
 		func(i int, o *kagzi.StartOptions) { o.ExternalID = fmt.Sprintf("order-%d", i) })

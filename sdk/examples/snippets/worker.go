@@ -9,7 +9,8 @@ import (
 	kagzi "github.com/kagzi/kagzi/sdk"
 )
 
-// NewWorker makes a worker for a container: what it takes, how much at once, and what people see of it.
+// NewWorker makes a worker for a container: what it takes, how much at once, and what people see of
+// it.
 func NewWorker(version, zone string) *kagzi.Worker {
 	w := kagzi.NewWorker(kagzi.WorkerOptions{
 		Queue:         "orders",

@@ -51,8 +51,8 @@ func Prepare(ctx kagzi.Context, order string) (string, error) {
 	return invoice.Wait(ctx)
 }
 
-// Remind asks again each day until somebody answers, for a week at most. The waits are recorded as answer,
-// answer:2 and so on.
+// Remind asks again each day until somebody answers, for a week at most. The waits are recorded as
+// answer, answer:2 and so on.
 func Remind(ctx kagzi.Context, question string) (string, error) {
 	for range 7 {
 		_, err := kagzi.Step(ctx, "ask", func(context.Context) (string, error) { return question, nil })
@@ -103,8 +103,9 @@ func Invoice(ctx kagzi.Context, net int) (int, error) {
 	return kagzi.Step(ctx, "tax", func(context.Context) (int, error) { return net * 119 / 100, nil })
 }
 
-// Report is started by the server for each run of the namespace that fails or times out, where a worker
-// handles kagzi.GlobalFailureHandler; or for the runs whose StartOptions.OnFailure names its type.
+// Report is started by the server for each run of the namespace that fails or times out, where a
+// worker handles kagzi.GlobalFailureHandler; or for the runs whose StartOptions.OnFailure names its
+// type.
 func Report(ctx kagzi.Context, event kagzi.WorkflowFailedEvent) (string, error) {
 	return kagzi.Step(ctx, "page", func(context.Context) (string, error) {
 		return fmt.Sprintf("%s %s: %s", event.WorkflowType, event.Status, event.Error.Message), nil

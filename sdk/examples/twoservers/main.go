@@ -1,5 +1,6 @@
-// Command twoservers counts down on two Kagzi servers that share one Postgres. Each worker is connected to
-// one of them (KAGZI_ADDRESS); a run goes on at the other one when a server or a worker is killed.
+// Command twoservers counts down on two Kagzi servers that share one Postgres. Each worker is
+// connected to one of them (KAGZI_ADDRESS); a run goes on at the other one when a server or a
+// worker is killed.
 //
 //	twoservers            runs a worker
 //	twoservers start N    starts a countdown of N seconds, and prints who counted

@@ -28,8 +28,9 @@ func TestCountdown(t *testing.T) {
 	})
 }
 
-// A run that began at one server goes on at the other when the first is gone. Where this machine has no
-// Postgres the test is skipped and says so, or fails when CI is set; KAGZI_TEST_POSTGRES names one.
+// A run that began at one server goes on at the other when the first is gone. Where this machine
+// has no Postgres the test is skipped and says so, or fails when CI is set; KAGZI_TEST_POSTGRES
+// names one.
 func TestRunGoesOnAtTheOtherServer(t *testing.T) {
 	url := pgtest.Lend(t, backends.Migrate).URL
 	first, second := serve(t, url), serve(t, url)
