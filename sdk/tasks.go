@@ -11,7 +11,7 @@ import (
 	"github.com/kagzi/kagzi/sdk/internal/session"
 )
 
-// accept takes a task that the server has pushed.
+// accept takes a task from the server and runs it.
 func (w *Worker) accept(t *kagziv1.Task) {
 	e := newExecution(w, t)
 	h := w.handlers[t.GetWorkflowType()]
@@ -44,7 +44,7 @@ func (w *Worker) accept(t *kagziv1.Task) {
 	}
 }
 
-// forget takes a run out of the worker's hands, which frees its slot.
+// forget drops a run that is no longer held and frees its slot.
 func (w *Worker) forget(e *execution) {
 	w.mu.Lock()
 	if w.executions[e.info.RunID] == e {
@@ -58,7 +58,7 @@ func (w *Worker) forget(e *execution) {
 	}
 }
 
-// noteEmpty needs w.mu.
+// noteEmpty closes emptied when a draining worker holds no run. Needs w.mu.
 func (w *Worker) noteEmpty() {
 	if w.draining && len(w.executions) == 0 {
 		select {
@@ -79,7 +79,7 @@ func (w *Worker) all() []*execution {
 	return all
 }
 
-// held returns the execution that has this lease, nil when there is none.
+// held returns the execution with this lease, nil if there is none.
 func (w *Worker) held(runID, token string) *execution {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -90,7 +90,7 @@ func (w *Worker) held(runID, token string) *execution {
 	return e
 }
 
-// cancelTask stops a run: at once, or by telling its code.
+// cancelTask stops a run at once, or asks its code to stop.
 func (w *Worker) cancelTask(c *kagziv1.CancelTask) {
 	e := w.held(c.GetRunId(), c.GetLeaseToken())
 	switch {
@@ -105,11 +105,12 @@ func (w *Worker) cancelTask(c *kagziv1.CancelTask) {
 	}
 }
 
-// partingTimeout bounds each of the last exchanges with the server: handing runs back, the last report, and goodbye.
+// partingTimeout limits each of the last exchanges with the server: release, last report and
+// goodbye.
 const partingTimeout = 5 * time.Second
 
-// drain takes nothing new, lets what is held go on for DrainTimeout, hands the rest back and deregisters. Heartbeats
-// go on all the while. A signal cuts it short.
+// drain claims nothing new, waits up to DrainTimeout for held runs, releases the rest and
+// deregisters. Heartbeats continue. A signal ends the wait.
 func (w *Worker) drain(reason string, signals <-chan os.Signal, served <-chan struct{}) error {
 	w.mu.Lock()
 	w.draining = true
@@ -135,7 +136,8 @@ func (w *Worker) drain(reason string, signals <-chan os.Signal, served <-chan st
 	return err
 }
 
-// handBack releases the runs that are still active. Others take them from the last recorded step on.
+// handBack releases the runs that are still active. Other workers continue them after the last
+// recorded step.
 func (w *Worker) handBack(reason string, served <-chan struct{}) error {
 	active := w.all()
 	if len(active) == 0 {
@@ -161,7 +163,7 @@ func (w *Worker) handBack(reason string, served <-chan struct{}) error {
 	return fmt.Errorf("kagzi: %s: %d runs handed back unfinished", reason, len(ids))
 }
 
-// part reports what has ended since the last heartbeat, and deregisters, if the server can be told.
+// part reports what has ended since the last heartbeat and deregisters, if there is a session.
 func (w *Worker) part(served <-chan struct{}) {
 	w.mu.Lock()
 	w.parting = true
@@ -192,8 +194,8 @@ func (w *Worker) part(served <-chan struct{}) {
 	w.log.Info("worker deregistered", "worker", w.ID())
 }
 
-// reportRest has the server count what the worker has done since the last heartbeat that counted,
-// before a goodbye that may overtake one.
+// reportRest reports work since the last accepted heartbeat, before the goodbye that could overtake
+// a heartbeat.
 func (w *Worker) reportRest(served <-chan struct{}) {
 	ctx, cancel := context.WithTimeout(context.Background(), partingTimeout)
 	defer cancel()
@@ -204,7 +206,7 @@ func (w *Worker) reportRest(served <-chan struct{}) {
 	}
 }
 
-// goodbye tells the server that the worker drains, or that it is gone; false without a session.
+// goodbye tells the server that the worker drains or is gone. It returns false without a session.
 func (w *Worker) goodbye(drain bool, answer func(*kagziv1.SessionResponse)) bool {
 	return w.session.Enqueue(&session.Operation{
 		Msg: &kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_Goodbye{
@@ -214,15 +216,15 @@ func (w *Worker) goodbye(drain bool, answer func(*kagziv1.SessionResponse)) bool
 	})
 }
 
-// awaitCode waits for the author's code to end, so that none of it outlives Run; code that does not heed its
-// context is given up after a while, since a goroutine cannot be ended from outside.
+// awaitCode waits for user code to end, so that none outlives Run. Code that ignores its context is
+// abandoned after a while, since Go cannot end a goroutine from outside.
 func (w *Worker) awaitCode() {
 	if !w.codeEnds(partingTimeout) {
 		w.log.Warn("code of steps or workflows goes on in spite of its ended context", "worker", w.ID())
 	}
 }
 
-// codeEnds waits for the author's code for up to limit, and reports whether it has ended.
+// codeEnds waits up to limit for user code and reports whether it has ended.
 func (w *Worker) codeEnds(limit time.Duration) bool {
 	ended := make(chan struct{})
 	go func() { w.code.Wait(); close(ended) }()
