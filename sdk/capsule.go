@@ -151,7 +151,7 @@ func ReplayCapsule[In, Out any](t TestingT, file string, fn func(ctx Context, in
 	switch {
 	case errors.As(err, &d):
 		if d.Stack != "" {
-			t.Logf("panic of the code:\n%s", d.Stack)
+			t.Logf("stack of the panic:\n%s", d.Stack)
 		}
 		t.Fatalf("run %s of type %s diverges\n  step:     %s\n  expected: %s\n  got:      %s",
 			convert.Printable(d.RunID), convert.Printable(d.WorkflowType),

@@ -193,10 +193,10 @@ func TestCapsule(t *testing.T) {
 		{"a run twice", func() []entry {
 			return capsuleOf(t, func(m *capsule.Manifest) { m.Runs[1] = m.Runs[0] }, parent(), parcel())
 		},
-			"run " + recordedRun + " is there twice"},
+			"run " + recordedRun + " is listed twice"},
 		{"a child before its parent", func() []entry {
 			return capsuleOf(t, func(m *capsule.Manifest) { m.Runs[1].ParentRunID = childRun }, parent(), parcel())
-		}, "run " + childRun + ` stands before its parent "` + childRun + `"`},
+		}, "run " + childRun + ` is listed before its parent "` + childRun + `"`},
 		{"an id that is a path", func() []entry {
 			return capsuleOf(t, func(m *capsule.Manifest) { m.RootRunID, m.Runs[0].RunID = "../x", "../x" }, parent())
 		}, `run 0 has the id "../x", want a UUID`},
@@ -231,12 +231,12 @@ func TestCapsule(t *testing.T) {
 			e := capsuleOf(t, nil, parent())
 			e[2].text = `{}`
 			return e
-		}, "runs/" + recordedRun + "/steps.json is no JSON array"},
+		}, "runs/" + recordedRun + "/steps.json is not a JSON array"},
 		{"steps that break off", func() []entry {
 			e := capsuleOf(t, nil, parent())
 			e[2].text = `[{"name":"a"}`
 			return e
-		}, "runs/" + recordedRun + "/steps.json breaks off"},
+		}, "runs/" + recordedRun + "/steps.json is truncated"},
 	} {
 		t.Run("is refused with "+bad.name, func(t *testing.T) {
 			data := zipped(t, bad.entries()...)

@@ -188,7 +188,7 @@ func (r *Run) end(ctx context.Context, whole bool) (last *Run, ended *kagziv1.Aw
 		}
 		failures++
 		delay := transport.Backoff(min(failures, waitTries))
-		r.c.log.Warn("waiting for a run: no server", "run", r.id, "error", statusError(status.Convert(err)),
+		r.c.log.Warn("cannot wait for a run; retrying", "run", r.id, "error", statusError(status.Convert(err)),
 			"attempt", failures,
 			"next_attempt_in", delay.Round(time.Millisecond))
 		if !transport.Sleep(ctx, delay) {

@@ -75,8 +75,8 @@ func (w *Worker) serve(ctx context.Context) error {
 			leaving, steps = nil, min(steps, drainingTries)
 		}
 		delay := transport.Backoff(steps)
-		w.log.Warn("no session with the server", "address", w.options.Address, "error", err, "attempt", failures,
-			"next_attempt_in", delay.Round(time.Millisecond))
+		w.log.Warn("no session with the server; reconnecting", "address", w.options.Address, "error", err, "attempt", failures,
+			"retry_within", delay.Round(time.Millisecond))
 		wait := time.NewTimer(delay)
 		back, stopLooking := w.lookOut(ctx, steps, reached)
 		select {
@@ -123,15 +123,16 @@ func (w *Worker) isDraining() bool {
 func (w *Worker) advice(refusal error) string {
 	var e *Error
 	if id := w.options.WorkerID; id != "" && errors.As(refusal, &e) && e.Code == CodeConflict {
-		return ", whose id another has: one that was killed has it until it counts as lost, or until `kagzi worker offline " + id + "`"
+		return " (another worker has its id; the id of a killed worker is free once it counts as lost, or after `kagzi worker offline " +
+			id + "`)"
 	}
 	switch code := status.Code(refusal); {
 	case code == codes.Unauthenticated && w.options.APIKey == "":
-		return ", which has no API key (WorkerOptions.APIKey, KAGZI_API_KEY_FILE, api-key-file in the profile)"
+		return " (it has no API key: set WorkerOptions.APIKey, KAGZI_API_KEY_FILE, or api-key-file in the profile)"
 	case code == codes.Unauthenticated:
-		return ", whose API key is not valid, or not any more"
+		return " (its API key is unknown, expired or revoked)"
 	case code == codes.PermissionDenied:
-		return ", whose API key does not allow what it wants to do"
+		return " (its API key lacks the permission)"
 	}
 	return ""
 }
@@ -154,7 +155,7 @@ func (w *Worker) forgetID(refusal fatalError) bool {
 	if w.id == "" || w.id == w.options.WorkerID {
 		return false
 	}
-	w.log.Info("worker id no longer granted", "worker", w.id, "reason", e.Message)
+	w.log.Info("the server no longer accepts the worker id; registering for a new one", "worker", w.id, "reason", e.Message)
 	w.id = ""
 	return true
 }
@@ -228,9 +229,12 @@ func (w *Worker) welcomed(r *kagziv1.RegisterResponse, helloAt time.Time) time.D
 	} else {
 		w.lease.Confirm(helloAt)
 	}
-	w.log.Info("worker registered", "worker", r.GetWorkerId(), "namespace", w.options.Namespace, "queue",
-		w.options.Queue,
-		"address", w.options.Address, "again", !first)
+	message := "worker registered"
+	if !first {
+		message = "worker registered again on a new session"
+	}
+	w.log.Info(message, "worker", r.GetWorkerId(), "namespace", w.options.Namespace, "queue", w.options.Queue,
+		"address", w.options.Address)
 	return interval
 }
 
@@ -277,7 +281,7 @@ func (w *Worker) read(stream session.Stream) error {
 		if op := w.session.Answered(r); op != nil {
 			op.Deliver(r)
 		} else {
-			w.log.Debug("answer to nothing", "seq", r.GetSeq())
+			w.log.Debug("answer to an unknown operation", "seq", r.GetSeq())
 		}
 	}
 }

@@ -209,7 +209,7 @@ func (e *execution) continuation(err error) *kagziv1.StartWorkflowRequest {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		if e.continued && !e.quitted {
-			e.w.log.Warn("ContinueAsNew was called, but its error not returned: the run just ends", "run", e.info.RunID,
+			e.w.log.Warn("ContinueAsNew ignored: the workflow function did not return its error", "run", e.info.RunID,
 				"type", e.info.WorkflowType)
 		}
 		return nil

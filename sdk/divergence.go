@@ -45,7 +45,7 @@ type mismatch struct {
 
 func (m *mismatch) Error() string {
 	return fmt.Sprintf(
-		"step %s is recorded as %s, and the code now has a %s there: it is not the code that began this run",
+		"step %s is recorded as %s, but the code now makes a %s: this is not the code that the run started with",
 		m.step, kindName(m.recorded), kindName(m.code))
 }
 

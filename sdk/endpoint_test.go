@@ -254,8 +254,8 @@ func TestRefusedKey(t *testing.T) {
 			w := testWorker(f)
 			Handle(w, "w", func(Context, struct{}) (int, error) { return 0, nil })
 			equal(t, fmt.Sprint(w.Run(t.Context())),
-				"kagzi: the server refused the worker, which has no API key (WorkerOptions.APIKey, KAGZI_API_KEY_FILE, "+
-					"api-key-file in the profile): UNAUTHORIZED: a key is needed")
+				"kagzi: the server refused the worker (it has no API key: set WorkerOptions.APIKey, KAGZI_API_KEY_FILE, "+
+					"or api-key-file in the profile): UNAUTHORIZED: a key is needed")
 		})
 	})
 
@@ -279,7 +279,7 @@ func TestRefusedKey(t *testing.T) {
 			var refusal *Error
 			if !errors.As(err, &refusal) || refusal.Code != CodeUnauthorized ||
 				!strings.Contains(err.Error(),
-					"whose API key is not valid, or not any more: UNAUTHORIZED: the key was revoked") {
+					"(its API key is unknown, expired or revoked): UNAUTHORIZED: the key was revoked") {
 				t.Errorf("Run = %v", err)
 			}
 			equal(t, errors.Is(<-ended, context.Canceled), true)

@@ -52,5 +52,5 @@ func ExampleNewAESCodec() {
 	// Output:
 	// 55 bytes, binary/encrypted by orders-2026
 	// {"card":"4242"} <nil>
-	// the payload cannot be decrypted: it was encrypted for another place, in another context, or by another key of this id, or it has been changed
+	// the payload cannot be decrypted: it was encrypted for another run, step or Context, with a different key of this id, or was changed
 }

@@ -311,7 +311,7 @@ func (e *execution) loadHistory() bool {
 			return false
 		}
 		if fatalStatus(err) || n == 5 {
-			e.w.log.Error("history not loaded; run released", "run", e.info.RunID, "error",
+			e.w.log.Error("cannot load the history of a run; releasing it", "run", e.info.RunID, "error",
 				statusError(status.Convert(err)))
 			if transport.Sleep(e.life, transport.Backoff(unreadTries)) { // this worker may claim it again
 				e.giveBack()
@@ -395,7 +395,7 @@ func (e *execution) Answered(op *session.Operation, r *kagziv1.SessionResponse) 
 		op.Refused(detail)
 	default: // only the announcement: the step's result is recorded or refused on its own
 		e.w.session.Settle(op)
-		e.w.log.Debug("step not announced", "run", e.info.RunID, "step", op.Msg.GetBeginStep().GetStepName(), "error",
+		e.w.log.Debug("start of a step not recorded", "run", e.info.RunID, "step", op.Msg.GetBeginStep().GetStepName(), "error",
 			detail.GetMessage())
 	}
 }
@@ -412,7 +412,7 @@ func (e *execution) leaving() bool {
 // counts.
 func (e *execution) lose(d *kagziv1.ErrorDetail) {
 	status := d.GetMetadata()["status"]
-	e.w.log.Info("lease lost", "run", e.info.RunID, "type", e.info.WorkflowType, "reason", d.GetMessage(),
+	e.w.log.Info("lease lost; stopping the code of the run", "run", e.info.RunID, "type", e.info.WorkflowType, "reason", d.GetMessage(),
 		"status", status)
 	cause := errLeaseLost
 	if Status(status) == StatusCancelled || e.graceIsOver() {
@@ -428,7 +428,7 @@ func (e *execution) refused(op *session.Operation, d *kagziv1.ErrorDetail) {
 	_, fail := op.Msg.Operation.(*kagziv1.SessionRequest_FailWorkflow)
 	_, release := op.Msg.Operation.(*kagziv1.SessionRequest_ReleaseTask)
 	if fail || release {
-		e.w.log.Warn("run dropped: the server refused its end", "run", e.info.RunID, "error", d.GetMessage())
+		e.w.log.Warn("the server refused the end of a run; dropping it", "run", e.info.RunID, "error", d.GetMessage())
 		e.over(errLeaseLost)
 		return
 	}

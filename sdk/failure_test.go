@@ -94,9 +94,9 @@ func TestFailures(t *testing.T) {
 			f.start("q", "v", "")
 			f.await(t, "q")
 			for _, want := range []string{
-				`msg="panic of the code" step=r/s attempt=1 error="panic: boom"`,
-				`msg="panic of the code" run=r type=w error="panic: boom"`,
-				`msg="panic of the code" run=q type=v error="panic: ouch\x1b"`,
+				`msg="panic in workflow or step code" step=r/s attempt=1 error="panic: boom"`,
+				`msg="panic in workflow or step code" run=r type=w error="panic: boom"`,
+				`msg="panic in workflow or step code" run=q type=v error="panic: ouch\x1b"`,
 			} {
 				contains(t, log.String(), want)
 			}

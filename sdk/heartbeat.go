@@ -88,7 +88,7 @@ func (w *Worker) beaten(r *kagziv1.SessionResponse, sentAt time.Time) bool {
 	case r == nil:
 		return false // the stream broke
 	case d != nil && session.Repeatable(d):
-		w.log.Warn("heartbeat not taken", "error", d.GetMessage())
+		w.log.Warn("heartbeat failed; reconnecting", "error", d.GetMessage())
 		return false
 	case d != nil: // usually because the server no longer knows the worker
 		w.log.Info("heartbeat refused; registering again", "worker", w.ID(), "error", d.GetMessage())
@@ -146,7 +146,7 @@ func (w *Worker) expired(silent time.Duration) (next time.Duration) {
 				next = e.heartbeatTimeout
 			}
 		default:
-			w.log.Warn("no contact for longer than the lease holds; run given up", "run", e.info.RunID, "type",
+			w.log.Warn("no contact with the server for longer than the lease; giving up a run", "run", e.info.RunID, "type",
 				e.info.WorkflowType,
 				"silent", silent.Round(time.Millisecond))
 			e.giveBack()

@@ -247,7 +247,7 @@ func TestLease(t *testing.T) {
 				synctest.Wait()
 				equal(t, ends, []string{"0s after 1m0s: context canceled", "1m20s after 1m20s: context canceled",
 					"1m40s after 1m40s: context canceled", "10m0s after 9m0s: <nil>"})
-				equal(t, strings.Count(log.String(), "run given up"), 3)
+				equal(t, strings.Count(log.String(), "giving up a run"), 3)
 				equal(t, count(f.operations(), "claim 10m0s"), 1)
 				equal(t, count(f.operations(), "release park=false"), 3)
 			})

@@ -60,7 +60,7 @@ func (b *branch) claimLocked(name string, kind kagziv1.StepKind) (claimed string
 			return "", nil, false, err
 		}
 		if isVerdict(name) {
-			return "", nil, false, fmt.Errorf("step name %q: %s and what begins with %s: is for the SDK's own records",
+			return "", nil, false, fmt.Errorf("step name %q: %s and names that begin with %s: are reserved for the SDK",
 				name, verdictName, verdictName)
 		}
 		e.names[name] = &nameUse{by: b, at: b.clock, inFlight: true, count: 1}
@@ -101,7 +101,7 @@ func (b *branch) outsideSteps(what string) error {
 		return nil
 	}
 	return &coded{kind: "within_step", text: fmt.Sprintf(
-		"%.300s is called within the code of a step; only workflow code may, so call it before or after the step, which has its own context.Context", what)}
+		"%.300s is called inside a step; call it from workflow code, before or after the step", what)}
 }
 
 // recordedAs reports whether a call of that kind returns from the record. The start of a child does

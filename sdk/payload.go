@@ -306,9 +306,9 @@ func (c *aesCodec) Encode(p Payload, info PayloadInfo) (Payload, error) {
 
 var (
 	errPlain = errors.New(
-		"the payload is not encrypted: somebody without the codec has stored it (AESOptions.AllowPlain takes such ones)")
+		"the payload is not encrypted: it was stored without the codec (AESOptions.AllowPlain accepts such payloads)")
 	errAlien = errors.New(
-		"the payload cannot be decrypted: it was encrypted for another place, in another context, or by another key of this id, or it has been changed")
+		"the payload cannot be decrypted: it was encrypted for another run, step or Context, with a different key of this id, or was changed")
 )
 
 // Decode returns only what was encrypted under the same info.

@@ -144,8 +144,8 @@ func TestAnAttemptAtASessionIsToldWithItsNumber(t *testing.T) {
 	if err := w.Run(ctx); err != nil && !errors.Is(err, context.Canceled) {
 		t.Errorf("%v, want that it was given up", err)
 	}
-	if text := log.String(); !strings.Contains(text, " attempt=1 next_attempt_in=") ||
-		!strings.Contains(text, " attempt=2 next_attempt_in=") {
+	if text := log.String(); !strings.Contains(text, " attempt=1 retry_within=") ||
+		!strings.Contains(text, " attempt=2 retry_within=") {
 		t.Errorf("log: %s", text)
 	}
 }

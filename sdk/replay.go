@@ -192,7 +192,7 @@ func (r *replay) compare() *Divergence {
 	case errors.As(r.failure, &alien):
 		return r.diverged(alien.step, "a value that the code can read", alien.Error())
 	case r.refused:
-		return r.diverged("", "a run that the SDK takes", r.failure.Error())
+		return r.diverged("", "a run that the SDK accepts", r.failure.Error())
 	}
 	if missed := r.missed(); missed != nil {
 		return r.diverged(missed.GetName(), kindName(missed.GetKind())+" "+missed.GetName(), r.instead())

@@ -53,7 +53,7 @@ func TestReplay(t *testing.T) {
 			f.start("r", "w", "")
 			d := f.await(t, "r").Error
 			equal(t, d.GetMessage(),
-				"step x is recorded as sleep, and the code now has a step there: it is not the code that began this run")
+				"step x is recorded as sleep, but the code now makes a step: this is not the code that the run started with")
 			equal(t, d.GetNonRetryable(), true)
 		})
 	})

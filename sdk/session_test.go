@@ -378,8 +378,8 @@ func TestSession(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			f.onHello = func(*kagziv1.RegisterRequest) error { return status.Error(codes.AlreadyExists, "it is taken") }
 			for id, want := range map[string]string{
-				"box-1": "kagzi: the server refused the worker, whose id another has: one that was killed has it until it counts as lost, or until " +
-					"`kagzi worker offline box-1`: CONFLICT: it is taken",
+				"box-1": "kagzi: the server refused the worker (another worker has its id; the id of a killed worker is free once it counts as lost, or after " +
+					"`kagzi worker offline box-1`): CONFLICT: it is taken",
 				"": "kagzi: the server refused the worker: CONFLICT: it is taken",
 			} {
 				w := testWorker(f)

@@ -99,7 +99,7 @@ func StartMany[In any](ctx context.Context, c *Client, workflowType string, ins 
 	case len(ins) == 0:
 		return nil, nil
 	case len(ins) > MaxBatch:
-		return nil, fmt.Errorf("kagzi: %d runs in one call, at most %d", len(ins), MaxBatch)
+		return nil, fmt.Errorf("kagzi: %d runs in one call are more than the limit of %d", len(ins), MaxBatch)
 	}
 	batch := &kagziv1.StartWorkflowsRequest{Requests: make([]*kagziv1.StartWorkflowRequest, len(ins))}
 	requestIDs := make([]string, len(ins)) // given by the caller

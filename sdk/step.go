@@ -328,11 +328,11 @@ func (w *Worker) lookAfter(done <-chan stepResult, run, name string, number int)
 	case <-done:
 		return
 	case <-hangs.C:
-		log.Warn("code of a step goes on in spite of its ended context", "for", hangAfter)
+		log.Warn("step code still runs after its context ended; it should return when ctx.Done() is closed", "for", hangAfter)
 	}
 	since := time.Now()
 	<-done
-	log.Info("code of a step that went on in spite of its ended context has ended", "after",
+	log.Info("step code that ran on after its context ended has returned", "after",
 		hangAfter+time.Since(since).Round(time.Millisecond))
 }
 

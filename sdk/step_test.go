@@ -55,11 +55,11 @@ func TestStep(t *testing.T) {
 				want  []string
 			}{
 				{"past its timeout", 30 * time.Second, false, []string{
-					`level=WARN msg="code of a step goes on in spite of its ended context" run=r step=s attempt=1 for=10s`,
-					`level=INFO msg="code of a step that went on in spite of its ended context has ended" run=r step=s attempt=1 after=29s`,
+					`level=WARN msg="step code still runs after its context ended; it should return when ctx.Done() is closed" run=r step=s attempt=1 for=10s`,
+					`level=INFO msg="step code that ran on after its context ended has returned" run=r step=s attempt=1 after=29s`,
 				}},
 				{"past its timeout, but not for long", 10 * time.Second, false, nil},
-				{"past its lease", 30 * time.Second, true, []string{"goes on in spite", "after=25s"}},
+				{"past its lease", 30 * time.Second, true, []string{"still runs after", "after=25s"}},
 			} {
 				t.Run(c.what, func(t *testing.T) {
 					withFake(t, func(t *testing.T, f *fake) {
@@ -90,7 +90,7 @@ func TestStep(t *testing.T) {
 								t.Errorf("%q is not in the log once:\n%s", want, &log)
 							}
 						}
-						if n := strings.Count(log.String(), "in spite of"); n != len(c.want) {
+						if n := strings.Count(log.String(), "after its context ended"); n != len(c.want) {
 							t.Errorf("%d lines about code that goes on, want %d:\n%s", n, len(c.want), &log)
 						}
 					})
@@ -474,8 +474,8 @@ func TestStepsWithinSteps(t *testing.T) {
 				f.start("r", "w", "")
 				r := f.await(t, "r")
 				equal(t, r.Error.GetType(), "within_step")
-				equal(t, strings.HasPrefix(r.Error.GetMessage(),
-					call+" is called within the code of a step; only workflow code may"), true)
+				equal(t, r.Error.GetMessage(),
+					call+" is called inside a step; call it from workflow code, before or after the step")
 			})
 		})
 	}
@@ -495,7 +495,7 @@ func TestTheNamesOfTheSDKsOwnRecordsAreRefused(t *testing.T) {
 			t.Run(what+" "+name, func(t *testing.T) {
 				d := failure(t, func(ctx Context, _ struct{}) (int, error) { return 0, call(ctx) })
 				equal(t, d.GetMessage(), `step name "`+name+
-					`": kagzi:ended and what begins with kagzi:ended: is for the SDK's own records`)
+					`": kagzi:ended and names that begin with kagzi:ended: are reserved for the SDK`)
 				equal(t, d.GetNonRetryable(), true)
 			})
 		}

@@ -33,7 +33,7 @@ func (w *Worker) accept(t *kagziv1.Task) {
 	case draining:
 		e.giveBack()
 	case h == nil:
-		w.log.Error("run released: no function for its type", "run", t.GetRunId(), "type", t.GetWorkflowType())
+		w.log.Error("no workflow function for the run's type; releasing the run", "run", t.GetRunId(), "type", t.GetWorkflowType())
 		e.giveBack()
 	default:
 		w.code.Add(1)
@@ -97,7 +97,7 @@ func (w *Worker) cancelTask(c *kagziv1.CancelTask) {
 	case e == nil:
 	case c.GetGraceUntil() != nil:
 		if until := c.GetGraceUntil().AsTime(); e.askCancel(until) {
-			w.log.Info("cancellation asked for", "run", c.GetRunId(), "reason", c.GetReason().GetMessage(), "grace",
+			w.log.Info("run is being cancelled; its code may clean up", "run", c.GetRunId(), "reason", c.GetReason().GetMessage(), "grace",
 				until.Sub(e.now()).Round(time.Millisecond))
 		}
 	case !e.leaving():
@@ -118,7 +118,11 @@ func (w *Worker) drain(reason string, signals <-chan os.Signal, served <-chan st
 	active := len(w.executions)
 	w.noteEmpty()
 	w.mu.Unlock()
-	w.log.Info("draining", "worker", w.ID(), "reason", reason, "active", active, "timeout", w.options.DrainTimeout)
+	message := "worker draining"
+	if active > 0 && len(w.options.HandleSignals) > 0 {
+		message = "worker draining; another signal releases its runs at once"
+	}
+	w.log.Info(message, "worker", w.ID(), "reason", reason, "active", active, "timeout", w.options.DrainTimeout)
 	w.goodbye(true, nil)
 
 	timeout := time.NewTimer(w.options.DrainTimeout)
@@ -148,7 +152,7 @@ func (w *Worker) handBack(reason string, served <-chan struct{}) error {
 		ids = append(ids, e.info.RunID)
 	}
 	slices.Sort(ids)
-	w.log.Warn("runs handed back unfinished", "worker", w.ID(), "reason", reason, "runs", ids)
+	w.log.Warn("releasing unfinished runs to other workers", "worker", w.ID(), "reason", reason, "runs", ids)
 	for _, e := range active {
 		e.giveBack()
 	}
@@ -158,9 +162,9 @@ func (w *Worker) handBack(reason string, served <-chan struct{}) error {
 	case <-w.emptied:
 	case <-served:
 	case <-limit.C:
-		w.log.Warn("the server did not confirm; it frees the runs when their leases end", "runs", len(w.all()))
+		w.log.Warn("the server did not confirm the release; it frees the runs when their leases expire", "runs", len(w.all()))
 	}
-	return fmt.Errorf("kagzi: %s: %d runs handed back unfinished", reason, len(ids))
+	return fmt.Errorf("kagzi: %s: released %d unfinished runs", reason, len(ids))
 }
 
 // part reports what has ended since the last heartbeat and deregisters, if there is a session.
@@ -172,7 +176,7 @@ func (w *Worker) part(served <-chan struct{}) {
 	answers := make(chan *kagziv1.SessionResponse, 1)
 	if !w.goodbye(false, func(r *kagziv1.SessionResponse) { answers <- r }) {
 		if w.ID() != "" {
-			w.log.Warn("no session to say goodbye on; the server takes the worker off when its lease ends",
+			w.log.Warn("no session to deregister on; the server takes the worker offline when its lease expires",
 				"worker", w.ID())
 		}
 		return
@@ -186,7 +190,7 @@ func (w *Worker) part(served <-chan struct{}) {
 	case <-limit.C:
 	}
 	if answer.GetGoodbye() == nil {
-		w.log.Warn("the server did not confirm the goodbye; it takes the worker off when its lease ends",
+		w.log.Warn("the server did not confirm the deregistration; it takes the worker offline when its lease expires",
 			"worker", w.ID(),
 			"reason", answer.GetError().GetMessage())
 		return
@@ -220,7 +224,7 @@ func (w *Worker) goodbye(drain bool, answer func(*kagziv1.SessionResponse)) bool
 // abandoned after a while, since Go cannot end a goroutine from outside.
 func (w *Worker) awaitCode() {
 	if !w.codeEnds(partingTimeout) {
-		w.log.Warn("code of steps or workflows goes on in spite of its ended context", "worker", w.ID())
+		w.log.Warn("step or workflow code still runs after its context ended; Run returns without it", "worker", w.ID())
 	}
 }
 

@@ -172,7 +172,7 @@ func (e *Env) part(run func(ctx context.Context) error) {
 	go func() {
 		defer close(ended)
 		if err := run(ctx); err != nil && ctx.Err() == nil {
-			e.t.Errorf("kagzitest: a part of the server ended: %v", err)
+			e.t.Errorf("kagzitest: the server stopped: %v", err)
 		}
 	}()
 	e.stop = append(e.stop, func() { cancel(); <-ended })
@@ -180,7 +180,7 @@ func (e *Env) part(run func(ctx context.Context) error) {
 
 // giveUp ends a test that waits for what does not come. In a bubble time would jump on without end otherwise.
 func (e *Env) giveUp() {
-	text := fmt.Sprintf("kagzitest: the test still waits after %d years", lifetime/(365*24*time.Hour))
+	text := fmt.Sprintf("kagzitest: the test still waits after %d years of test time; open runs:", lifetime/(365*24*time.Hour))
 	open, told := kagzi.ListOptions{Statuses: []kagzi.Status{
 		kagzi.StatusPending, kagzi.StatusRunning, kagzi.StatusSleeping}}, 0
 	for run, err := range e.Client.List(context.Background(), open) {
@@ -236,7 +236,7 @@ func (e *Env) close() {
 	}
 	if !seam.CodeEnds(e.Worker, patience) {
 		e.t.Errorf(
-			"kagzitest: code of a step or a workflow goes on %v after the end of its context: have it end by then",
+			"kagzitest: step or workflow code still runs %v after its context ended: it must return before",
 			patience)
 	}
 	if err := e.Client.Close(); err != nil {

@@ -138,7 +138,7 @@ func TestAReplacementOfAnotherTypeFailsTheStepAndSaysSo(t *testing.T) {
 		}
 		_, err = kagzi.Result[receipt](t.Context(), run)
 		failed, ok := errors.AsType[*kagzi.RunError](err)
-		if !ok || !strings.Contains(failed.Error(), "the code in its place returns int") {
+		if !ok || !strings.Contains(failed.Error(), "its replacement returns int") {
 			t.Fatalf("the result is %v, want a RunError that names the types", err)
 		}
 	})

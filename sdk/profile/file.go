@@ -45,7 +45,7 @@ func load(name string) (layer, string, error) {
 	}
 	if d == nil {
 		if name != "" {
-			return nil, "", fmt.Errorf("no profile %q: there is no file of settings%s", name, expected())
+			return nil, "", fmt.Errorf("no profile %q: there is no settings file%s", name, expected())
 		}
 		return nil, "", nil
 	}
@@ -153,11 +153,11 @@ func (d *document) findProfiles(content map[string]any) error {
 	table, there := content["profile"]
 	profiles, ok := table.(map[string]any)
 	if there && !ok {
-		return errors.New("profile is no table: a profile is [profile.NAME], and [client] names the one to take")
+		return errors.New("profile is not a table: a profile is [profile.NAME], and profile in [client] selects the default")
 	}
 	for _, name := range slices.Sorted(maps.Keys(profiles)) {
 		if _, ok := profiles[name].(map[string]any); !ok {
-			return fmt.Errorf("%q in [profile] is no table: a profile is [profile.NAME]", name)
+			return fmt.Errorf("%q in [profile] is not a table: a profile is [profile.NAME]", name)
 		}
 		if name == Off || name == "" {
 			return fmt.Errorf("a profile cannot have the name %q: choose another", name)
@@ -183,7 +183,7 @@ func (d *document) take(key toml.Key, content map[string]any, place string) erro
 	into, rest := d.client, key[1:]
 	switch {
 	case table == nil:
-		return fmt.Errorf("%q stands outside of the tables: [client] and [profile.NAME] hold what clients are told",
+		return fmt.Errorf("%q is outside the tables: settings of clients belong in [client] or [profile.NAME]",
 			key[0])
 	case key[0] == "profile":
 		into, rest = d.profiles[key[1]], key[2:]

@@ -46,7 +46,7 @@ func (p Profile) Key() (Secret, error) {
 	where, text := p.Sources["api-key"], string(p.APIKey)
 	switch {
 	case p.APIKey != "" && p.APIKeyFile != "":
-		return "", errors.New("api-key and api-key-file are both there: give one of them")
+		return "", errors.New("api-key and api-key-file are both set: set one of them")
 	case p.APIKeyFile != "":
 		data, err := readLimited(p.APIKeyFile)
 		if err != nil {
@@ -85,11 +85,11 @@ func (p Profile) warnings() []string {
 	place, inFile := strings.CutPrefix(p.Sources["api-key"], "file ")
 	if at := strings.LastIndexByte(place, ':'); inFile && p.APIKey != "" && everybodyReads(place[:at]) {
 		found = append(found,
-			fmt.Sprintf("%s holds an API key, and everybody on this machine can read it: chmod 600 it", place[:at]))
+			fmt.Sprintf("%s holds an API key, and every user of this machine can read it: run chmod 600", place[:at]))
 	}
 	for _, path := range []string{p.APIKeyFile, p.TLSKey} {
 		if path != "" && everybodyReads(path) {
-			found = append(found, fmt.Sprintf("%s is a secret, and everybody on this machine can read it: chmod 600 it",
+			found = append(found, fmt.Sprintf("%s is a secret, and every user of this machine can read it: run chmod 600",
 				plain(path)))
 		}
 	}

@@ -35,7 +35,7 @@ func (p Profile) TLSConfig() (*tls.Config, error) {
 		}
 	}
 	if (p.TLSCert == "") != (p.TLSKey == "") {
-		return nil, errors.New("tls-client-cert and tls-client-key go together: give both or neither")
+		return nil, errors.New("tls-client-cert and tls-client-key go together: set both or neither")
 	}
 	if p.TLSCert == "" {
 		return config, nil

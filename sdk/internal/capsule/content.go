@@ -122,11 +122,11 @@ func (m *Manifest) check() error {
 		case uuid.Validate(r.RunID) != nil || len(r.RunID) != 36:
 			return fmt.Errorf("run %d has the id %.40q, want a UUID", i, r.RunID)
 		case seen[r.RunID]:
-			return fmt.Errorf("run %s is there twice", r.RunID)
+			return fmt.Errorf("run %s is listed twice", r.RunID)
 		case r.Directory != "runs/"+r.RunID:
 			return fmt.Errorf("run %s has the directory %.100q, want runs/%s", r.RunID, r.Directory, r.RunID)
 		case there[r.ParentRunID] && !seen[r.ParentRunID]: // one that is not there at all is the root's own
-			return fmt.Errorf("run %s stands before its parent %.40q", r.RunID, r.ParentRunID)
+			return fmt.Errorf("run %s is listed before its parent %.40q", r.RunID, r.ParentRunID)
 		}
 		seen[r.RunID] = true
 	}
@@ -170,7 +170,7 @@ func readArray[M proto.Message](c *Content, name string, empty func() M) ([]M, e
 	var all []M
 	d := json.NewDecoder(bytes.NewReader(data))
 	if t, err := d.Token(); err != nil || t != json.Delim('[') {
-		return nil, fmt.Errorf("%s is no JSON array", name)
+		return nil, fmt.Errorf("%s is not a JSON array", name)
 	}
 	for d.More() {
 		var one json.RawMessage
@@ -184,7 +184,7 @@ func readArray[M proto.Message](c *Content, name string, empty func() M) ([]M, e
 		all = append(all, m)
 	}
 	if _, err := d.Token(); err != nil {
-		return nil, fmt.Errorf("%s breaks off", name)
+		return nil, fmt.Errorf("%s is truncated", name)
 	}
 	return all, nil
 }

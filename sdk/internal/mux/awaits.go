@@ -214,12 +214,12 @@ func (s *awaitStream) run() {
 		failures++
 		if s.connected() {
 			delay := transport.Backoff(min(failures, awaitsTries))
-			log.Warn("waiting for runs: refused", "error", s.of.Explain(err), "attempt", failures, "next_attempt_in",
+			log.Warn("cannot wait for runs; retrying", "error", s.of.Explain(err), "attempt", failures, "next_attempt_in",
 				delay.Round(time.Millisecond))
 			s.pause(delay)
 			continue
 		}
-		log.Warn("waiting for runs: no server; they go on when it is back", "error", s.of.Explain(err))
+		log.Warn("the server is unreachable; waits for runs continue when it is back", "error", s.of.Explain(err))
 		s.awaitConnection()
 		s.pause(rand.N(MaxAwaitsHerd))
 		failures = 0

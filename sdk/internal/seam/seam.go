@@ -20,7 +20,7 @@ func Typed[T any](name string, code Step, final func(error) error) func(context.
 		}
 		typed, ok := v.(T)
 		if !ok {
-			return result, final(fmt.Errorf("step %s returns %T, but the code in its place returns %T", name,
+			return result, final(fmt.Errorf("step %s returns %T, but its replacement returns %T", name,
 				result, v))
 		}
 		return typed, nil

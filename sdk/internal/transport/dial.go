@@ -125,8 +125,8 @@ func Dial(address, apiKey string, tlsConfig *tls.Config, more []grpc.DialOption)
 	if err != nil && apiKey != "" && strings.Contains(err.Error(), "require transport level security") {
 		return nil,
 			fmt.Errorf(
-				"kagzi: an API key is not sent to %q in the clear: turn on TLS (tls = true in the profile, KAGZI_TLS=true, "+
-					"or TLS in the options), or reach the server on this machine's own address", address)
+				"kagzi: an API key is not sent to %q without encryption: turn on TLS (tls = true in the profile, KAGZI_TLS=true, "+
+					"or TLS in the options), or connect to a loopback address", address)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("kagzi: connect to %q: %w", address, err)
