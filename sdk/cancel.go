@@ -412,7 +412,8 @@ func (e *execution) endByCancellation(call string) {
 	if e.verdicts.calls[call] != nil {
 		return
 	}
-	e.judge(call, &kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_CANCELLED, NonRetryable: true, Type: "cancelled",
+	e.judge(call, &kagziv1.ErrorDetail{
+		Code: kagziv1.ErrorCode_ERROR_CODE_CANCELLED, NonRetryable: true, Type: "cancelled",
 		Message: call + " was ended by the cancellation of the run", Metadata: map[string]string{verdictStep: call}},
 	).Refused = func(d *kagziv1.ErrorDetail) {
 		e.w.log.Debug("end by cancellation not recorded", "run", e.info.RunID, "step", call, "error", d.GetMessage())

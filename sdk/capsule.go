@@ -96,8 +96,8 @@ type ReplayOptions struct {
 //
 // Replay returns nil if code and record agree, and a *Divergence for the first difference: a
 // recorded step that the code does not reach, a recorded step of another kind, a recorded value
-// that cannot be decoded, or another end than that of the run. Steps are matched by name, so their
-// order does not matter.
+// that cannot be decoded, or an end that differs from the run's. Steps are matched by name, so
+// their order does not matter.
 //
 // There is no time limit, so the code can be stepped through in a debugger. Use Go and Map rather
 // than plain goroutines: Replay gives up on a plain goroutine that makes no call for 250 ms.

@@ -114,7 +114,8 @@ func (c *checker) namespaceThere(ctx context.Context) error {
 		return nil
 	}
 	return fmt.Errorf(
-		"kagzi: check: there is no namespace %[1]s, so nothing was checked; if that is its name and nothing has run there yet, make it with: kagzi namespace create %[1]s", convert.Printable(name))
+		"kagzi: check: there is no namespace %[1]s, so nothing was checked; if that is its name and nothing has run "+
+			"there yet, make it with: kagzi namespace create %[1]s", convert.Printable(name))
 }
 
 // checker is one check.

@@ -31,7 +31,7 @@ type ChildOptions struct {
 
 	Retry            *Retry        // as in StartOptions
 	StepTimeout      time.Duration // of one attempt of a step (600 s)
-	HeartbeatTimeout time.Duration // lease of the run without contact, if longer than the server's (the server's)
+	HeartbeatTimeout time.Duration // lease between heartbeats, if longer than the server's (the server's)
 	ExecutionTimeout time.Duration // of the whole child, from StartAt (none)
 	Deadline         time.Time     // the earlier of this and ExecutionTimeout applies (none)
 
@@ -42,7 +42,8 @@ type ChildOptions struct {
 	Tags           map[string]string // searchable (none)
 	Requirements   map[string]string // as in StartOptions (none)
 	ConcurrencyKey string            // at most ConcurrencyLimit runs of this type and key are RUNNING (none)
-	// (1 with a key); each run applies its own limit if runs of one key name different ones
+	// ConcurrencyLimit is the limit for ConcurrencyKey (1). If runs of one key have different
+	// limits, each run applies its own.
 	ConcurrencyLimit int
 
 	OnFailure      string // workflow type started when the child fails or times out (none)

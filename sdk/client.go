@@ -102,8 +102,8 @@ func (c *Client) Run(runID string) *Run { return &Run{c: c, id: runID} }
 // ID returns the run's id, a UUIDv7.
 func (r *Run) ID() string { return r.id }
 
-// AlreadyExisted reports whether Start found a run with the same external id and returned it
-// instead of starting one.
+// AlreadyExisted reports whether the call that returned the handle found an existing run instead of
+// making one: Start by its external id, Retry an active retry, Import by its RequestID.
 func (r *Run) AlreadyExisted() bool { return r.exists }
 
 // payloadInfo returns what the codec is told about a step result or a signal.
@@ -129,7 +129,8 @@ func (r *Run) payloadInfo(ctx context.Context, kind PayloadKind, step string) (P
 
 // Cancel makes the run CANCELLED at once, without letting it clean up (see CancelGracefully). The
 // context of its running step ends, and later writes of its worker are rejected. Cancelling a
-// cancelled run again is no error; a run that ended in another way is PRECONDITION_FAILED.
+// cancelled run again is no error; for a run that ended in another way, the error is
+// PRECONDITION_FAILED.
 func (r *Run) Cancel(ctx context.Context, reason string) error {
 	_, err := r.c.workflows.CancelWorkflow(ctx, &kagziv1.CancelWorkflowRequest{
 		Namespace: r.c.options.Namespace, RunId: r.id, Reason: reason,

@@ -75,8 +75,8 @@ func (w *Worker) serve(ctx context.Context) error {
 			leaving, steps = nil, min(steps, drainingTries)
 		}
 		delay := transport.Backoff(steps)
-		w.log.Warn("no session with the server; reconnecting", "address", w.options.Address, "error", err, "attempt", failures,
-			"retry_within", delay.Round(time.Millisecond))
+		w.log.Warn("no session with the server; reconnecting", "address", w.options.Address, "error", err,
+			"attempt", failures, "retry_within", delay.Round(time.Millisecond))
 		wait := time.NewTimer(delay)
 		back, stopLooking := w.lookOut(ctx, steps, reached)
 		select {
@@ -123,8 +123,8 @@ func (w *Worker) isDraining() bool {
 func (w *Worker) advice(refusal error) string {
 	var e *Error
 	if id := w.options.WorkerID; id != "" && errors.As(refusal, &e) && e.Code == CodeConflict {
-		return " (another worker has its id; the id of a killed worker is free once it counts as lost, or after `kagzi worker offline " +
-			id + "`)"
+		return " (another worker has its id; the id of a killed worker is free once it counts as lost, or after " +
+			"`kagzi worker offline " + id + "`)"
 	}
 	switch code := status.Code(refusal); {
 	case code == codes.Unauthenticated && w.options.APIKey == "":
@@ -155,7 +155,8 @@ func (w *Worker) forgetID(refusal fatalError) bool {
 	if w.id == "" || w.id == w.options.WorkerID {
 		return false
 	}
-	w.log.Info("the server no longer accepts the worker id; registering for a new one", "worker", w.id, "reason", e.Message)
+	w.log.Info("the server no longer accepts the worker id; registering for a new one", "worker", w.id,
+		"reason", e.Message)
 	w.id = ""
 	return true
 }

@@ -17,7 +17,7 @@ import (
 type Divergence struct {
 	RunID        string
 	WorkflowType string
-	// name of the recorded step, or of the code's extra step; "" at the run's input and end
+	// Step is the recorded step, or the code's extra step; "" at the run's input and end.
 	Step     string
 	Expected string // what is recorded
 	Got      string // what the code did

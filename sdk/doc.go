@@ -24,10 +24,10 @@
 //
 // A run is one execution of a workflow function for one input. Everything that the function does to
 // other systems happens in steps. The result of each step is recorded on the server. A run that
-// waits is parked: it holds no worker and survives restarts. When a worker takes up the run again,
-// it calls the function from the beginning. Recorded steps return their results without running
-// again, so the function continues where it was. Each such period on a worker is one activation of
-// the run.
+// waits is parked: it holds no worker and survives restarts. When a worker claims the run again, it
+// calls the function from the beginning. Recorded steps return their results without running again,
+// so the function continues where it was. Each such period on a worker is one activation of the
+// run.
 //
 // # Guarantees
 //
@@ -47,7 +47,7 @@
 //   - Call other systems only inside steps.
 //   - Use Now instead of time.Now, and Random and NewUUID instead of math/rand and uuid.New.
 //   - Wait with Sleep, WaitSignal or Child.Wait. A run may be parked while it waits, so time.Sleep,
-//     time.After and channels that something outside the run fills do not work.
+//     time.After and channels filled from outside the run do not work.
 //   - Do not let the order of a map's entries decide the order of calls: sort the keys first.
 //   - Derive step names from the input, never from the clock or a random number. A step whose name
 //     changes is a new step and runs again.
@@ -70,8 +70,9 @@
 //
 // Go and Map run functions as branches of a run. The SDK parks a run exactly when all of its
 // branches wait. Plain goroutines may call Step, too, but the SDK cannot see whether they are about
-// to call it again. When such a goroutine waits for a time, the run is parked after 20 ms without a
-// call, and the other goroutines continue only when the run wakes up.
+// to call it again. When such a goroutine sleeps or waits and none makes a call for 20 ms, the run
+// is parked; goroutines that were busy with something else then continue only when it wakes up.
+// Branches do not have this gap.
 //
 // # Signals and child runs
 //
@@ -95,8 +96,8 @@
 // their results, and the Context ends at the first call without a record. In a run with branches,
 // it ends when every branch has come to such a call or cannot continue. A call that the
 // cancellation ended stays ended in every replay, even a wait whose signal has arrived since. Code
-// that checks ctx.Err instead sees the Context end after the last call that it had made when it
-// checked.
+// that cleans up because it checked ctx.Err takes the same path in every replay: the Context ends
+// right after the last call before the check.
 //
 // # Connecting
 //
@@ -134,14 +135,15 @@
 // To keep a run on the logic that it started with, start it with a Version and branch on
 // Info(ctx).Version, register the new code under another workflow type, or bind the run to workers
 // with Requirements. Worker.Run describes the check of all open runs against a new build. The check
-// replays without running anything, so it also reports an added step before a recorded one.
+// replays without running anything, so it also reports a step that was added before a recorded one,
+// which a worker would just run.
 //
 // # Suspension
 //
-// A run that sleeps, waits for a retry, a signal or a child, or loses its lease is suspended: the
-// call of the SDK does not return. It ends its goroutine with runtime.Goexit, as does every other
-// goroutine of the run at its next call of the SDK. In the next activation the call returns
-// normally. Code cannot prevent this:
+// A run that sleeps, waits for a retry, a signal or a child, or loses its lease is suspended: a
+// waiting call of the SDK does not return, but ends its goroutine with runtime.Goexit. Every other
+// goroutine of the run ends in the same way at its next call of the SDK. In the next activation the
+// call returns normally. Code cannot prevent this:
 //
 //   - Deferred functions run as usual, with ctx.Err() set (context.Canceled). In them, recover
 //     returns nil.
@@ -158,5 +160,10 @@
 // # Testing
 //
 // Package kagzitest runs workflows against the real engine inside a test, with a clock that skips
-// waiting times. Replay checks code against the history of a run or an exported run.
+// waiting times. Replay and ReplayCapsule check code against an exported run.
+//
+// # Further reading
+//
+// The directory guide, beside this package, explains these topics one by one; the directory
+// examples has complete programs. Package profile describes kagzi.toml.
 package kagzi

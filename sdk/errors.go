@@ -70,14 +70,15 @@ func newStepError(step string, d *kagziv1.ErrorDetail, attempts int) *StepError 
 	}
 }
 
-// RunError describes a run that ended without a result. Result, Child.Wait and RunDetails have it.
+// RunError describes a run that ended without a result. Result and Child.Wait return it;
+// RunDetails.Error has it.
 type RunError struct {
 	RunID   string
 	Status  Status // FAILED, CANCELLED, TIMED_OUT or TERMINATED
 	Type    string // as in StepError
 	Message string
-	// what ended the run, or the code of the step error that its function returned; "" for other
-	// errors
+	// Code says what ended the run, such as TIMEOUT; if its function returned a *StepError, it is
+	// the code of that; "" for other errors.
 	Code  ErrorCode
 	Stack string // of a panic
 }
@@ -104,8 +105,8 @@ type Error struct {
 	Message   string
 	Subject   string // "run", "worker", "namespace", ...
 	SubjectID string
-	// for example "status" (the run's status, if that is the reason) and "continued_as_run_id" (the
-	// next run of one that continued as new)
+	// Metadata has further facts, such as "status" (of the run, if that is the reason) and
+	// "continued_as_run_id" (the next run of one that continued as new).
 	Metadata map[string]string
 	status   *status.Status
 }
@@ -187,7 +188,7 @@ type withType struct {
 func (e withType) Unwrap() error     { return e.error }
 func (e withType) ErrorType() string { return e.name }
 
-// WithType gives an error a type, which Retry.NonRetryable matches and StepError.Type returns.
+// WithType gives an error a type, which Retry.NonRetryable matches and StepError.Type shows.
 // WithType(nil, name) is nil.
 func WithType(err error, name string) error {
 	if err == nil {
@@ -203,16 +204,16 @@ type ErrorCode string
 const (
 	CodeNotFound           ErrorCode = "NOT_FOUND"
 	CodeInvalidArgument    ErrorCode = "INVALID_ARGUMENT"
-	CodePreconditionFailed ErrorCode = "PRECONDITION_FAILED"
-	CodeConflict           ErrorCode = "CONFLICT"
-	CodeUnauthorized       ErrorCode = "UNAUTHORIZED"
-	CodeUnavailable        ErrorCode = "UNAVAILABLE"
+	CodePreconditionFailed ErrorCode = "PRECONDITION_FAILED" // the run or schedule is not in a state that allows the call
+	CodeConflict           ErrorCode = "CONFLICT"            // an id or name is taken, or a RequestID was used with other content
+	CodeUnauthorized       ErrorCode = "UNAUTHORIZED"        // the API key is missing, invalid or lacks the permission
+	CodeUnavailable        ErrorCode = "UNAVAILABLE"         // the server cannot be reached or cannot serve the call now
 	CodeInternal           ErrorCode = "INTERNAL"
 	CodeTimeout            ErrorCode = "TIMEOUT"
 	CodeCancelled          ErrorCode = "CANCELLED"
-	CodeResourceExhausted  ErrorCode = "RESOURCE_EXHAUSTED"
-	CodeLeaseLost          ErrorCode = "LEASE_LOST"
-	CodeCrashed            ErrorCode = "CRASHED"
+	CodeResourceExhausted  ErrorCode = "RESOURCE_EXHAUSTED" // a limit is exceeded
+	CodeLeaseLost          ErrorCode = "LEASE_LOST"         // the worker no longer holds the run
+	CodeCrashed            ErrorCode = "CRASHED"            // the worker died or stopped answering while it held the run
 )
 
 func errorCode(c kagziv1.ErrorCode) ErrorCode {

@@ -88,7 +88,7 @@ func (w *Worker) beaten(r *kagziv1.SessionResponse, sentAt time.Time) bool {
 	case r == nil:
 		return false // the stream broke
 	case d != nil && session.Repeatable(d):
-		w.log.Warn("heartbeat failed; reconnecting", "error", d.GetMessage())
+		w.log.Warn("heartbeat failed; trying again at the next interval", "error", d.GetMessage())
 		return false
 	case d != nil: // usually because the server no longer knows the worker
 		w.log.Info("heartbeat refused; registering again", "worker", w.ID(), "error", d.GetMessage())
@@ -135,8 +135,8 @@ func (w *Worker) askDrain() {
 // expired is called after twice the lease without contact, and again later. It gives up the runs
 // that others have claimed by now. A run with a longer heartbeat timeout is kept until that has
 // passed; the server counts from when it received the last message, so this worker gives up first.
-// It returns when the next run is due. Unanswered operations are still sent when the server is back;
-// they count for runs that nobody has claimed.
+// It returns when the next run is due. Unanswered operations are still sent when the server is
+// back; they count for runs that nobody has claimed.
 func (w *Worker) expired(silent time.Duration) (next time.Duration) {
 	for _, e := range w.all() {
 		switch {

@@ -109,7 +109,7 @@ const (
 //
 // Decode gets what Encode returned, with the same PayloadInfo. It also gets payloads stored without
 // a codec, and empty data where there is no payload. If Decode fails, the run fails: for good if
-// the error is NonRetryable, else as after an error of its code, so that the run's own Retry
+// the error is NonRetryable, else like an error of the workflow code, so that the run's own Retry
 // applies. One exception: a signal with a NonRetryable error is a *StepError for the code, because
 // the sender is at fault.
 //
@@ -241,9 +241,9 @@ type AESOptions struct {
 // its backups see only ciphertext.
 //
 // Each payload is bound to its PayloadInfo. It cannot be decrypted as the result of another step,
-// in another run, or as the input of another workflow type or external id. Otherwise Decode returns
-// an error, which fails the run for good. If only the key is missing, the run's Retry applies,
-// because another worker may have it.
+// in another run, or as the input of another workflow type or external id. There, Decode returns an
+// error, which fails the run for good. If only the key is missing, the run's Retry applies, because
+// another worker may have it.
 //
 // To rotate a key, first give the new key to every worker and client, then make it Current. Keep
 // the old key as long as there are runs encrypted with it.

@@ -20,8 +20,8 @@ import (
 // code returns or when the grace period ends, whichever is first. CancelGracefully waits for
 // neither.
 //
-// It can be repeated; a shorter grace then applies. A run that has ended in another way, or that
-// continued as new, is PRECONDITION_FAILED.
+// It can be repeated; a shorter grace then applies. For a run that has ended in another way, or
+// continued as new, the error is PRECONDITION_FAILED.
 func (r *Run) CancelGracefully(ctx context.Context, grace time.Duration, reason string) error {
 	_, err := r.c.workflows.CancelWorkflow(ctx, &kagziv1.CancelWorkflowRequest{
 		Namespace: r.c.options.Namespace, RunId: r.id, Grace: durationpb.New(max(grace, time.Millisecond)),
@@ -31,7 +31,7 @@ func (r *Run) CancelGracefully(ctx context.Context, grace time.Duration, reason 
 }
 
 // Pause keeps the run from being claimed until it is resumed. Its timers wait as well. Pausing a
-// paused run is no error; a run that has ended is PRECONDITION_FAILED.
+// paused run is no error; for a run that has ended, the error is PRECONDITION_FAILED.
 func (r *Run) Pause(ctx context.Context, reason string) error {
 	_, err := r.c.workflows.PauseWorkflow(ctx, &kagziv1.PauseWorkflowRequest{
 		Namespace: r.c.options.Namespace, RunId: r.id, Reason: reason,

@@ -44,7 +44,7 @@ type ScheduleOptions struct {
 	// The remaining fields apply to the runs, as in StartOptions.
 	Retry            *Retry            // (3 attempts for steps, no retry of the run)
 	StepTimeout      time.Duration     // of one attempt of a step (600 s)
-	HeartbeatTimeout time.Duration     // lease of a run without contact, if longer than the server's (the server's)
+	HeartbeatTimeout time.Duration     // lease between heartbeats, if longer than the server's (the server's)
 	ExecutionTimeout time.Duration     // of the whole run (none)
 	OnFailure        string            // workflow type started when a run fails or times out (none)
 	OnFailureQueue   string            // (the run's own queue)
@@ -68,7 +68,8 @@ func (s *Schedule) ID() string { return s.id }
 
 // CreateSchedule creates a schedule that starts a run of a workflow type at each tick of a cron
 // expression. The expression has five fields (minute first), six or seven (seconds first, the year
-// last), or is a name such as @hourly. Each tick fires once. A name that is taken is a CONFLICT.
+// last), or is a name such as @hourly. Each tick fires once. If the name is taken, the error is
+// CONFLICT.
 func CreateSchedule[In any](ctx context.Context, c *Client, workflowType, cron string, in In,
 	opts ScheduleOptions) (*Schedule, error) {
 	input, err := encode(c.options.Codec, in, inputInfo(workflowType, ""))

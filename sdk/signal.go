@@ -127,8 +127,8 @@ type SignalOptions struct {
 
 // Signal sends v to a run, for WaitSignal with the same name. When it returns, the signal is on the
 // server's disk, and stays until the run receives it. Signals of one name are received in order of
-// arrival. If the run continued as new, the signal goes to the run that it continued as. Any other
-// ended run is PRECONDITION_FAILED.
+// arrival. If the run continued as new, the signal goes to the run that it continued as. For any
+// other ended run the error is PRECONDITION_FAILED.
 func Signal[T any](ctx context.Context, run *Run, name string, v T, opts SignalOptions) error {
 	id, err := requestID(opts.ID)
 	if err != nil {

@@ -40,18 +40,18 @@ type StartOptions struct {
 	ExternalID      string          // the application's own id, unique among active runs of the namespace (none)
 	ExternalIDReuse ExternalIDReuse // what to do if a run with that id exists (ReuseWhenEnded)
 	Queue           string          // ("default")
-	// of the code, such as "2.4.1", from A-Z a-z 0-9 . _ : / -. It is only shown and returned by
-	// Info; it does not select workers (none)
+	// Version of the code, such as "2.4.1", from A-Z a-z 0-9 . _ : / -. It is shown and returned by
+	// Info, but does not select workers (none).
 	Version string
 	// RequestID identifies the call: repeating it always returns the same run (a new UUIDv7, so the
 	// SDK can safely repeat its own calls).
 	RequestID string
 
-	// of the run itself, and of steps without their own policy (3 attempts for steps, the run is
-	// not retried)
+	// Retry applies to the run itself, and to steps without their own policy (3 attempts for steps,
+	// the run is not retried).
 	Retry            *Retry
 	StepTimeout      time.Duration // of one attempt of a step (600 s)
-	HeartbeatTimeout time.Duration // lease of the run without contact, if longer than the server's (the server's)
+	HeartbeatTimeout time.Duration // lease between heartbeats, if longer than the server's (the server's)
 	ExecutionTimeout time.Duration // of the whole run, from StartAt (none)
 	Deadline         time.Time     // the earlier of this and ExecutionTimeout applies (none)
 
@@ -60,11 +60,12 @@ type StartOptions struct {
 	Priority int           // -100 to 100, higher first within a queue; runs that are due for a minute come first (0)
 
 	Tags map[string]string // searchable (none)
-	// labels or capabilities that a worker must have to claim the run; an empty value matches any
-	// (none)
+	// Requirements are labels or capabilities that a worker must have to claim the run; an empty
+	// value matches any (none).
 	Requirements   map[string]string
 	ConcurrencyKey string // at most ConcurrencyLimit runs of this type and key are RUNNING (none)
-	// (1 with a key); each run applies its own limit if runs of one key name different ones
+	// ConcurrencyLimit is the limit for ConcurrencyKey (1). If runs of one key have different
+	// limits, each run applies its own.
 	ConcurrencyLimit int
 
 	OnFailure      string // workflow type started when the run fails or times out (none)
