@@ -20,7 +20,7 @@ import (
 
 const childRun = "0199a000-0000-7000-8000-000000000002"
 
-// entry is one entry of a capsule that a test writes by hand.
+// entry is an entry of a handwritten capsule.
 type entry struct{ name, text string }
 
 func zipped(t *testing.T, entries ...entry) []byte {
@@ -42,7 +42,7 @@ func zipped(t *testing.T, entries ...entry) []byte {
 	return b.Bytes()
 }
 
-// manifestOf is the manifest of an export of these records, the root first.
+// manifestOf returns the manifest of an export of records, the root first.
 func manifestOf(records ...*runRecord) capsule.Manifest {
 	m := capsule.Manifest{Format: capsule.Format, Version: 1, KagziVersion: "1.0.0", Namespace: "default",
 		RootRunID: records[0].run.GetRunId()}
@@ -54,7 +54,7 @@ func manifestOf(records ...*runRecord) capsule.Manifest {
 	return m
 }
 
-// capsuleOf is an export as the server writes it.
+// capsuleOf returns an export in the server's form.
 func capsuleOf(t *testing.T, change func(m *capsule.Manifest), records ...*runRecord) []entry {
 	t.Helper()
 	m := manifestOf(records...)

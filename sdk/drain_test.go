@@ -17,8 +17,8 @@ import (
 )
 
 func TestDrain(t *testing.T) {
-	// drained runs a worker with one run of a step of 20 s, stops it, and returns when and how Run
-	// ended. then is what the run does behind the step; nil: it ends.
+	// drained stops a worker whose only run has a step of 20 s, and returns when and how Run ended.
+	// then is called after the step; nil ends the run.
 	drained := func(t *testing.T, f *fake, timeout time.Duration,
 		then func(Context) (int, error)) (time.Duration, error) {
 		t.Helper()
@@ -159,7 +159,7 @@ func TestDrain(t *testing.T) {
 	t.Run("what has ended since the last heartbeat is reported before the goodbye", func(t *testing.T) {
 		for _, silent := range []bool{false, true} {
 			withFake(t, func(t *testing.T, f *fake) {
-				f.stalled = silent // which is no reason to stay
+				f.stalled = silent // no reason to wait
 				var completed, atGoodbye int32
 				f.fault = func(r *kagziv1.SessionRequest) *kagziv1.ErrorDetail {
 					completed += r.GetHeartbeat().GetCompletedDelta()

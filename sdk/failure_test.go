@@ -16,7 +16,7 @@ import (
 	"github.com/kagzi/kagzi/sdk/internal/convert"
 )
 
-// failure runs a workflow that must fail and returns the error that it was recorded with.
+// failure runs a workflow that must fail and returns the recorded error.
 func failure(t *testing.T, fn func(ctx Context, in struct{}) (int, error)) (detail *kagziv1.ErrorDetail) {
 	t.Helper()
 	withFake(t, func(t *testing.T, f *fake) {

@@ -21,7 +21,7 @@ type receipt struct {
 	Took     time.Duration
 }
 
-// trial is a workflow that charges, sleeps for a month and waits for somebody's approval.
+// trial is a workflow that charges, sleeps for a month and waits for an approval.
 func trial(ctx kagzi.Context, in order) (receipt, error) {
 	begun := kagzi.Now(ctx)
 	charge, err := kagzi.Step(ctx, "charge", func(context.Context) (string, error) {
@@ -163,7 +163,7 @@ func TestAStepThatDoesNotHeedItsContextMayEndAfterTheTest(t *testing.T) {
 	})
 }
 
-// Each case is a test that fails, in a process of its own.
+// Each case is a failing test, in its own process.
 func TestATestThatFailsSaysWhy(t *testing.T) {
 	const variable = "KAGZITEST_CASE"
 	cases := map[string]struct {

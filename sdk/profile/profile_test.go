@@ -20,8 +20,8 @@ func equal[T any](t *testing.T, got, want T) {
 	}
 }
 
-// clean takes all settings out of the environment for the time of a test, and leads to a file that
-// it returns, which is not there.
+// clean removes all settings from the environment during a test, and returns the path of the file,
+// which does not exist.
 func clean(t *testing.T) (path string) {
 	t.Helper()
 	for _, key := range append(Keys(), "profile") {
@@ -32,7 +32,7 @@ func clean(t *testing.T) (path string) {
 	return path
 }
 
-// file is clean with a file.
+// file is clean with a file that has some text.
 func file(t *testing.T, text string) (path string) {
 	t.Helper()
 	path = clean(t)
