@@ -232,11 +232,11 @@ func (p *process) startParts(options server.Options, copies *backups, safetyNet 
 			return web.Serve(ctx, health, srv, c.Version, p.log)
 		})
 	}
-	p.parts.Start("dispatcher", matcher.Run)
+	p.parts.Start("matcher", matcher.Run)
 	p.parts.Start("server", func(ctx context.Context) error { return srv.Run(ctx, p.listener) })
 	p.parts.Start("coordinator", upkeep.Run)
 	p.parts.Start("backups", copies.run)
-	p.parts.Start("bell", func(ctx context.Context) error {
+	p.parts.Start("notifications", func(ctx context.Context) error {
 		return p.store.Listen(ctx, func(r engine.Notification) {
 			matcher.Notify(r)
 			srv.Notify(r)

@@ -291,12 +291,12 @@ func TestAPartThatEndsByItselfEndsTheServer(t *testing.T) {
 		return &brokenStore{Store: inner, listen: func(context.Context) error {
 			close(begun)
 			<-fail
-			return errors.New("no more rings")
+			return errors.New("no more events")
 		}}
 	}))
 	<-begun
 	close(fail)
-	if err := <-s.done; err == nil || !mentions(err, "bell: no more rings") {
+	if err := <-s.done; err == nil || !mentions(err, "notifications: no more events") {
 		t.Fatalf("Run = %v, want the error of the part", err)
 	}
 }

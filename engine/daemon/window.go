@@ -89,7 +89,7 @@ func open(ctx context.Context, url, version string, b Backends, readOnly bool) (
 	srv := server.New(store, matching.New(store, log),
 		server.Options{Log: log, Version: version, DrainTimeout: time.Second, Trusted: true, Beside: true})
 	w.parts.Start("server", func(ctx context.Context) error { return srv.Run(ctx, besideListener{w.listener}) })
-	w.parts.Start("bell", func(ctx context.Context) error { return store.Listen(ctx, srv.Notify, srv) })
+	w.parts.Start("notifications", func(ctx context.Context) error { return store.Listen(ctx, srv.Notify, srv) })
 	return w, nil
 }
 
