@@ -119,6 +119,13 @@ type Run struct {
 	RetriedFrom   ID // the run that a person had retried as this one
 	ContinuedFrom ID
 	ContinuedAs   ID
+
+	// FirstRunID is the first run of the chain that this one continues; zero when it is the first
+	// itself.
+	FirstRunID ID
+	// BelowHandler says that a failure handler is among its ancestors: its failure, and that of its
+	// descendants, starts no global handler.
+	BelowHandler bool
 }
 
 // Tied says that the end of the run concerns others than its starter, so that ending it takes a
@@ -291,15 +298,18 @@ func Continuation(run *Run, next StartRun, now time.Time) StartRun {
 	if next.ConcurrencyKey != "" {
 		s.ConcurrencyKey, s.ConcurrencyLimit = next.ConcurrencyKey, next.ConcurrencyLimit
 	}
-	s.ContinuedFrom = run.ID
+	s.ContinuedFrom, s.FirstRunID = run.ID, run.FirstRunID
+	if s.FirstRunID.IsZero() {
+		s.FirstRunID = run.ID
+	}
 	s.ParentRunID, s.ParentStepID, s.ParentClose = run.ParentRunID, run.ParentStepID, run.ParentClose
 	s.Origin, s.ScheduleID, s.ScheduledAt, s.FailedRunID = run.Origin, run.ScheduleID, run.ScheduledAt, run.FailedRunID
 	return s
 }
 
 // RetryOf is the run that a person has run tried again as. A deadline that has passed is left
-// behind; a limit on the whole run counts anew. It is nobody's child: what waited for the first run
-// has its answer.
+// behind; a limit on the whole run counts anew. A child keeps its parent, but is no longer the
+// result of a step, and outlives it: what waited for the first run has its answer.
 func RetryOf(run *Run, p *RetryRunParams) StartRun {
 	s := successor(run, p.ID, p.Now)
 	s.Input, s.RequestID = run.Input, p.RequestID
@@ -307,8 +317,14 @@ func RetryOf(run *Run, p *RetryRunParams) StartRun {
 		s.Input = *p.Input
 	}
 	s.Bytes = int64(s.Input.Size())
-	// a handler stays one: its input is an event, and it has no handlers
+	// A handler stays one: its input is an event, and it has no handlers. A run of a schedule keeps
+	// its tick, and its place among the runs that the schedule's overlap policy counts.
 	s.RetriedFrom, s.FailedRunID = run.ID, run.FailedRunID
+	s.ScheduleID, s.ScheduledAt = run.ScheduleID, run.ScheduledAt
+	s.ParentRunID = run.ParentRunID
+	if s.Origin = run.Origin; s.Origin == OriginImport {
+		s.Origin = OriginUser // it runs here, under its external id
+	}
 	if s.DeadlineAt = namedDeadline(run); !s.DeadlineAt.After(p.Now) {
 		s.DeadlineAt = time.Time{}
 	}
@@ -350,5 +366,6 @@ func successor(run *Run, id ID, now time.Time) StartRun {
 		Requirements:      maps.Clone(run.Requirements),
 		OnFailureWorkflow: run.OnFailureWorkflow, OnFailureQueue: run.OnFailureQueue,
 		ConcurrencyKey: run.ConcurrencyKey, ConcurrencyLimit: run.ConcurrencyLimit, Traceparent: run.Traceparent,
+		BelowHandler: run.BelowHandler,
 	}}
 }

@@ -70,7 +70,8 @@ type Runs interface {
 	// RequestID known: the first answer again, or ErrConflict when the run, FromStep, Restart or
 	// Input differ from the first time. An open run that is RetriedFrom this one, or that such a
 	// run continued as: that one (Existed). A disabled namespace is NamespaceDisabled. The external
-	// id held by another open run: ErrExists.
+	// id held by another open run: ErrExists; the retry of a run that a schedule or a failure started
+	// holds none, as that one held none.
 	RetryRun(ctx context.Context, p RetryRunParams) (Started, error)
 	// OverrideStep records a result for a step of a run that is paused or has ended as FAILED,
 	// CANCELLED, TIMED_OUT or TERMINATED (otherwise ErrPrecondition): a new attempt, COMPLETED with

@@ -41,7 +41,8 @@ import (
 //   - FAILED or TIMED_OUT, unless it IsHandler: HandlerOf is started for its OnFailureWorkflow (in
 //     OnFailureQueue, else its own queue), and for GlobalHandler in the queue of the first ONLINE
 //     worker by id that serves that type (the first of its queues), else in the namespace's
-//     FailureQueue, else not at all; nor is it when the run is of that type itself.
+//     FailureQueue, else not at all; nor is it when the run is of that type itself, or is
+//     BelowHandler, as the descendants of a handler are (ChildOf, Continuation, RetryOf).
 //   - Its schedule counts it, and starts the tick that it has Buffered when no other run of the
 //     schedule is open; not while the schedule is paused (UpdateSchedule) or its namespace disabled
 //     (UpdateNamespace).

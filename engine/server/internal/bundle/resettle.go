@@ -198,23 +198,12 @@ func (m *move) settleSignals(r *capsuleOf) {
 	}
 }
 
-// settleRun gives a run its ids. One that is open waits, paused, for somebody to resume it; what
-// another server had promised about its time, or had asked of its code, is over.
+// settleRun gives a run its ids, and makes it one that was imported.
 func (m *move) settleRun(r *engine.Run) {
-	r.ID, r.Namespace = m.runs[r.ID], m.namespace
+	r.ID = m.runs[r.ID]
 	r.ParentRunID, r.ParentStepID = m.runs[r.ParentRunID], m.steps[r.ParentStepID]
 	r.FailedRunID, r.RetriedFrom = m.runs[r.FailedRunID], m.runs[r.RetriedFrom]
 	r.ContinuedFrom, r.ContinuedAs = m.runs[r.ContinuedFrom], m.runs[r.ContinuedAs]
-	if r.Status.Ended() {
-		return
-	}
-	r.Status, r.Paused, r.HeldAt = engine.RunPending, true, m.now
-	r.WorkerID, r.FinishedAt = "", time.Time{}
-	r.CancelRequestedAt, r.GraceUntil = time.Time{}, time.Time{}
-	if !r.NamedDeadlineAt.After(m.now) {
-		r.NamedDeadlineAt = time.Time{}
-	}
-	if !r.DeadlineAt.After(m.now) { // of two it was the earlier one
-		r.DeadlineAt = r.NamedDeadlineAt
-	}
+	r.FirstRunID = m.runs[r.FirstRunID]
+	*r = engine.Imported(*r, m.namespace, m.now)
 }
