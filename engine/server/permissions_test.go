@@ -24,7 +24,8 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// may is what each role may call, written down a second time: a change of the table is to be made on purpose.
+// may is what each role may call, written down a second time: a change of the table is to be made
+// on purpose.
 var may = map[engine.KeyRole]string{
 	engine.RoleOperator: readingOf + startingOf + readOnlyOf + `
 		TerminateWorkflow PauseWorkflow ResumeWorkflow RetryWorkflow OverrideStep PinWorkflow BulkWorkflows ImportWorkflow ExportWorkflow
@@ -134,7 +135,8 @@ func ask(t *testing.T, conn *grpc.ClientConn, header []string, method protorefle
 	return "in"
 }
 
-// inNamespace is an empty request but for the namespace, which stands wherever the message has a place for it.
+// inNamespace is an empty request but for the namespace, which stands wherever the message has a
+// place for it.
 func inNamespace(method protoreflect.MethodDescriptor, namespace string) proto.Message {
 	request := emptyRequest(method)
 	switch r := request.(type) {
