@@ -48,7 +48,7 @@ func (s *Server) GetServerInfo(ctx context.Context,
 		response.HeartbeatIntervalMs, response.LeaseMs = s.options.HeartbeatInterval.Milliseconds(),
 			s.options.WorkerLease.Milliseconds()
 	}
-	if key := auth.CallerOf(ctx); key != nil && !auth.KeepsSystem(key.Role) {
+	if key := auth.CallerOf(ctx); key != nil && !auth.MonitorsSystem(key.Role) {
 		return response, nil
 	}
 	response.BackendVersion, response.Database, response.DatabaseBytes = d.Version, d.Database, d.Bytes

@@ -49,7 +49,7 @@ func (s *Server) unary(ctx context.Context, request any, info *grpc.UnaryServerI
 		return nil, limit.ErrTooManyBytes
 	}
 	defer s.inFlight.Release(size)
-	if method.Rule.Waits {
+	if method.Rule.LongPoll {
 		open, leave := s.guard.Open(ctx)
 		defer leave()
 		answer, err = handler(open, request)
@@ -82,13 +82,13 @@ func (s *Server) stream(server any, stream grpc.ServerStream, info *grpc.StreamS
 	if guarded.ctx, err = s.guard.Admit(guarded.ctx, method); err != nil {
 		return err
 	}
-	if method.Rule.Open {
+	if method.Rule.NoKey {
 		return handler(server, guarded)
 	}
 	open, leave := s.guard.Open(guarded.ctx)
 	defer leave()
 	guarded.ctx = open
-	if method.Rule.Ends {
+	if method.Rule.EndsItself {
 		return auth.CallError(open, handler(server, guarded))
 	}
 	return auth.RunCall(open, func() error { return handler(server, guarded) })
@@ -135,10 +135,10 @@ func (g *guardedStream) RecvMsg(m any) error {
 }
 
 // receive waits for the caller's next message. If the handler does nothing else meanwhile (for the
-// first message, and with Rule.Asks for every one), receive returns when the server stops. Other
-// handlers watch for the stop themselves.
+// first message, and with Rule.IgnoresStop for every one), receive returns when the server stops.
+// Other handlers watch for the stop themselves.
 func (g *guardedStream) receive(m any) error {
-	if g.first != nil && !g.method.Rule.Asks {
+	if g.first != nil && !g.method.Rule.IgnoresStop {
 		return g.ServerStream.RecvMsg(m)
 	}
 	received := make(chan error, 1)

@@ -76,18 +76,18 @@ func TestTheTableOfPermissionsHasEveryMethodAndNoOther(t *testing.T) {
 		switch {
 		case !known:
 			t.Errorf("%s is not in the table: decide who may call it", name)
-		case !r.Open && (r.Scope == nil || !r.Roles.Has(engine.RoleAdmin)):
+		case !r.NoKey && (r.Scope == nil || !r.Roles.Has(engine.RoleAdmin)):
 			t.Errorf("%s has no scope, or is closed to admins", name)
-		case r.Open && (r.Roles != 0 || r.Scope != nil):
+		case r.NoKey && (r.Roles != 0 || r.Scope != nil):
 			t.Errorf("%s is open, and has roles", name)
-		case r.Waits && (method.IsStreamingClient() || method.IsStreamingServer()):
+		case r.LongPoll && (method.IsStreamingClient() || method.IsStreamingServer()):
 			t.Errorf("%s is a stream, which ends with its key in any case", name)
-		case !r.Waits && !method.IsStreamingServer() && method.Input().Fields().ByName("wait") != nil:
+		case !r.LongPoll && !method.IsStreamingServer() && method.Input().Fields().ByName("wait") != nil:
 			t.Errorf("%s may wait for long, and would not end with its key", name)
 		}
 		unrecorded := slices.Contains(strings.Fields(readingOf+readOnlyOf+opened+adminsReading+workingOf),
 			string(method.Name()))
-		if !r.Open && r.Changes == unrecorded {
+		if !r.NoKey && r.Changes == unrecorded {
 			t.Errorf("%s: that a refusal goes to the audit log is %v, want %v", name, r.Changes, !unrecorded)
 		}
 		if holds := r.Roles.Has(engine.RoleViewer) && holdsPayload(method.Output(), nil); holds != r.Redact {
@@ -306,7 +306,7 @@ func serverThatOthersReachNeedsAKey(t *testing.T) {
 		Options{DrainTimeout: time.Second, NeedKey: true})
 	registered(s, func(name string, method protoreflect.MethodDescriptor) {
 		want := "no key"
-		if auth.Permissions[name].Open {
+		if auth.Permissions[name].NoKey {
 			want = "in"
 		}
 		if strings.HasPrefix(name, "/grpc.health") && string(method.Name()) == "Watch" {
