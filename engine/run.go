@@ -121,6 +121,12 @@ type Run struct {
 	RetriedFrom   ID // the run that RetryRun made this one from
 	ContinuedFrom ID
 	ContinuedAs   ID
+
+	// FirstRunID is the first run of the chain that this one continues; zero if it is the first.
+	FirstRunID ID
+	// BelowHandler says that a failure handler is among its ancestors. The failure of such a run
+	// starts no global handler.
+	BelowHandler bool
 }
 
 // Tied says whether ending the run needs more than writing the run itself: other rows depend on its
@@ -183,7 +189,7 @@ func (f *RunFilter) Span(p *Page) (above, below ID) {
 type Origin uint8
 
 const (
-	OriginUser     Origin = 0 // a start, a child, a continuation, a retry
+	OriginUser     Origin = 0 // a start or a child; continuations and retries keep their run's origin
 	OriginSchedule Origin = 1
 	OriginHandler  Origin = 2 // a failure handler
 	OriginImport   Origin = 3
@@ -294,15 +300,18 @@ func Continuation(run *Run, next StartRun, now time.Time) StartRun {
 	if next.ConcurrencyKey != "" {
 		s.ConcurrencyKey, s.ConcurrencyLimit = next.ConcurrencyKey, next.ConcurrencyLimit
 	}
-	s.ContinuedFrom = run.ID
+	s.ContinuedFrom, s.FirstRunID = run.ID, run.FirstRunID
+	if s.FirstRunID.IsZero() {
+		s.FirstRunID = run.ID
+	}
 	s.ParentRunID, s.ParentStepID, s.ParentClose = run.ParentRunID, run.ParentStepID, run.ParentClose
 	s.Origin, s.ScheduleID, s.ScheduledAt, s.FailedRunID = run.Origin, run.ScheduleID, run.ScheduledAt, run.FailedRunID
 	return s
 }
 
 // RetryOf returns the run that RetryRun makes from run. It drops a deadline that has passed, and
-// the Execution limit starts again. The new run has no parent: the parent of the first run has its
-// result already.
+// the Execution limit starts again. A retried child keeps its parent, but its result belongs to no
+// step and it outlives the parent: the step that waited for the first run has its result already.
 func RetryOf(run *Run, p *RetryRunParams) StartRun {
 	s := successor(run, p.ID, p.Now)
 	s.Input, s.RequestID = run.Input, p.RequestID
@@ -310,8 +319,14 @@ func RetryOf(run *Run, p *RetryRunParams) StartRun {
 		s.Input = *p.Input
 	}
 	s.Bytes = int64(s.Input.Size())
-	// A retried failure handler is a handler too: its input is an event, and it has no handlers.
+	// A retried failure handler is a handler too: its input is an event, and it has no handlers. A
+	// retried run of a schedule keeps its tick, and counts for the schedule's overlap policy.
 	s.RetriedFrom, s.FailedRunID = run.ID, run.FailedRunID
+	s.ScheduleID, s.ScheduledAt = run.ScheduleID, run.ScheduledAt
+	s.ParentRunID = run.ParentRunID
+	if s.Origin = run.Origin; s.Origin == OriginImport {
+		s.Origin = OriginUser // the retry of an imported run may hold the external id
+	}
 	if s.DeadlineAt = namedDeadline(run); !s.DeadlineAt.After(p.Now) {
 		s.DeadlineAt = time.Time{}
 	}
@@ -353,5 +368,6 @@ func successor(run *Run, id ID, now time.Time) StartRun {
 		Requirements:      maps.Clone(run.Requirements),
 		OnFailureWorkflow: run.OnFailureWorkflow, OnFailureQueue: run.OnFailureQueue,
 		ConcurrencyKey: run.ConcurrencyKey, ConcurrencyLimit: run.ConcurrencyLimit, Traceparent: run.Traceparent,
+		BelowHandler: run.BelowHandler,
 	}}
 }

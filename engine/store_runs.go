@@ -74,7 +74,8 @@ type Runs interface {
 	// A known RequestID gets the first answer again, or ErrConflict if the run, FromStep, Restart
 	// or Input differ from the first time. If a run RetriedFrom this one is open, or a run that
 	// such a retry continued as, RetryRun returns that run with Existed set. A disabled namespace
-	// is NamespaceDisabled. An external id that another open run holds is ErrExists.
+	// is NamespaceDisabled. An external id that another open run holds is ErrExists. The retry of a
+	// run that a schedule or a failure started holds no external id, like that run.
 	RetryRun(ctx context.Context, p RetryRunParams) (Started, error)
 	// OverrideStep records a result for a step and returns the attempt that holds it. The run must
 	// be paused, or have ended as FAILED, CANCELLED, TIMED_OUT or TERMINATED; otherwise

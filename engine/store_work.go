@@ -56,7 +56,8 @@ import (
 //     HandlerOf is started for its OnFailureWorkflow, in OnFailureQueue or else in the run's queue.
 //     HandlerOf is also started for GlobalHandler, in the first queue of the first ONLINE worker
 //     (by id) that serves that type, or else in the namespace's FailureQueue. It is not started if
-//     there is neither, or if the run itself is of that type.
+//     there is neither, if the run itself is of that type, or if the run is BelowHandler, as the
+//     descendants of a handler are (ChildOf, Continuation, RetryOf).
 //   - Schedule: its schedule counts the run. If no other run of the schedule is open, its Buffered
 //     tick starts, but not while the schedule is paused (UpdateSchedule) or its namespace is
 //     disabled (UpdateNamespace).

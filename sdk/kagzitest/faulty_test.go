@@ -107,7 +107,8 @@ func replayed[Out any](a *among, when string, look func(kagzi.Context, int) (Out
 // that costs is time, and code that runs again. Many of them, and how a program is tried again:
 //
 //	go test ./sdk/kagzitest -run RandomProgramAmongFaults -args -programs.faulty=400
-//	go test ./sdk/kagzitest -run RandomProgramAmongFaults -v -args -programs.faulty=1 -programs.from=258 -programs.told
+//	go test ./sdk/kagzitest -run RandomProgramAmongFaults -v \
+//		-args -programs.faulty=1 -programs.from=258 -programs.told
 func TestARandomProgramAmongFaultsComesToWhatItsCallsCameTo(t *testing.T) {
 	eachFaultyProgram(t, func(a *among, r *rand.Rand) {
 		p := (&author{Rand: r, prefix: "call-"}).program(2)

@@ -41,8 +41,10 @@ func RetryRun(tx Tx, p engine.RetryRunParams) (engine.Started, error) {
 	if err := u.enabled(run.Namespace); err != nil {
 		return engine.Started{}, err
 	}
-	if err := u.externalIDFree(run.Namespace, start.ExternalID); err != nil {
-		return engine.Started{}, err
+	if start.Origin == engine.OriginUser {
+		if err := u.externalIDFree(run.Namespace, start.ExternalID); err != nil {
+			return engine.Started{}, err
+		}
 	}
 	signals, err := tx.Unconsumed(run.ID)
 	if err != nil {

@@ -436,6 +436,8 @@ type Workflow struct {
 	// The deadline that its starter named beside an execution_timeout: deadline_at is the earlier of the two, and this one holds for whatever goes on
 	// for the run, where the timeout counts anew. Unset without such a timeout: deadline_at is what was named.
 	NamedDeadlineAt *timestamppb.Timestamp `protobuf:"bytes,123,opt,name=named_deadline_at,json=namedDeadlineAt,proto3,oneof" json:"named_deadline_at,omitempty"`
+	BelowHandler    bool                   `protobuf:"varint,124,opt,name=below_handler,json=belowHandler,proto3" json:"below_handler,omitempty"`  // a descendant of a failure handler: its failure starts no global handler
+	FirstRunId      *string                `protobuf:"bytes,125,opt,name=first_run_id,json=firstRunId,proto3,oneof" json:"first_run_id,omitempty"` // of a run that continues another: the first run of the chain
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -790,6 +792,20 @@ func (x *Workflow) GetNamedDeadlineAt() *timestamppb.Timestamp {
 		return x.NamedDeadlineAt
 	}
 	return nil
+}
+
+func (x *Workflow) GetBelowHandler() bool {
+	if x != nil {
+		return x.BelowHandler
+	}
+	return false
+}
+
+func (x *Workflow) GetFirstRunId() string {
+	if x != nil && x.FirstRunId != nil {
+		return *x.FirstRunId
+	}
+	return ""
 }
 
 type StartWorkflowRequest struct {
@@ -4011,7 +4027,7 @@ var File_kagzi_v1_workflow_proto protoreflect.FileDescriptor
 
 const file_kagzi_v1_workflow_proto_rawDesc = "" +
 	"\n" +
-	"\x17kagzi/v1/workflow.proto\x12\bkagzi.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15kagzi/v1/common.proto\"\xd6\x14\n" +
+	"\x17kagzi/v1/workflow.proto\x12\bkagzi.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15kagzi/v1/common.proto\"\xb3\x15\n" +
 	"\bWorkflow\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x1f\n" +
@@ -4071,7 +4087,10 @@ const file_kagzi_v1_workflow_proto_rawDesc = "" +
 	"\x11concurrency_limit\x18x \x01(\x05R\x10concurrencyLimit\x126\n" +
 	"\x15continued_from_run_id\x18y \x01(\tH\x13R\x12continuedFromRunId\x88\x01\x01\x12K\n" +
 	"\x13parent_close_policy\x18z \x01(\x0e2\x1b.kagzi.v1.ParentClosePolicyR\x11parentClosePolicy\x12K\n" +
-	"\x11named_deadline_at\x18{ \x01(\v2\x1a.google.protobuf.TimestampH\x14R\x0fnamedDeadlineAt\x88\x01\x01\x1a7\n" +
+	"\x11named_deadline_at\x18{ \x01(\v2\x1a.google.protobuf.TimestampH\x14R\x0fnamedDeadlineAt\x88\x01\x01\x12#\n" +
+	"\rbelow_handler\x18| \x01(\bR\fbelowHandler\x12%\n" +
+	"\ffirst_run_id\x18} \x01(\tH\x15R\n" +
+	"firstRunId\x88\x01\x01\x1a7\n" +
 	"\tTagsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a?\n" +
@@ -4100,7 +4119,8 @@ const file_kagzi_v1_workflow_proto_rawDesc = "" +
 	"\r_scheduled_atB\x15\n" +
 	"\x13_cancel_grace_untilB\x18\n" +
 	"\x16_continued_from_run_idB\x14\n" +
-	"\x12_named_deadline_at\"\xc2\t\n" +
+	"\x12_named_deadline_atB\x0f\n" +
+	"\r_first_run_id\"\xc2\t\n" +
 	"\x14StartWorkflowRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x1f\n" +
 	"\vexternal_id\x18\x02 \x01(\tR\n" +

@@ -247,13 +247,14 @@ var AgainCases = []fixture.Case{
 			s.Retry(anew.Run.ID, fromWait)
 			fixture.Equal(s, "waiting", s.Await(s.Claim("w1").Lease, "approval", "approval").Waiting, true)
 		}},
-	{Name: "a retry is nobody's child", Run: func(s *fixture.F) {
+	{Name: "a retry keeps its parent, and outlives it", Run: func(s *fixture.F) {
 		s.ChildWorker()
 		l := s.Held()
 		child := s.Child(l, "ship", fixture.Closing(engine.CloseTerminate))
 		s.FailRun(s.ClaimChild(child), "no")
 		answer := s.Retry(child)
-		fixture.Equal(s, "parent", s.Run(answer.RunID).ParentRunID, engine.ID{})
+		fixture.Equal(s, "parent", s.Run(answer.RunID).ParentRunID, l.RunID)
+		fixture.Equal(s, "parent step", s.Run(answer.RunID).ParentStepID, engine.ID{})
 		s.Finish(l, "done")
 		s.Status(answer.RunID, engine.RunPending)
 	}},

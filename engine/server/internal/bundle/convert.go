@@ -84,6 +84,8 @@ func importedRunOf(w *kagziv1.Workflow) (engine.Run, error) {
 		RetriedFrom:   f.id("retried_from_run_id", w.GetRetriedFromRunId()),
 		ContinuedFrom: f.id("continued_from_run_id", w.GetContinuedFromRunId()),
 		ContinuedAs:   f.id("continued_as_run_id", w.GetContinuedAsRunId()),
+		BelowHandler:  w.BelowHandler,
+		FirstRunID:    f.id("first_run_id", w.GetFirstRunId()),
 	}
 	if run.ConcurrencyKey != "" && run.ConcurrencyLimit == 0 {
 		run.ConcurrencyLimit = 1

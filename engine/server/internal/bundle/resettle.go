@@ -198,23 +198,12 @@ func (m *move) settleSignals(r *capsuleOf) {
 	}
 }
 
-// settleRun gives a run its new ids. An open run is paused until it is resumed. Its deadlines that
-// have passed and requests to cancel it are dropped.
+// settleRun gives a run its new ids, and makes it an imported run.
 func (m *move) settleRun(r *engine.Run) {
-	r.ID, r.Namespace = m.runs[r.ID], m.namespace
+	r.ID = m.runs[r.ID]
 	r.ParentRunID, r.ParentStepID = m.runs[r.ParentRunID], m.steps[r.ParentStepID]
 	r.FailedRunID, r.RetriedFrom = m.runs[r.FailedRunID], m.runs[r.RetriedFrom]
 	r.ContinuedFrom, r.ContinuedAs = m.runs[r.ContinuedFrom], m.runs[r.ContinuedAs]
-	if r.Status.Ended() {
-		return
-	}
-	r.Status, r.Paused, r.HeldAt = engine.RunPending, true, m.now
-	r.WorkerID, r.FinishedAt = "", time.Time{}
-	r.CancelRequestedAt, r.GraceUntil = time.Time{}, time.Time{}
-	if !r.NamedDeadlineAt.After(m.now) {
-		r.NamedDeadlineAt = time.Time{}
-	}
-	if !r.DeadlineAt.After(m.now) { // it was the earlier of two deadlines
-		r.DeadlineAt = r.NamedDeadlineAt
-	}
+	r.FirstRunID = m.runs[r.FirstRunID]
+	*r = engine.Imported(*r, m.namespace, m.now)
 }

@@ -56,6 +56,8 @@ func Family() *Books {
 	b.audit[root.String()] = pins
 	runs := []engine.Run{run(root, engine.RunCompleted), run(first, engine.RunCompleted),
 		run(second, engine.RunRunning), run(other, engine.RunFailed)}
+	runs[0].BelowHandler, runs[1].BelowHandler, runs[2].BelowHandler = true, true, true
+	runs[2].FirstRunID = first
 	runs[1].ParentRunID, runs[1].ParentStepID, runs[1].ContinuedAs = root, start, second
 	runs[2].ParentRunID, runs[2].ContinuedFrom, runs[2].RetriedFrom = root, first, other
 	runs[2].CancelRequestedAt, runs[2].GraceUntil = Began, Began.Add(time.Minute)

@@ -90,6 +90,7 @@ func RunTo(r *engine.Run) *kagziv1.Workflow {
 		CancelRequestedAt: TimeTo(r.CancelRequestedAt), CancelGraceUntil: TimeTo(r.GraceUntil),
 		FailedRunId: optional(r.FailedRunID.String()), RetriedFromRunId: optional(r.RetriedFrom.String()),
 		ContinuedFromRunId: optional(r.ContinuedFrom.String()), ContinuedAsRunId: optional(r.ContinuedAs.String()),
+		BelowHandler: r.BelowHandler, FirstRunId: optional(r.FirstRunID.String()),
 		ParentClosePolicy: kagziv1.ParentClosePolicy(r.ParentClose),
 	}
 	if r.Timeouts.Execution > 0 {
