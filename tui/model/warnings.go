@@ -17,9 +17,9 @@ import (
 type Level uint8
 
 const (
-	Notice Level = iota // as somebody wants it, but good to know
-	Warn                // something does not go on, or soon will not
-	Alarm               // it does not work
+	Notice   Level = iota // as somebody wants it, but good to know
+	Warn                  // something does not go on, or soon will not
+	Critical              // it does not work
 )
 
 // Warning is something that needs somebody's eye.
@@ -75,7 +75,7 @@ func ofHealth(s Situation) []Warning {
 	if s.Health.GetMessage() != "" {
 		text += ": " + s.Health.GetMessage()
 	}
-	return []Warning{{Level: Alarm, Text: text, View: "server"}}
+	return []Warning{{Level: Critical, Text: text, View: "server"}}
 }
 
 func ofDisk(info *kagziv1.GetServerInfoResponse) []Warning {
@@ -85,7 +85,7 @@ func ofDisk(info *kagziv1.GetServerInfoResponse) []Warning {
 	case !ok || !known || free >= diskWarn:
 		return nil
 	case free < diskAlarm:
-		return []Warning{{Level: Alarm, Text: "the server's disk is full but for " + value + ": new runs are refused",
+		return []Warning{{Level: Critical, Text: "the server's disk is full but for " + value + ": new runs are refused",
 			View: "server"}}
 	}
 	return []Warning{{Level: Warn, Text: "the server's disk has only " + value + " left", View: "server"}}
@@ -169,7 +169,7 @@ func ofSchedules(schedules []*kagziv1.WorkflowSchedule) []Warning {
 		name := cmp.Or(s.GetName(), s.GetScheduleId())
 		switch {
 		case s.GetBroken() != "":
-			list = append(list, Warning{Level: Alarm,
+			list = append(list, Warning{Level: Critical,
 				Text: fmt.Sprintf("schedule %s cannot fire: %s", name, s.GetBroken()), View: "schedules", Filter: name})
 		case !s.GetEnabled():
 			list = append(list, Warning{Level: Notice, Text: fmt.Sprintf("schedule %s is paused", name),
@@ -196,7 +196,7 @@ func ofServer(s Situation) []Warning {
 			View: "server"})
 	}
 	for _, text := range s.Info.GetWarnings() {
-		list = append(list, Warning{Level: Alarm, Text: text, View: "server"})
+		list = append(list, Warning{Level: Critical, Text: text, View: "server"})
 	}
 	return list
 }
