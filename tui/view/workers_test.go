@@ -49,7 +49,7 @@ func TestTheRunsOfAWorkerComeAndGo(t *testing.T) {
 		r.shows("Holds now (5)", "revenue-backfill")
 		r.press("X", "tab", "enter")
 		r.pass(2 * time.Second)
-		r.shows("○ offline", "Holds now (0)", "No runs held.", "force offline reports-1: OFFLINE, runs freed: 5")
+		r.shows("○ offline", "Holds now (0)", "No runs held.", "force offline reports-1: OFFLINE, runs released: 5")
 	})
 }
 
