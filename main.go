@@ -1,5 +1,5 @@
-// Kagzi is durable workflows in one binary: the server, its coordinator and the command line. This file wires the packages
-// together and holds nothing else.
+// Kagzi is durable workflows in one binary: the server, its coordinator and the command line. This
+// file wires the packages together and holds nothing else.
 package main
 
 import (
@@ -60,9 +60,11 @@ func run(args []string) int {
 			return open(ctx, url, create, v, b)
 		},
 		Demo: func(seed uint64, at time.Time) scenario.Server {
-			return sandbox.New(sandbox.Options{Seed: seed, Begin: at, Version: v, Open: func(h sandbox.Hooks) engine.Store {
-				return memory.New(memory.Options{Now: h.Now, Due: h.Due, Notify: h.Notify, Outcomes: h.Outcomes, Wrote: h.Wrote}).Open(nil)
-			}})
+			return sandbox.New(sandbox.Options{Seed: seed, Begin: at, Version: v,
+				Open: func(h sandbox.Hooks) engine.Store {
+					return memory.New(memory.Options{Now: h.Now, Due: h.Due, Notify: h.Notify, Outcomes: h.Outcomes,
+						Wrote: h.Wrote}).Open(nil)
+				}})
 		},
 		Examine: func(ctx context.Context) (checks []cli.Check) {
 			for _, f := range daemon.Examine(ctx, b) {
@@ -114,8 +116,8 @@ func serve(ctx context.Context, version string, b daemon.Backends) (*cli.Nearby,
 	return &cli.Nearby{Database: s.Ready.Database.Database, Address: s.Ready.Client, Close: s.Close}, nil
 }
 
-// versionOf is what a release says, else what the Go toolchain noted: the module's version for `go install`, the commit for a
-// build in the repository.
+// versionOf is what a release says, else what the Go toolchain noted: the module's version for `go
+// install`, the commit for a build in the repository.
 func versionOf(release string, read func() (*debug.BuildInfo, bool)) string {
 	if release != "" {
 		return release

@@ -75,7 +75,8 @@ func startServer(t *testing.T, dataDir string) (cmd *exec.Cmd, address string, s
 // startServerAt does so at an address.
 func startServerAt(t *testing.T, dataDir, listen string) (cmd *exec.Cmd, address string, stderr *bytes.Buffer) {
 	t.Helper()
-	cmd, stderr = program(context.Background(), t, "server", "--data-dir", dataDir, "--listen", listen, "--http", "off", "--config", "off"), &bytes.Buffer{}
+	cmd, stderr = program(context.Background(), t, "server", "--data-dir", dataDir, "--listen", listen, "--http", "off",
+		"--config", "off"), &bytes.Buffer{}
 	cmd.Stderr = stderr
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
@@ -126,7 +127,8 @@ func TestSIGTERMStopsAServerWithExitCode0(t *testing.T) {
 func TestASecondServerOnTheSameFileIsAConflictAndNamesTheHolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	_, address, _ := startServer(t, dir)
-	code, out, errs := finish(t, "server", "--data-dir", dir, "--listen", "127.0.0.1:0", "--http", "off", "--config", "off")
+	code, out, errs := finish(t, "server", "--data-dir", dir, "--listen", "127.0.0.1:0", "--http", "off",
+		"--config", "off")
 	if code != 6 || out != "" || !strings.Contains(errs, address) {
 		t.Errorf("exit code %d, stdout %q, stderr %q, want 6 and the address %s", code, out, errs, address)
 	}
@@ -157,7 +159,8 @@ func TestExitCodesTellWhatWentWrong(t *testing.T) {
 		{[]string{"tui", "--db", nothing}, 5, "there is no database"},
 		{[]string{"tui", "--db", "sqlite:" + nothing}, 5, "there is no database sqlite:" + nothing},
 		{[]string{"tui", "--db", "postgres://secret@host/x"}, 64, "kagzi tui --read-only"},
-		{[]string{"db", "copy", "--from", "sqlite:" + nothing, "--to", "sqlite:" + nothing + ".copy"}, 5, "there is no database"},
+		{[]string{"db", "copy", "--from", "sqlite:" + nothing, "--to", "sqlite:" + nothing + ".copy"}, 5,
+			"there is no database"},
 		{[]string{"db", "copy", "--release", "sqlite:" + nothing}, 5, "there is no database"},
 		{[]string{"server", "--unheard-of"}, 64, "unheard-of"},
 		{[]string{"server", "--listen", "0.0.0.0:0", "--data-dir", nothing}, 78, "--insecure"},

@@ -18,7 +18,8 @@ import (
 	kagzi "github.com/kagzi/kagzi/sdk"
 )
 
-// A workerAt in the environment makes the test binary a worker of that server; faultsIn names the folder whose files make steps fail.
+// A workerAt in the environment makes the test binary a worker of that server; faultsIn names the
+// folder whose files make steps fail.
 const (
 	workerAt = "KAGZI_TEST_WORKER_AT"
 	faultsIn = "KAGZI_TEST_FAULTS_IN"
@@ -50,7 +51,9 @@ func grow(ctx kagzi.Context, _ struct{}) (string, error) {
 
 // fragile fails in its second step as long as there is a file named broken.
 func fragile(ctx kagzi.Context, _ struct{}) (string, error) {
-	if _, err := kagzi.Step(ctx, "prepare", func(context.Context) (string, error) { return "prepared", nil }); err != nil {
+	if _, err := kagzi.Step(ctx, "prepare", func(context.Context) (string, error) {
+		return "prepared", nil
+	}); err != nil {
 		return "", err
 	}
 	return kagzi.Step(ctx, "deliver", func(context.Context) (string, error) {
@@ -84,7 +87,8 @@ func openPane(t *testing.T, width, height int, env []string, args ...string) *pa
 	if err != nil {
 		t.Fatal(err)
 	}
-	command := append([]string{"env", "-u", "NO_COLOR", runAsProgram + "=1", "XDG_CONFIG_HOME=" + t.TempDir(), "XDG_CACHE_HOME=" + t.TempDir(), "LC_ALL=C.UTF-8"}, env...)
+	command := append([]string{"env", "-u", "NO_COLOR", runAsProgram + "=1", "XDG_CONFIG_HOME=" + t.TempDir(),
+		"XDG_CACHE_HOME=" + t.TempDir(), "LC_ALL=C.UTF-8"}, env...)
 	command = append(append(command, self), args...)
 	quoted := make([]string, len(command))
 	for i, word := range command {
@@ -132,7 +136,8 @@ func (p *pane) screen() string {
 	return p.tmux("capture-pane", "-p")
 }
 
-// sees waits until the screen fulfils what is wanted: a terminal tells nobody that it has changed, so it is looked at again and again.
+// sees waits until the screen fulfils what is wanted: a terminal tells nobody that it has changed,
+// so it is looked at again and again.
 func (p *pane) sees(what string, ok func(screen string) bool) string {
 	p.t.Helper()
 	deadline := time.After(30 * time.Second)
@@ -215,7 +220,8 @@ func TestThePersonAtTheTerminalSeesAndSteersARealServer(t *testing.T) {
 	}
 
 	editor := filepath.Join(t.TempDir(), "editor")
-	if err := os.WriteFile(editor, []byte("#!/bin/sh\nprintf '{\"written\": \"in the editor\"}' > \"$1\"\n"), 0o700); err != nil {
+	if err := os.WriteFile(editor, []byte("#!/bin/sh\nprintf '{\"written\": \"in the editor\"}' > \"$1\"\n"),
+		0o700); err != nil {
 		t.Fatal(err)
 	}
 	ui := openPane(t, 120, 40, []string{"EDITOR=" + editor}, "tui", "--address", address, "--view", "runs")
@@ -289,7 +295,8 @@ func TestThePersonAtTheTerminalSeesAndSteersARealServer(t *testing.T) {
 
 func TestCtrlCInTheEditorIsForTheEditorAlone(t *testing.T) {
 	editor := filepath.Join(t.TempDir(), "editor")
-	script := "#!/bin/sh\ntrap 'echo it was heard' INT\necho editing\nuntil read -r line; do :; done\nprintf '{\"written\": \"nevertheless\"}' > \"$1\"\n"
+	script :=
+		"#!/bin/sh\ntrap 'echo it was heard' INT\necho editing\nuntil read -r line; do :; done\nprintf '{\"written\": \"nevertheless\"}' > \"$1\"\n"
 	if err := os.WriteFile(editor, []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -333,14 +340,16 @@ func TestTheTerminalUIFitsTheTerminal(t *testing.T) {
 		{"no colour", 80, 24, []string{"NO_COLOR=1"}, nil, ""},
 	} {
 		t.Run(try.name, func(t *testing.T) {
-			ui := openPane(t, try.width, try.height, try.env, append([]string{"tui", "--demo", "--view", "runs"}, try.args...)...)
+			ui := openPane(t, try.width, try.height, try.env,
+				append([]string{"tui", "--demo", "--view", "runs"}, try.args...)...)
 			screen := ui.shows("STATUS", "Runs (1")
 			if try.never != "" && strings.Contains(strings.ReplaceAll(screen, "<?>", ""), try.never) {
 				t.Errorf("the terminal was given what it cannot show:\n%s", screen)
 			}
 			if try.name == "no colour" {
 				painted := ui.tmux("capture-pane", "-p", "-e")
-				if found := regexp.MustCompile(`\x1b\[[0-9;]*\b(3[0-8]|4[0-8]|9[0-7]|10[0-7])[;m]`).FindString(painted); found != "" {
+				if found := regexp.MustCompile(`\x1b\[[0-9;]*\b(3[0-8]|4[0-8]|9[0-7]|10[0-7])[;m]`).FindString(
+					painted); found != "" {
 					t.Errorf("without colours the terminal was sent %q", found)
 				}
 				if !regexp.MustCompile(`\x1b\[(0;)?7m`).MatchString(painted) {
@@ -376,7 +385,8 @@ func TestAViewOfTheTerminalUIThatThereIsNotIsWrongUsage(t *testing.T) {
 
 func TestAloneTheProgramServesItselfAndAFileIsOpenedWithoutAServer(t *testing.T) {
 	address, data := e2e.FreeAddress(t), filepath.Join(t.TempDir(), "data")
-	ui := openPane(t, 100, 30, []string{"KAGZI_LISTEN=" + address, "KAGZI_ADDRESS=" + address, "KAGZI_DATA_DIR=" + data})
+	ui := openPane(t, 100, 30, []string{"KAGZI_LISTEN=" + address, "KAGZI_ADDRESS=" + address,
+		"KAGZI_DATA_DIR=" + data})
 	ui.shows("server in this process", "live")
 	ran(t, address, "workflow", "start", "lonely", "--external-id", "kept")
 	ui.keys("2")

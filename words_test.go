@@ -12,17 +12,20 @@ import (
 	"github.com/kagzi/kagzi/tui/render"
 )
 
-// The server's sentence and the facts that the terminal puts below it are written in packages that may not know each other.
+// The server's sentence and the facts that the terminal puts below it are written in packages that
+// may not know each other.
 func TestAnExplanationAndTheFactsBelowItNameOneMomentAlike(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	for _, d := range []time.Duration{
-		time.Millisecond, 999 * time.Millisecond, time.Second, 2400 * time.Millisecond, 59*time.Second + 1, time.Minute, 90 * time.Second, time.Hour - 1,
+		time.Millisecond, 999 * time.Millisecond, time.Second, 2400 * time.Millisecond, 59*time.Second + 1, time.Minute,
+		90 * time.Second, time.Hour - 1,
 		2*time.Hour + 5*time.Minute + 30*time.Second, 26 * time.Hour, 49 * time.Hour, 400 * 24 * time.Hour,
 	} {
 		sleeps := engine.Explain(engine.Circumstances{Run: engine.Run{
 			ID: engine.FirstID(now), Status: engine.RunSleeping, WaitingFor: "timer:nap", AvailableAt: now.Add(d),
 		}}, now)
-		ended := engine.Explain(engine.Circumstances{Run: engine.Run{ID: engine.FirstID(now), Status: engine.RunCompleted, FinishedAt: now.Add(-d)}}, now)
+		ended := engine.Explain(engine.Circumstances{
+			Run: engine.Run{ID: engine.FirstID(now), Status: engine.RunCompleted, FinishedAt: now.Add(-d)}}, now)
 		facts := render.ExplainPairs(&kagziv1.ExplainWorkflowResponse{
 			Since: timestamppb.New(now.Add(-d)), NextAt: timestamppb.New(now.Add(d)),
 		}, render.View{Now: now})

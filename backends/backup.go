@@ -47,7 +47,8 @@ func Restore(ctx context.Context, p engine.RestoreParams) (engine.Restoration, e
 
 func restorePostgres(ctx context.Context, url string, p engine.RestoreParams) (engine.Restoration, error) {
 	return sqlite.RestoreElsewhere(ctx, p, func(file, from string) error {
-		if _, err := Copy(ctx, engine.CopyParams{From: "sqlite:" + file, To: url, Snapshot: true, Now: p.Now}); err != nil {
+		if _, err := Copy(ctx, engine.CopyParams{
+			From: "sqlite:" + file, To: url, Snapshot: true, Now: p.Now}); err != nil {
 			return err
 		}
 		return postgres.NoteRestored(ctx, url, from, p.Now)

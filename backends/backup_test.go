@@ -19,16 +19,19 @@ func heldRun(t *testing.T, url string) engine.Lease {
 	}
 	defer s.Close()
 	now := s.Now()
-	w := engine.Worker{ID: "w1", Namespace: "default", InstanceID: "one", Queues: []string{"q"}, Types: []string{"t"}, MaxConcurrent: 1}
+	w := engine.Worker{ID: "w1", Namespace: "default", InstanceID: "one", Queues: []string{"q"}, Types: []string{"t"},
+		MaxConcurrent: 1}
 	if _, err := s.RegisterWorker(t.Context(), engine.RegisterWorkerParams{Worker: w, Now: now}); err != nil {
 		t.Fatal(err)
 	}
-	run := engine.Run{ID: engine.NewID(now), Namespace: "default", Queue: "q", Type: "t", Status: engine.RunPending, Attempts: 1, CreatedAt: now, AvailableAt: now}
+	run := engine.Run{ID: engine.NewID(now), Namespace: "default", Queue: "q", Type: "t", Status: engine.RunPending,
+		Attempts: 1, CreatedAt: now, AvailableAt: now}
 	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{{Run: run}}}); err != nil {
 		t.Fatal(err)
 	}
 	claimed, err := s.Claim(t.Context(), engine.ClaimParams{
-		Namespace: "default", Queue: "q", Types: w.Types, Slots: []engine.ClaimSlot{{WorkerID: "w1", Token: engine.NewToken()}}, Now: now,
+		Namespace: "default", Queue: "q", Types: w.Types,
+		Slots: []engine.ClaimSlot{{WorkerID: "w1", Token: engine.NewToken()}}, Now: now,
 	})
 	if err != nil || len(claimed.Tasks) != 1 {
 		t.Fatalf("claimed %d runs, %v", len(claimed.Tasks), err)
@@ -80,7 +83,8 @@ func TestABackupOfEitherKindIsRestoredOnEither(t *testing.T) {
 				if err != nil || !said {
 					t.Errorf("facts = %v (%v), want that it was restored", d.Facts, err)
 				}
-				if _, err := Restore(t.Context(), engine.RestoreParams{File: file, URL: target, Now: time.Now()}); err == nil {
+				if _, err := Restore(t.Context(), engine.RestoreParams{
+					File: file, URL: target, Now: time.Now()}); err == nil {
 					t.Error("a database with rows was restored over")
 				}
 			})

@@ -11,8 +11,8 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// Copy moves all rows of one database to another, as package move says. The target is given a schema if it has none, and is made if it is a
-// file that is not there. p.Now must be set.
+// Copy moves all rows of one database to another, as package move says. The target is given a
+// schema if it has none, and is made if it is a file that is not there. p.Now must be set.
 func Copy(ctx context.Context, p engine.CopyParams) (report engine.CopyReport, err error) {
 	if err := apart(p.From, p.To); err != nil {
 		return report, err
@@ -30,10 +30,12 @@ func Copy(ctx context.Context, p engine.CopyParams) (report engine.CopyReport, e
 	return move.Copy(ctx, from, to, p)
 }
 
-// Snapshot copies what a database holds at one moment into a file that is not there yet, while its servers go on. A file that is left
-// after an error is not whole, and no server takes it.
-func Snapshot(ctx context.Context, from, toFile string, now time.Time, progress func(engine.CopyProgress)) (engine.CopyReport, error) {
-	return Copy(ctx, engine.CopyParams{From: from, To: "sqlite:" + toFile, Snapshot: true, Now: now, Progress: progress})
+// Snapshot copies what a database holds at one moment into a file that is not there yet, while its
+// servers go on. A file that is left after an error is not whole, and no server takes it.
+func Snapshot(ctx context.Context, from, toFile string, now time.Time,
+	progress func(engine.CopyProgress)) (engine.CopyReport, error) {
+	return Copy(ctx, engine.CopyParams{From: from, To: "sqlite:" + toFile, Snapshot: true, Now: now,
+		Progress: progress})
 }
 
 // Release gives up a copy of the database: its servers may write again. After a copy that ended it must be forced.

@@ -11,11 +11,13 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// ConfigureProcess makes settings of the database libraries that hold for the whole process. The program calls it before it opens a store; what is
-// linked into other people's programs, as tests are, does not call it.
+// ConfigureProcess makes settings of the database libraries that hold for the whole process. The
+// program calls it before it opens a store; what is linked into other people's programs, as tests
+// are, does not call it.
 func ConfigureProcess() error { return sqlite.ConfigureProcess() }
 
-// Open opens the store that url names: "sqlite:PATH", "postgres://…" as libpq has it, or "memory:" where the options allow it.
+// Open opens the store that url names: "sqlite:PATH", "postgres://…" as libpq has it, or "memory:"
+// where the options allow it.
 func Open(ctx context.Context, url string, o engine.OpenOptions) (engine.Store, error) {
 	d, err := parse(url)
 	if err != nil {
@@ -51,8 +53,8 @@ func Check(ctx context.Context, url string) ([]engine.Finding, error) {
 	return d.check(ctx, d.at)
 }
 
-// Accept takes what another program wrote to an SQLite file for right, unless it contradicts itself, and returns where the file that was there is
-// kept. Postgres looks after its pages itself.
+// Accept takes what another program wrote to an SQLite file for right, unless it contradicts
+// itself, and returns where the file that was there is kept. Postgres looks after its pages itself.
 func Accept(ctx context.Context, url string) (kept string, findings []engine.Finding, err error) {
 	d, err := parse(url)
 	if err != nil {
@@ -62,7 +64,9 @@ func Accept(ctx context.Context, url string) (kept string, findings []engine.Fin
 }
 
 func acceptPostgres(context.Context, string) (string, []engine.Finding, error) {
-	return "", nil, errors.New("there is nothing to accept in a Postgres database: what other programs write there is as good as what kagzi does")
+	return "", nil,
+		errors.New(
+			"there is nothing to accept in a Postgres database: what other programs write there is as good as what kagzi does")
 }
 
 func openPostgresEnd(ctx context.Context, url string) (move.Database, error) {

@@ -46,7 +46,8 @@ func TestOnlyAnSQLiteDatabaseIsOpenedReadOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if err := s.DrainWorker(t.Context(), engine.DrainWorkerParams{WorkerID: "w1", Now: s.Now()}); !errors.Is(err, engine.ErrReadOnly) {
+	if err := s.DrainWorker(t.Context(), engine.DrainWorkerParams{WorkerID: "w1", Now: s.Now()}); !errors.Is(
+		err, engine.ErrReadOnly) {
 		t.Errorf("DrainWorker: %v, want ErrReadOnly", err)
 	}
 	_, err = Open(t.Context(), "postgres://me:secret@localhost:1/kagzi", engine.OpenOptions{ReadOnly: true})
@@ -93,12 +94,14 @@ func TestARelativePathMeansTheWorkingDirectory(t *testing.T) {
 }
 
 func TestAURLOfAnotherKindIsRefusedWithBothFormsAndWithoutItsText(t *testing.T) {
-	for _, url := range []string{"", "kagzi.db", "/var/lib/kagzi.db", "mysql://me:secret@host/db", "postgres:host", "sqlite"} {
+	for _, url := range []string{"", "kagzi.db", "/var/lib/kagzi.db", "mysql://me:secret@host/db", "postgres:host",
+		"sqlite"} {
 		s, err := Open(t.Context(), url, engine.OpenOptions{})
 		if err == nil || s != nil {
 			t.Fatalf("Open(%q) = %v (%v), want an error", url, s, err)
 		}
-		if !strings.Contains(err.Error(), "sqlite:PATH") || !strings.Contains(err.Error(), "postgres://") || strings.Contains(err.Error(), "secret") {
+		if !strings.Contains(err.Error(), "sqlite:PATH") || !strings.Contains(err.Error(), "postgres://") ||
+			strings.Contains(err.Error(), "secret") {
 			t.Errorf("error = %q, want both forms and no password", err)
 		}
 		if err := Migrate(t.Context(), url); err == nil {
@@ -125,8 +128,9 @@ func TestAURLOfAnotherKindIsRefusedWithBothFormsAndWithoutItsText(t *testing.T) 
 
 func TestThePathOfAnSQLiteURL(t *testing.T) {
 	for url, want := range map[string]string{
-		"sqlite:kagzi.db": "kagzi.db", "sqlite:/var/lib/kagzi.db": "/var/lib/kagzi.db", "sqlite:///var/lib/kagzi.db": "/var/lib/kagzi.db",
-		"sqlite:C:\\kagzi.db": "C:\\kagzi.db",
+		"sqlite:kagzi.db": "kagzi.db", "sqlite:/var/lib/kagzi.db": "/var/lib/kagzi.db",
+		"sqlite:///var/lib/kagzi.db": "/var/lib/kagzi.db",
+		"sqlite:C:\\kagzi.db":        "C:\\kagzi.db",
 	} {
 		if got, err := parse(url); err != nil || got.at != want || !got.file {
 			t.Errorf("path of %s = %q (%v), want %q", url, got.at, err, want)

@@ -32,8 +32,8 @@ type driver struct {
 	file    bool // place is the path of a file
 }
 
-// drivers returns the kinds of database that there are. A new backend is an entry here. It is a function because a backup of one kind is made
-// by a copy to another, which looks here again.
+// drivers returns the kinds of database that there are. A new backend is an entry here. It is a
+// function because a backup of one kind is made by a copy to another, which looks here again.
 func drivers() []driver {
 	return []driver{
 		{
@@ -79,7 +79,8 @@ func drivers() []driver {
 }
 
 // errVolatile refuses to serve the store in memory as a database.
-const errVolatile = urlError("memory: keeps nothing once the program ends, so it is for demos and tests alone: want sqlite:PATH or postgres://USER:PASSWORD@HOST/DATABASE")
+const errVolatile = urlError(
+	"memory: keeps nothing once the program ends, so it is for demos and tests alone: want sqlite:PATH or postgres://USER:PASSWORD@HOST/DATABASE")
 
 func openMemory(_ context.Context, _ string, o engine.OpenOptions) (engine.Store, error) {
 	if !o.Volatile {
@@ -130,7 +131,10 @@ func sqlitePath(_, rest string) (string, error) {
 	}
 	path := strings.TrimPrefix(rest, "//")
 	if file, settings, _ := strings.Cut(path, "?"); strings.Contains(settings, "=") && !isThere(path) {
-		return "", urlError(fmt.Sprintf("the database URL has settings behind the file (?%s), and there are none for SQLite: want sqlite:%s", settings, file))
+		return "",
+			urlError(
+				fmt.Sprintf(
+					"the database URL has settings behind the file (?%s), and there are none for SQLite: want sqlite:%s", settings, file))
 	}
 	return path, nil
 }

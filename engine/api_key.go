@@ -69,8 +69,8 @@ func matchesAny(globs []string, name string) bool {
 	return len(globs) == 0 || slices.ContainsFunc(globs, func(glob string) bool { return matchesGlob(glob, name) })
 }
 
-// matchesGlob says whether name is what pattern describes, in which * stands for any text, the empty one included. Its cost grows with the
-// product of both lengths at most.
+// matchesGlob says whether name is what pattern describes, in which * stands for any text, the
+// empty one included. Its cost grows with the product of both lengths at most.
 func matchesGlob(pattern, name string) bool {
 	head, rest, star := strings.Cut(pattern, "*")
 	if !star {
@@ -98,7 +98,8 @@ func KeyNotFound(id ID) error {
 	return &Error{Kind: KindNotFound, Subject: "key", SubjectID: id.String(), Message: "no key " + id.String()}
 }
 
-// CheckKey refuses a key that breaks a limit or has no meaning, naming the request's field. It needs CreatedAt; Namespaces must be sorted.
+// CheckKey refuses a key that breaks a limit or has no meaning, naming the request's field. It
+// needs CreatedAt; Namespaces must be sorted.
 func CheckKey(k *APIKey) error {
 	checks := []error{
 		CheckName("key.name", k.Name),
@@ -111,7 +112,8 @@ func CheckKey(k *APIKey) error {
 		return err
 	}
 	if !k.ExpiresAt.IsZero() && !k.ExpiresAt.After(k.CreatedAt) {
-		return Invalid("key.expires_at", "must be in the future, got %s", k.ExpiresAt.UTC().Format("2006-01-02T15:04:05Z07:00"))
+		return Invalid("key.expires_at", "must be in the future, got %s",
+			k.ExpiresAt.UTC().Format("2006-01-02T15:04:05Z07:00"))
 	}
 	return nil
 }
@@ -136,13 +138,15 @@ func checkKeyNamespaces(k *APIKey) error {
 			return err
 		}
 		if i > 0 && k.Namespaces[i-1] >= name {
-			return Invalid(field, "must be sorted and name each namespace once (found %q after %q)", name, k.Namespaces[i-1])
+			return Invalid(field, "must be sorted and name each namespace once (found %q after %q)", name,
+				k.Namespaces[i-1])
 		}
 	}
 	return nil
 }
 
-// checkGlobs refuses globs of anybody but a worker, and what no name could match: a glob is a name in which * stands for any text.
+// checkGlobs refuses globs of anybody but a worker, and what no name could match: a glob is a name
+// in which * stands for any text.
 func checkGlobs(field string, role KeyRole, globs []string) error {
 	switch {
 	case len(globs) > 0 && role != RoleWorker:

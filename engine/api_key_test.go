@@ -12,7 +12,8 @@ import (
 
 func TestKeyRoleIsWrittenAsPeopleWriteIt(t *testing.T) {
 	for role, want := range map[KeyRole]string{
-		RoleAdmin: "admin", RoleOperator: "operator", RoleClient: "client", RoleWorker: "worker", RoleViewer: "viewer", 0: "unknown", 6: "unknown",
+		RoleAdmin: "admin", RoleOperator: "operator", RoleClient: "client", RoleWorker: "worker", RoleViewer: "viewer",
+		0: "unknown", 6: "unknown",
 	} {
 		if got := role.String(); got != want {
 			t.Errorf("role %d = %q, want %q", role, got, want)
@@ -83,9 +84,12 @@ func TestGlob(t *testing.T) {
 		want          bool
 	}{
 		{"", "", true}, {"", "a", false}, {"a", "a", true}, {"a", "A", false}, {"a", "ab", false}, {"ab", "a", false},
-		{"*", "", true}, {"*", "a/b:c", true}, {"**", "a", true}, {"a*", "a", true}, {"a*", "ba", false}, {"*a", "ba", true}, {"*a", "ab", false},
-		{"a*a", "a", false}, {"a*a", "aa", true}, {"a*b*c", "abc", true}, {"a*b*c", "a-b-b-c", true}, {"a*b*c", "acb", false},
-		{"ab*ba", "aba", false}, {"*aab", "aaab", true}, {"*ab*ab", "ab", false}, {"a?", "ab", false}, {"[a]", "a", false}, {"a.c", "abc", false},
+		{"*", "", true}, {"*", "a/b:c", true}, {"**", "a", true}, {"a*", "a", true}, {"a*", "ba", false},
+		{"*a", "ba", true}, {"*a", "ab", false},
+		{"a*a", "a", false}, {"a*a", "aa", true}, {"a*b*c", "abc", true}, {"a*b*c", "a-b-b-c", true},
+		{"a*b*c", "acb", false},
+		{"ab*ba", "aba", false}, {"*aab", "aaab", true}, {"*ab*ab", "ab", false}, {"a?", "ab", false},
+		{"[a]", "a", false}, {"a.c", "abc", false},
 	} {
 		if got := matchesGlob(c.pattern, c.name); got != c.want {
 			t.Errorf("matchesGlob(%q, %q) = %t, want %t", c.pattern, c.name, got, c.want)

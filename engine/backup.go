@@ -12,17 +12,20 @@ import (
 
 // Backups is filled besides Store by stores that can copy themselves into a file while they are at work.
 type Backups interface {
-	// Backup makes a file that was not there, which holds all that had been acknowledged when it was called and can be restored
-	// on either kind of database. It is on disk, whole, and was read back when this returns nil; otherwise there is no such file. Writes
-	// go on meanwhile. A file in its place is ErrExists, a disk that has no room for it ErrExhausted.
+	// Backup makes a file that was not there, which holds all that had been acknowledged when it
+	// was called and can be restored on either kind of database. It is on disk, whole, and was read
+	// back when this returns nil; otherwise there is no such file. Writes go on meanwhile. A file
+	// in its place is ErrExists, a disk that has no room for it ErrExhausted.
 	Backup(ctx context.Context, file string) (Backup, error)
 }
 
 // BackupTurns is filled besides Store by stores that several servers share.
 type BackupTurns interface {
-	// BackupTurn gives the turn to make the next scheduled backup to one of the servers that ask, no more often than every interval: wait is 0
-	// for that one, which gives it back when its backup fails, and how long the others are to wait until they ask again.
-	BackupTurn(ctx context.Context, every time.Duration) (wait time.Duration, giveBack func(context.Context) error, err error)
+	// BackupTurn gives the turn to make the next scheduled backup to one of the servers that ask,
+	// no more often than every interval: wait is 0 for that one, which gives it back when its
+	// backup fails, and how long the others are to wait until they ask again.
+	BackupTurn(ctx context.Context, every time.Duration) (wait time.Duration,
+		giveBack func(context.Context) error, err error)
 }
 
 // Backup is a file that holds a whole database as it was at one moment.
@@ -50,15 +53,18 @@ const (
 
 // AfterRestoreParams says how rows that were copied from an earlier moment are made fit to be served again:
 //
-//   - every lease ends, as Release does, with no loss counted: its token is dead, its open attempts are interrupted, its run is due at once.
+//   - every lease ends, as Release does, with no loss counted: its token is dead, its open attempts
+//     are interrupted, its run is due at once.
 //   - every worker is OFFLINE, as OfflineForced.
-//   - every schedule with a tick that is due goes on after Now, its ticks up to then counted as Skipped, paused or not: it may have been resumed
-//     since, and its namespace enabled. Next is nil where they are to fire, as missed ones.
+//   - every schedule with a tick that is due goes on after Now, its ticks up to then counted as
+//     Skipped, paused or not: it may have been resumed since, and its namespace enabled. Next is
+//     nil where they are to fire, as missed ones.
 //   - StandingRestored is noted, and StandingBackup is no more.
 type AfterRestoreParams struct {
 	From string // for people: which backup, and of when
-	// Next is the first tick of a schedule after Now (unset: none comes), and how many there are from its NextFireAt up to then. An error is
-	// of an expression that this program cannot read; the schedule is left as it is.
+	// Next is the first tick of a schedule after Now (unset: none comes), and how many there are
+	// from its NextFireAt up to then. An error is of an expression that this program cannot read;
+	// the schedule is left as it is.
 	Next func(s *Schedule, now time.Time) (next time.Time, skipped int64, err error)
 	Now  time.Time
 }
@@ -149,18 +155,21 @@ func ServingRefused(name, value string) error {
 	if name == StandingFilling {
 		var f Filling
 		json.Unmarshal([]byte(value), &f) // whoever cannot read it has no source to name
-		return preconditionf("a copy of %s into this database has not ended: run the same `kagzi db copy` again, it goes on where it stopped",
+		return preconditionf(
+			"a copy of %s into this database has not ended: run the same `kagzi db copy` again, it goes on where it stopped",
 			cmp.Or(f.From, "another database"))
 	}
 	var m Moved
 	json.Unmarshal([]byte(value), &m)
 	to := cmp.Or(m.To, "another database")
 	if !m.Done {
-		return preconditionf("this database is being moved to %s: run the same `kagzi db copy` again until it ends, and serve that one; "+
-			"`kagzi db copy --release URL` gives the copy up", to)
+		return preconditionf(
+			"this database is being moved to %s: run the same `kagzi db copy` again until it ends, and serve that one; "+
+				"`kagzi db copy --release URL` gives the copy up", to)
 	}
-	return preconditionf("this database was moved to %s: start the server on that one; to undo it while nobody has served that one, "+
-		"`kagzi db copy --release URL --force`", to)
+	return preconditionf(
+		"this database was moved to %s: start the server on that one; to undo it while nobody has served that one, "+
+			"`kagzi db copy --release URL --force`", to)
 }
 
 func preconditionf(format string, args ...any) error {
@@ -234,17 +243,19 @@ type CopyBatch struct {
 }
 
 // ErrCopyRival is that somebody else has changed the standing of a database meanwhile.
-var ErrCopyRival = error(&Error{Kind: KindPrecondition, Message: "another copy, or a release, is at work on the same database"})
+var ErrCopyRival = error(&Error{Kind: KindPrecondition,
+	Message: "another copy, or a release, is at work on the same database"})
 
 // ErrCopyNotEmpty is that a database to copy into holds rows.
-var ErrCopyNotEmpty = error(&Error{Kind: KindPrecondition, Message: "the target holds rows of its own; give the copy a database of its own"})
+var ErrCopyNotEmpty = error(&Error{Kind: KindPrecondition,
+	Message: "the target holds rows of its own; give the copy a database of its own"})
 
 // CopyParams says what to copy.
 type CopyParams struct {
 	From string // URL
 	To   string // URL of an empty database, or of one that this copy has begun to fill
-	// Snapshot copies what the source holds at one moment and leaves it alone. The target must be empty, and such a copy does not go on where
-	// it stopped.
+	// Snapshot copies what the source holds at one moment and leaves it alone. The target must be
+	// empty, and such a copy does not go on where it stopped.
 	Snapshot bool
 	Now      time.Time
 	Progress func(CopyProgress) // nil: nobody wants to know; called by one goroutine at a time
@@ -284,11 +295,14 @@ func (r *CopyReport) Rows() (n int64) {
 // OpenOptions says how a store is opened. The zero value migrates and logs nothing.
 type OpenOptions struct {
 	KeepSchema bool // refuse an old schema instead of migrating it
-	// ReadOnly opens the database for reading only, also while another process serves it: nothing of it is changed, an old schema is
-	// refused, and every verb that would write fails with ErrReadOnly. Health is nil while the store is open, and Listen notifies nothing but
-	// NotifyAll, shortly after another process has changed something. SQLite only, and not in the process that serves the database.
+	// ReadOnly opens the database for reading only, also while another process serves it: nothing
+	// of it is changed, an old schema is refused, and every verb that would write fails with
+	// ErrReadOnly. Health is nil while the store is open, and Listen notifies nothing but
+	// NotifyAll, shortly after another process has changed something. SQLite only, and not in the
+	// process that serves the database.
 	ReadOnly bool
-	// Serving says that the store is for a server and not for a command that is soon over: SQLite lengthens its log ahead of the commits (18 MiB).
+	// Serving says that the store is for a server and not for a command that is soon over: SQLite
+	// lengthens its log ahead of the commits (18 MiB).
 	Serving bool
 	// Volatile says that nothing need survive the program, as in demos and tests: only then is "memory:" opened.
 	Volatile bool
@@ -301,7 +315,8 @@ type SchemaStatus struct {
 	Newest  int      // number of the newest that this program has
 	Pending []string // names of those to come, in order
 	Missing bool     // there is no database file; migrations make it
-	// Standing is StandingMoved or StandingFilling where the database is not to be served, and Refusal then says why and what to do.
+	// Standing is StandingMoved or StandingFilling where the database is not to be served, and
+	// Refusal then says why and what to do.
 	Standing string
 	Refusal  string
 }

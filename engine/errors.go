@@ -25,7 +25,8 @@ const (
 	KindDenied                   // the caller's key does not allow it
 )
 
-// Error is what every method of Store returns when it refuses. Message is for people and holds no SQL, no path and no secret.
+// Error is what every method of Store returns when it refuses. Message is for people and holds no
+// SQL, no path and no secret.
 type Error struct {
 	Kind      Kind
 	Message   string
@@ -61,7 +62,8 @@ var (
 )
 
 // ErrReadOnly refuses to change a database that was opened with OpenOptions.ReadOnly.
-var ErrReadOnly = &Error{Kind: KindPrecondition, Message: "the database was opened for looking only; to change it start `kagzi server` on it"}
+var ErrReadOnly = &Error{Kind: KindPrecondition,
+	Message: "the database was opened for looking only; to change it start `kagzi server` on it"}
 
 // KindOf is the kind of err, KindInternal when it is not one of ours.
 func KindOf(err error) Kind {
@@ -83,21 +85,25 @@ func TooLarge(field, format string, args ...any) error {
 
 // RunNotFound is the answer for a run that is not there, or not in this namespace: the two cannot be told apart.
 func RunNotFound(id ID) error {
-	return &Error{Kind: KindNotFound, Subject: "run", SubjectID: id.String(), Message: "no run " + id.String() + " in this namespace"}
+	return &Error{Kind: KindNotFound, Subject: "run", SubjectID: id.String(),
+		Message: "no run " + id.String() + " in this namespace"}
 }
 
 // ExternalIDNotFound is the answer when no run of the namespace has, or had, the external id.
 func ExternalIDNotFound(externalID string) error {
-	return &Error{Kind: KindNotFound, Subject: "run", SubjectID: externalID, Message: "no run with external id " + externalID + " in this namespace"}
+	return &Error{Kind: KindNotFound, Subject: "run", SubjectID: externalID,
+		Message: "no run with external id " + externalID + " in this namespace"}
 }
 
 // StartConflict is the answer to a start with the request_id of one that asked for something else, and has started run.
 func StartConflict(run ID) error {
 	return &Error{Kind: KindConflict, Subject: "run", SubjectID: run.String(),
-		Message: "this request was made before with another type, queue, external id or input: it started run " + run.String()}
+		Message: "this request was made before with another type, queue, external id or input: it started run " +
+			run.String()}
 }
 
-// ExternalIDTaken is the answer to a start with the external id of run, which stands at status, when that is to be refused.
+// ExternalIDTaken is the answer to a start with the external id of run, which stands at status,
+// when that is to be refused.
 func ExternalIDTaken(externalID string, run ID, status RunStatus) error {
 	return &Error{Kind: KindExists, Subject: "run", SubjectID: run.String(), Status: status,
 		Message: fmt.Sprintf("external id %q is in use by run %s, which is %s", externalID, run, status)}
@@ -110,7 +116,8 @@ func StepNotFound(ref StepRef) error {
 
 // WorkerNotFound is the answer for a worker that never registered or is OFFLINE.
 func WorkerNotFound(id string) error {
-	return &Error{Kind: KindNotFound, Subject: "worker", SubjectID: id, Message: "Worker not found or offline; register again"}
+	return &Error{Kind: KindNotFound, Subject: "worker", SubjectID: id,
+		Message: "Worker not found or offline; register again"}
 }
 
 // WorkerUnknown is the answer for a worker that never registered, to those for whom one that is OFFLINE is good enough.
@@ -118,9 +125,11 @@ func WorkerUnknown(id string) error {
 	return &Error{Kind: KindNotFound, Subject: "worker", SubjectID: id, Message: "no worker " + id}
 }
 
-// WorkerTaken is the answer to an instance that registers by the id of another one, or of one that its key does not let it be.
+// WorkerTaken is the answer to an instance that registers by the id of another one, or of one that
+// its key does not let it be.
 func WorkerTaken(id string) error {
-	return &Error{Kind: KindExists, Subject: "worker", SubjectID: id, Message: fmt.Sprintf("worker id %q is taken by another worker", id)}
+	return &Error{Kind: KindExists, Subject: "worker", SubjectID: id,
+		Message: fmt.Sprintf("worker id %q is taken by another worker", id)}
 }
 
 // LeaseLost is the answer to a write whose token is not the run's current one.
@@ -129,10 +138,12 @@ func LeaseLost(run ID, status RunStatus) error {
 		Message: "the lease of run " + run.String() + " is lost: the run is " + status.String()}
 }
 
-// RunEnded is the answer to a change of a run that has ended otherwise. It tells which run one that continued as new continued as.
+// RunEnded is the answer to a change of a run that has ended otherwise. It tells which run one that
+// continued as new continued as.
 func RunEnded(r *Run) error {
-	e := &Error{Kind: KindPrecondition, Subject: "run", SubjectID: r.ID.String(), Status: r.Status, ContinuedAs: r.ContinuedAs,
-		Message: "run " + r.ID.String() + " has already ended: it is " + r.Status.String()}
+	e := &Error{Kind: KindPrecondition, Subject: "run", SubjectID: r.ID.String(), Status: r.Status,
+		ContinuedAs: r.ContinuedAs,
+		Message:     "run " + r.ID.String() + " has already ended: it is " + r.Status.String()}
 	if !r.ContinuedAs.IsZero() {
 		e.Message += " and continued as run " + r.ContinuedAs.String()
 	}

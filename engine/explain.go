@@ -49,7 +49,8 @@ func Explain(c Circumstances, now time.Time) Explanation {
 		e = explainPause(&c, now)
 	case r.Gated:
 		e = explainKey(&c, r.HeldAt)
-		e.add("%s, and %s ahead of this one in line", running(c.RunningOfKey), count(c.AheadInLine, "run is", "runs are"))
+		e.add("%s, and %s ahead of this one in line", running(c.RunningOfKey),
+			count(c.AheadInLine, "run is", "runs are"))
 	case r.AvailableAt.IsZero() || r.AvailableAt.After(now):
 		e = explainWait(&c, now)
 	default:
@@ -71,7 +72,8 @@ func (e *Explanation) addDisabled(c *Circumstances) {
 	if c.NamespaceEnabled || c.Run.Status == RunRunning || e.Blocker == BlockedByNamespace {
 		return
 	}
-	e.add("namespace %[1]s is disabled: whatever happens, it does not go on before `kagzi namespace enable %[1]s`", c.Run.Namespace)
+	e.add("namespace %[1]s is disabled: whatever happens, it does not go on before `kagzi namespace enable %[1]s`",
+		c.Run.Namespace)
 }
 
 // addLimits says what ends the run in any case.
@@ -81,7 +83,8 @@ func (e *Explanation) addLimits(r *Run, now time.Time) {
 		if r.CancelReason != "" {
 			why = ": " + r.CancelReason
 		}
-		e.add("cancellation was asked for %s ago%s; it is CANCELLED when its code returns, or %s", brief(now.Sub(r.CancelRequestedAt)), why, in(r.GraceUntil, now))
+		e.add("cancellation was asked for %s ago%s; it is CANCELLED when its code returns, or %s",
+			brief(now.Sub(r.CancelRequestedAt)), why, in(r.GraceUntil, now))
 		e.nextBy(r.GraceUntil)
 	}
 	if !r.DeadlineAt.IsZero() {
@@ -115,15 +118,17 @@ func explainEnd(r *Run, now time.Time) Explanation {
 	return e
 }
 
-// addRetry says how a run that has ended badly is run again. One that has no room left would have none again with what a retry keeps.
+// addRetry says how a run that has ended badly is run again. One that has no room left would have
+// none again with what a retry keeps.
 func (e *Explanation) addRetry(r *Run) {
 	full := r.Steps >= MaxSteps || r.Bytes > MaxRunBytes-MaxPayload
 	if r.Error == nil || r.Error.Code != FailureExhausted || !full {
 		e.add("`kagzi workflow retry %s` runs it again and keeps what its completed steps came to", r.ID)
 		return
 	}
-	e.add("a retry that keeps what its completed steps came to would meet the same limit; with code that records less, or continues as new, "+
-		"`kagzi workflow retry %s --restart` runs it again from the beginning", r.ID)
+	e.add(
+		"a retry that keeps what its completed steps came to would meet the same limit; with code that records less, or continues as new, "+
+			"`kagzi workflow retry %s --restart` runs it again from the beginning", r.ID)
 }
 
 func explainRunning(c *Circumstances, now time.Time) Explanation {
@@ -132,7 +137,8 @@ func explainRunning(c *Circumstances, now time.Time) Explanation {
 	for _, s := range c.Steps {
 		switch {
 		case s.Kind == StepFunction && s.Status == StepRunning:
-			e.Summary = fmt.Sprintf("runs step %s%s on worker %s for %s", s.Name, attempt(s.Attempt), r.WorkerID, brief(now.Sub(s.StartedAt)))
+			e.Summary = fmt.Sprintf("runs step %s%s on worker %s for %s", s.Name, attempt(s.Attempt), r.WorkerID,
+				brief(now.Sub(s.StartedAt)))
 			e.Since, e.NextAt = s.StartedAt, s.TimeoutAt
 			if !s.TimeoutAt.IsZero() {
 				e.add("step %s times out %s", s.Name, in(s.TimeoutAt, now))
@@ -144,13 +150,15 @@ func explainRunning(c *Circumstances, now time.Time) Explanation {
 	return e
 }
 
-// addHolder says what is known of the worker that holds the run, and, where it is silent or gone, what becomes of the run.
+// addHolder says what is known of the worker that holds the run, and, where it is silent or gone,
+// what becomes of the run.
 func (e *Explanation) addHolder(c *Circumstances, now time.Time) {
 	r := &c.Run
 	i := slices.IndexFunc(c.Workers, func(w Worker) bool { return w.ID == r.WorkerID })
 	if i < 0 {
 		if r.Timeouts.Heartbeat > c.WorkerLease {
-			e.add("the worker is not online for its queue; if it does not come back, the run is handed to another when its own heartbeat timeout of %s is over",
+			e.add(
+				"the worker is not online for its queue; if it does not come back, the run is handed to another when its own heartbeat timeout of %s is over",
 				brief(r.Timeouts.Heartbeat))
 		}
 		return
@@ -165,7 +173,8 @@ func (e *Explanation) addHolder(c *Circumstances, now time.Time) {
 		e.nextBy(over)
 		e.add("if it stays silent, its lease is over %s, and the run is handed to another soon after", in(over, now))
 	default:
-		e.NextAt, e.anytime = time.Time{}, true // a step's timeout, or the deadline, may be minutes ahead and would deny that
+		// a step's timeout, or the deadline, may be minutes ahead and would deny that
+		e.NextAt, e.anytime = time.Time{}, true
 		e.add("its lease is over; if it stays silent, the run is handed to another within seconds")
 	}
 }
@@ -185,8 +194,9 @@ func explainPause(c *Circumstances, now time.Time) Explanation {
 
 // explainKey is about a run whose concurrency key has no slot free.
 func explainKey(c *Circumstances, since time.Time) Explanation {
-	return Explanation{Blocker: BlockedByKey, Since: since, Summary: fmt.Sprintf("waits for a slot of concurrency key %s: %s of it may run at a time",
-		c.Run.ConcurrencyKey, count(c.Run.ConcurrencyLimit, "run", "runs"))}
+	return Explanation{Blocker: BlockedByKey, Since: since,
+		Summary: fmt.Sprintf("waits for a slot of concurrency key %s: %s of it may run at a time",
+			c.Run.ConcurrencyKey, count(c.Run.ConcurrencyLimit, "run", "runs"))}
 }
 
 // explainWait is about a run that time or an event makes due.
@@ -197,7 +207,8 @@ func explainWait(c *Circumstances, now time.Time) Explanation {
 	kind, name, _ := strings.Cut(r.WaitingFor, ":")
 	waiting := Step{}
 	for _, s := range c.Steps {
-		if s.Name == name && kind == "timer" || s.SignalName == name && kind == "signal" && s.Kind == StepSignal || s.ChildRunID.String() == name && kind == "child" {
+		if s.Name == name && kind == "timer" || s.SignalName == name && kind == "signal" && s.Kind == StepSignal ||
+			s.ChildRunID.String() == name && kind == "child" {
 			waiting = s
 		}
 	}
@@ -237,14 +248,16 @@ func (e *Explanation) addWaits(steps []Step, now time.Time) {
 	for _, s := range steps {
 		switch {
 		case s.Status == StepPending:
-			waits = append(waits, fmt.Sprintf("step %s is tried again %s%s", s.Name, in(s.RetryAt, now), because(s.Error)))
+			waits = append(waits, fmt.Sprintf("step %s is tried again %s%s", s.Name, in(s.RetryAt, now),
+				because(s.Error)))
 		case !s.Open():
 		case s.Kind == StepSleep:
 			waits = append(waits, fmt.Sprintf("timer %s is over %s", s.Name, in(s.WakeAt, now)))
 		case s.Kind == StepSignal && s.WakeAt.IsZero():
 			waits = append(waits, "it also waits for signal "+s.SignalName)
 		case s.Kind == StepSignal:
-			waits = append(waits, fmt.Sprintf("it also waits for signal %s, and goes on without it %s", s.SignalName, in(s.WakeAt, now)))
+			waits = append(waits, fmt.Sprintf("it also waits for signal %s, and goes on without it %s", s.SignalName,
+				in(s.WakeAt, now)))
 		case s.Kind == StepChild:
 			if children++; children == 1 {
 				child = s.ChildRunID
@@ -265,8 +278,9 @@ func (e *Explanation) addWaits(steps []Step, now time.Time) {
 	}
 }
 
-// cleaningUp is the circumstances without the timers and retries that the run's cancellation has ended, where its code waits for something else:
-// in the record they run on, and one of them may be the first to be over.
+// cleaningUp is the circumstances without the timers and retries that the run's cancellation has
+// ended, where its code waits for something else: in the record they run on, and one of them may be
+// the first to be over.
 func cleaningUp(c *Circumstances, now time.Time) *Circumstances {
 	r := &c.Run
 	if r.CancelRequestedAt.IsZero() {
@@ -282,7 +296,8 @@ func cleaningUp(c *Circumstances, now time.Time) *Circumstances {
 		return c // there is nothing else
 	}
 	first := func(s Step) bool {
-		return ended(s) && (r.WaitingFor == "timer:"+s.Name || s.Status == StepPending && s.RetryAt.Equal(r.AvailableAt))
+		return ended(s) && (r.WaitingFor == "timer:"+s.Name || s.Status == StepPending &&
+			s.RetryAt.Equal(r.AvailableAt))
 	}
 	if slices.ContainsFunc(c.Steps, first) {
 		live.Run.AvailableAt, live.Run.WaitingFor = p.AvailableAt, p.WaitingFor
@@ -300,7 +315,8 @@ func openChildren(steps []Step) (n int) {
 	return n
 }
 
-// explainDelay is about a PENDING run whose moment lies ahead: a retry, of the step that it returns, a lost worker, or its very start.
+// explainDelay is about a PENDING run whose moment lies ahead: a retry, of the step that it
+// returns, a lost worker, or its very start.
 func explainDelay(c *Circumstances, now time.Time) (e Explanation, retried Step) {
 	r := &c.Run
 	e = Explanation{Blocker: BlockedByRetryDelay, NextAt: r.AvailableAt}
@@ -313,15 +329,18 @@ func explainDelay(c *Circumstances, now time.Time) (e Explanation, retried Step)
 				break
 			}
 			policy := firstPolicy(s.RetryPolicy, r.RetryPolicy)
-			e.Summary = fmt.Sprintf("retries %s, attempt %d%s %s%s", s.Name, s.Failures+1, of(policy), in(r.AvailableAt, now), because(s.Error))
+			e.Summary = fmt.Sprintf("retries %s, attempt %d%s %s%s", s.Name, s.Failures+1, of(policy),
+				in(r.AvailableAt, now), because(s.Error))
 			return e, s
 		}
 	}
 	switch {
 	case r.Failures > 0 && whole:
-		e.Summary = fmt.Sprintf("is tried again as a whole, attempt %d%s %s%s", r.Failures+1, of(firstPolicy(r.RetryPolicy)), in(r.AvailableAt, now), because(r.Error))
+		e.Summary = fmt.Sprintf("is tried again as a whole, attempt %d%s %s%s", r.Failures+1,
+			of(firstPolicy(r.RetryPolicy)), in(r.AvailableAt, now), because(r.Error))
 	case r.LeaseLosses > 0:
-		e.Summary = fmt.Sprintf("lost %s in a row, is handed out again %s", count(r.LeaseLosses, "worker", "workers"), in(r.AvailableAt, now))
+		e.Summary = fmt.Sprintf("lost %s in a row, is handed out again %s", count(r.LeaseLosses, "worker", "workers"),
+			in(r.AvailableAt, now))
 		e.add("after %d in a row it fails", MaxLeaseLosses)
 		if r.Failures > 0 {
 			e.add("before that its code has failed %s%s", count(r.Failures, "time", "times"), because(r.Error))
@@ -346,11 +365,13 @@ func explainDue(c *Circumstances, now time.Time) Explanation {
 	switch {
 	case len(fitting) == 0:
 		e.Blocker = BlockedByNoWorker
-		e.Summary = fmt.Sprintf("due for %s, but no online worker serves type %s in queue %s%s", brief(now.Sub(r.AvailableAt)), r.Type, r.Queue, withRequirements(r))
+		e.Summary = fmt.Sprintf("due for %s, but no online worker serves type %s in queue %s%s",
+			brief(now.Sub(r.AvailableAt)), r.Type, r.Queue, withRequirements(r))
 		e.addMissing(c)
 	case len(free) == 0:
 		e.Blocker = BlockedByBusyWorkers
-		e.Summary = fmt.Sprintf("due for %s, but all workers that could take it are busy (%d)", brief(now.Sub(r.AvailableAt)), len(fitting))
+		e.Summary = fmt.Sprintf("due for %s, but all workers that could take it are busy (%d)",
+			brief(now.Sub(r.AvailableAt)), len(fitting))
 		e.addEach(fitting, func(w *Worker) string { return whyBusy(c, w) })
 	case r.ConcurrencyKey != "" && c.RunningOfKey >= r.ConcurrencyLimit:
 		// No claim has met it yet: the next one puts it in line.
@@ -375,7 +396,9 @@ const handOver = time.Second
 
 // addUntaken is about a run that workers could take but do not: they may have died, which only their silence tells.
 func (e *Explanation) addUntaken(r *Run, free []*Worker, now time.Time) {
-	last := slices.MaxFunc(free, func(a, b *Worker) int { return a.LastHeartbeatAt.Compare(b.LastHeartbeatAt) }).LastHeartbeatAt
+	last := slices.MaxFunc(free, func(a, b *Worker) int {
+		return a.LastHeartbeatAt.Compare(b.LastHeartbeatAt)
+	}).LastHeartbeatAt
 	e.addEach(free, func(w *Worker) string {
 		return fmt.Sprintf("worker %s was heard from %s ago", w.ID, brief(now.Sub(w.LastHeartbeatAt)))
 	})
@@ -384,7 +407,8 @@ func (e *Explanation) addUntaken(r *Run, free []*Worker, now time.Time) {
 	if len(free) > 1 {
 		heard = "the last heard from"
 	}
-	e.Summary = fmt.Sprintf("due for %s, but not taken yet by %s with a slot free, %s %s ago", brief(now.Sub(r.AvailableAt)),
+	e.Summary = fmt.Sprintf("due for %s, but not taken yet by %s with a slot free, %s %s ago",
+		brief(now.Sub(r.AvailableAt)),
 		count(len(free), "worker", "workers"), heard, brief(now.Sub(last)))
 }
 
@@ -397,7 +421,8 @@ func fit(c *Circumstances) (fitting, free []*Worker) {
 		}
 		fitting = append(fitting, w)
 		limit, limited := w.TypeLimits[c.Run.Type]
-		if w.Active < w.MaxConcurrent && (w.QueueLimit == 0 || c.RunningInQueue < w.QueueLimit) && (!limited || c.RunningOfType < limit) {
+		if w.Active < w.MaxConcurrent && (w.QueueLimit == 0 || c.RunningInQueue < w.QueueLimit) &&
+			(!limited || c.RunningOfType < limit) {
 			free = append(free, w)
 		}
 	}
@@ -411,9 +436,11 @@ func whyBusy(c *Circumstances, w *Worker) string {
 	case w.Active >= w.MaxConcurrent:
 		return fmt.Sprintf("worker %s runs %d of %d", w.ID, w.Active, w.MaxConcurrent)
 	case w.QueueLimit > 0 && c.RunningInQueue >= w.QueueLimit:
-		return fmt.Sprintf("worker %s: %d of the %d runs that its queue may have at a time are running", w.ID, c.RunningInQueue, w.QueueLimit)
+		return fmt.Sprintf("worker %s: %d of the %d runs that its queue may have at a time are running", w.ID,
+			c.RunningInQueue, w.QueueLimit)
 	case limited && c.RunningOfType >= limit:
-		return fmt.Sprintf("worker %s: %d of the %d runs of type %s that may run at a time are running", w.ID, c.RunningOfType, limit, c.Run.Type)
+		return fmt.Sprintf("worker %s: %d of the %d runs of type %s that may run at a time are running", w.ID,
+			c.RunningOfType, limit, c.Run.Type)
 	}
 	return fmt.Sprintf("worker %s runs %d of %d", w.ID, w.Active, w.MaxConcurrent)
 }
@@ -446,7 +473,8 @@ func (e *Explanation) addMissing(c *Circumstances) {
 		case w.Status == WorkerDraining:
 			return fmt.Sprintf("worker %s is draining and takes nothing new", w.ID)
 		case !slices.Contains(w.Types, r.Type):
-			return fmt.Sprintf("worker %s serves the queue, but not type %s: it serves %s", w.ID, r.Type, listed(w.Types))
+			return fmt.Sprintf("worker %s serves the queue, but not type %s: it serves %s", w.ID, r.Type,
+				listed(w.Types))
 		}
 		return fmt.Sprintf("worker %s does not offer %s", w.ID, strings.Join(unmet(w, r.Requirements), ", "))
 	})

@@ -11,13 +11,15 @@ func TestExplain(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	at := func(d time.Duration) time.Time { return now.Add(d) }
 	worker := func(change func(w *Worker)) Worker {
-		w := Worker{ID: "w1", Status: WorkerOnline, Queues: []string{"orders"}, Types: []string{"order"}, MaxConcurrent: 2, LastHeartbeatAt: at(-time.Second)}
+		w := Worker{ID: "w1", Status: WorkerOnline, Queues: []string{"orders"}, Types: []string{"order"},
+			MaxConcurrent: 2, LastHeartbeatAt: at(-time.Second)}
 		if change != nil {
 			change(&w)
 		}
 		return w
 	}
-	run := Run{ID: FirstID(now), Namespace: "default", Queue: "orders", Type: "order", Status: RunPending, CreatedAt: at(-time.Hour), AvailableAt: at(-90 * time.Second)}
+	run := Run{ID: FirstID(now), Namespace: "default", Queue: "orders", Type: "order", Status: RunPending,
+		CreatedAt: at(-time.Hour), AvailableAt: at(-90 * time.Second)}
 	declined, full := &Failure{Message: "card declined"}, &Failure{Code: FailureExhausted, Message: "no room"}
 
 	tests := []struct {
@@ -36,66 +38,91 @@ func TestExplain(t *testing.T) {
 		}, "failed 1s ago: card declined", BlockedByNothing, at(-time.Second), time.Time{}, "kagzi workflow retry"},
 		{"terminated, where no step failed", func(c *Circumstances) {
 			c.Run.Status, c.Run.FinishedAt = RunTerminated, at(-time.Second)
-		}, "terminated 1s ago", BlockedByNothing, at(-time.Second), time.Time{}, "runs it again and keeps what its completed steps came to"},
+		}, "terminated 1s ago", BlockedByNothing, at(-time.Second), time.Time{},
+			"runs it again and keeps what its completed steps came to"},
 		{"failed, full of bytes", func(c *Circumstances) {
-			c.Run.Status, c.Run.FinishedAt, c.Run.Error, c.Run.Bytes = RunFailed, at(-time.Second), full, MaxRunBytes-MaxPayload+1
+			c.Run.Status, c.Run.FinishedAt, c.Run.Error, c.Run.Bytes = RunFailed, at(-time.Second), full,
+				MaxRunBytes-MaxPayload+1
 		}, "failed 1s ago: no room", BlockedByNothing, at(-time.Second), time.Time{}, "would meet the same limit"},
 		{"failed, full of steps", func(c *Circumstances) {
 			c.Run.Status, c.Run.FinishedAt, c.Run.Error, c.Run.Steps = RunFailed, at(-time.Second), full, MaxSteps
-		}, "failed 1s ago: no room", BlockedByNothing, at(-time.Second), time.Time{}, "--restart` runs it again from the beginning"},
+		}, "failed 1s ago: no room", BlockedByNothing, at(-time.Second), time.Time{},
+			"--restart` runs it again from the beginning"},
 		{"failed, full of steps, for another reason", func(c *Circumstances) {
 			c.Run.Status, c.Run.FinishedAt, c.Run.Error, c.Run.Steps = RunFailed, at(-time.Second), declined, MaxSteps
-		}, "failed 1s ago: card declined", BlockedByNothing, at(-time.Second), time.Time{}, "runs it again and keeps what its completed steps came to"},
+		}, "failed 1s ago: card declined", BlockedByNothing, at(-time.Second), time.Time{},
+			"runs it again and keeps what its completed steps came to"},
 		{"failed on a size, with room left", func(c *Circumstances) {
 			c.Run.Status, c.Run.FinishedAt, c.Run.Error, c.Run.Bytes = RunFailed, at(-time.Second), full, MaxRunBytes/2
-		}, "failed 1s ago: no room", BlockedByNothing, at(-time.Second), time.Time{}, "runs it again and keeps what its completed steps came to"},
+		}, "failed 1s ago: no room", BlockedByNothing, at(-time.Second), time.Time{},
+			"runs it again and keeps what its completed steps came to"},
 		{"running", func(c *Circumstances) {
 			c.Run.Status, c.Run.WorkerID, c.Run.AvailableAt = RunRunning, "w1", time.Time{}
-			c.Steps = []Step{{Name: "charge", Kind: StepFunction, Status: StepRunning, Attempt: 2, StartedAt: at(-4 * time.Second), TimeoutAt: at(time.Minute)}}
-		}, "runs step charge (attempt 2) on worker w1 for 4s", BlockedByNothing, at(-4 * time.Second), at(time.Minute), "heard from 1s ago"},
+			c.Steps = []Step{{Name: "charge", Kind: StepFunction, Status: StepRunning, Attempt: 2,
+				StartedAt: at(-4 * time.Second), TimeoutAt: at(time.Minute)}}
+		}, "runs step charge (attempt 2) on worker w1 for 4s", BlockedByNothing, at(-4 * time.Second), at(time.Minute),
+			"heard from 1s ago"},
 		{"running, on a worker that is silent", func(c *Circumstances) {
-			c.Run.Status, c.Run.WorkerID, c.Run.StartedAt, c.WorkerLease = RunRunning, "w1", at(-time.Minute), 30*time.Second
+			c.Run.Status, c.Run.WorkerID, c.Run.StartedAt, c.WorkerLease = RunRunning, "w1", at(-time.Minute),
+				30*time.Second
 			c.Workers[0].LastHeartbeatAt = at(-20 * time.Second)
 		}, "runs on worker w1", BlockedByNothing, at(-time.Minute), at(10 * time.Second),
 			"heard from 20s ago|if it stays silent, its lease is over in 10s, and the run is handed to another soon after"},
 		{"running, on a worker that is silent, with more time of its own", func(c *Circumstances) {
-			c.Run.Status, c.Run.WorkerID, c.Run.StartedAt, c.WorkerLease = RunRunning, "w1", at(-time.Minute), 30*time.Second
+			c.Run.Status, c.Run.WorkerID, c.Run.StartedAt, c.WorkerLease = RunRunning, "w1", at(-time.Minute),
+				30*time.Second
 			c.Run.Timeouts.Heartbeat = 5 * time.Minute
 			c.Workers[0].LastHeartbeatAt = at(-31 * time.Second)
-		}, "runs on worker w1", BlockedByNothing, at(-time.Minute), at(4*time.Minute + 29*time.Second), "its lease is over in 4m29s"},
+		}, "runs on worker w1", BlockedByNothing, at(-time.Minute), at(4*time.Minute + 29*time.Second),
+			"its lease is over in 4m29s"},
 		{"in a step, on a worker that is silent", func(c *Circumstances) {
 			c.Run.Status, c.Run.WorkerID, c.WorkerLease = RunRunning, "w1", 30*time.Second
-			c.Steps = []Step{{Name: "charge", Kind: StepFunction, Status: StepRunning, StartedAt: at(-4 * time.Second), TimeoutAt: at(time.Minute)}}
+			c.Steps = []Step{{Name: "charge", Kind: StepFunction, Status: StepRunning, StartedAt: at(-4 * time.Second),
+				TimeoutAt: at(time.Minute)}}
 			c.Workers[0].LastHeartbeatAt = at(-20 * time.Second)
-		}, "runs step charge on worker w1 for 4s", BlockedByNothing, at(-4 * time.Second), at(10 * time.Second), "its lease is over in 10s"},
+		}, "runs step charge on worker w1 for 4s", BlockedByNothing, at(-4 * time.Second), at(10 * time.Second),
+			"its lease is over in 10s"},
 		{"in a step that times out first, on a worker that is silent", func(c *Circumstances) {
 			c.Run.Status, c.Run.WorkerID, c.WorkerLease = RunRunning, "w1", 30*time.Second
-			c.Steps = []Step{{Name: "charge", Kind: StepFunction, Status: StepRunning, StartedAt: at(-4 * time.Second), TimeoutAt: at(5 * time.Second)}}
+			c.Steps = []Step{{Name: "charge", Kind: StepFunction, Status: StepRunning, StartedAt: at(-4 * time.Second),
+				TimeoutAt: at(5 * time.Second)}}
 			c.Workers[0].LastHeartbeatAt = at(-20 * time.Second)
-		}, "runs step charge on worker w1 for 4s", BlockedByNothing, at(-4 * time.Second), at(5 * time.Second), "its lease is over in 10s"},
+		}, "runs step charge on worker w1 for 4s", BlockedByNothing, at(-4 * time.Second), at(5 * time.Second),
+			"its lease is over in 10s"},
 		{"in a step, on a worker that was silent for too long", func(c *Circumstances) {
 			c.Run.Status, c.Run.WorkerID, c.WorkerLease = RunRunning, "w1", 30*time.Second
-			c.Steps = []Step{{Name: "charge", Kind: StepFunction, Status: StepRunning, StartedAt: at(-40 * time.Second), TimeoutAt: at(time.Minute)}}
+			c.Steps = []Step{{Name: "charge", Kind: StepFunction, Status: StepRunning, StartedAt: at(-40 * time.Second),
+				TimeoutAt: at(time.Minute)}}
 			c.Workers[0].LastHeartbeatAt = at(-31 * time.Second)
-		}, "runs step charge on worker w1 for 40s", BlockedByNothing, at(-40 * time.Second), time.Time{}, "handed to another within seconds"},
+		}, "runs step charge on worker w1 for 40s", BlockedByNothing, at(-40 * time.Second), time.Time{},
+			"handed to another within seconds"},
 		{"running, on a worker that was silent for too long", func(c *Circumstances) {
-			c.Run.Status, c.Run.WorkerID, c.Run.StartedAt, c.WorkerLease = RunRunning, "w1", at(-time.Minute), 30*time.Second
+			c.Run.Status, c.Run.WorkerID, c.Run.StartedAt, c.WorkerLease = RunRunning, "w1", at(-time.Minute),
+				30*time.Second
 			c.Workers[0].LastHeartbeatAt = at(-31 * time.Second)
-		}, "runs on worker w1", BlockedByNothing, at(-time.Minute), time.Time{}, "its lease is over; if it stays silent, the run is handed to another within seconds"},
+		}, "runs on worker w1", BlockedByNothing, at(-time.Minute), time.Time{},
+			"its lease is over; if it stays silent, the run is handed to another within seconds"},
 		{"running, on a worker that was taken off", func(c *Circumstances) {
-			c.Run.Status, c.Run.WorkerID, c.Run.StartedAt, c.WorkerLease = RunRunning, "w1", at(-time.Minute), 30*time.Second
+			c.Run.Status, c.Run.WorkerID, c.Run.StartedAt, c.WorkerLease = RunRunning, "w1", at(-time.Minute),
+				30*time.Second
 			c.Run.Timeouts.Heartbeat, c.Workers = 5*time.Minute, nil
-		}, "runs on worker w1", BlockedByNothing, at(-time.Minute), time.Time{}, "handed to another when its own heartbeat timeout of 5m is over"},
+		}, "runs on worker w1", BlockedByNothing, at(-time.Minute), time.Time{},
+			"handed to another when its own heartbeat timeout of 5m is over"},
 		{"retry", func(c *Circumstances) {
 			c.Run.AvailableAt = at(38 * time.Second)
-			c.Steps = []Step{{Name: "charge", Status: StepPending, Failures: 6, RetryAt: at(38 * time.Second), Error: declined, FinishedAt: at(-time.Second),
+			c.Steps = []Step{{Name: "charge", Status: StepPending, Failures: 6, RetryAt: at(38 * time.Second),
+				Error: declined, FinishedAt: at(-time.Second),
 				RetryPolicy: &RetryPolicy{MaximumAttempts: 10}}}
-		}, "retries charge, attempt 7 of 10 in 38s: card declined", BlockedByRetryDelay, at(-time.Second), at(38 * time.Second), ""},
+		}, "retries charge, attempt 7 of 10 in 38s: card declined", BlockedByRetryDelay, at(-time.Second),
+			at(38 * time.Second), ""},
 		{"run retry", func(c *Circumstances) {
-			c.Run.AvailableAt, c.Run.Failures, c.Run.RetryPolicy, c.Run.Error = at(time.Second), 1, &RetryPolicy{MaximumAttempts: -1}, declined
-		}, "is tried again as a whole, attempt 2 in 1s: card declined", BlockedByRetryDelay, time.Time{}, at(time.Second), ""},
+			c.Run.AvailableAt, c.Run.Failures, c.Run.RetryPolicy, c.Run.Error = at(time.Second), 1,
+				&RetryPolicy{MaximumAttempts: -1}, declined
+		}, "is tried again as a whole, attempt 2 in 1s: card declined", BlockedByRetryDelay, time.Time{},
+			at(time.Second), ""},
 		{"lost workers", func(c *Circumstances) { c.Run.AvailableAt, c.Run.LeaseLosses = at(2*time.Second), 3 },
-			"lost 3 workers in a row, is handed out again in 2s", BlockedByRetryDelay, time.Time{}, at(2 * time.Second), "after 10 in a row it fails"},
+			"lost 3 workers in a row, is handed out again in 2s", BlockedByRetryDelay, time.Time{}, at(2 * time.Second),
+			"after 10 in a row it fails"},
 		{"lost workers, in the retry of a run", func(c *Circumstances) {
 			c.Run.AvailableAt, c.Run.LeaseLosses = at(2*time.Second), 3
 			c.Run.Failures, c.Run.RetryPolicy, c.Run.Error = 1, &RetryPolicy{MaximumAttempts: 5}, declined
@@ -104,25 +131,33 @@ func TestExplain(t *testing.T) {
 		{"run retry, when a worker had been lost", func(c *Circumstances) {
 			c.Run.AvailableAt, c.Run.LeaseLosses = at(2*time.Second), 1
 			c.Run.Failures, c.Run.RetryPolicy, c.Run.Error = 1, &RetryPolicy{MaximumAttempts: 5}, declined
-		}, "is tried again as a whole, attempt 2 of 5 in 2s: card declined", BlockedByRetryDelay, time.Time{}, at(2 * time.Second), ""},
+		}, "is tried again as a whole, attempt 2 of 5 in 2s: card declined", BlockedByRetryDelay, time.Time{},
+			at(2 * time.Second), ""},
 		{"run retry, when workers had been lost", func(c *Circumstances) {
 			c.Run.AvailableAt, c.Run.LeaseLosses = at(2*time.Second), 3
 			c.Run.Failures, c.Run.RetryPolicy, c.Run.Error = 1, &RetryPolicy{MaximumAttempts: 5}, declined
-			c.Steps = []Step{{Name: "charge", Status: StepPending, RetryAt: at(2 * time.Second), Error: declined, FinishedAt: at(-time.Second)}}
-		}, "is tried again as a whole, attempt 2 of 5 in 2s: card declined", BlockedByRetryDelay, at(-time.Second), at(2 * time.Second), ""},
+			c.Steps = []Step{{Name: "charge", Status: StepPending, RetryAt: at(2 * time.Second), Error: declined,
+				FinishedAt: at(-time.Second)}}
+		}, "is tried again as a whole, attempt 2 of 5 in 2s: card declined", BlockedByRetryDelay, at(-time.Second),
+			at(2 * time.Second), ""},
 		{"timer", func(c *Circumstances) {
 			c.Run.Status, c.Run.AvailableAt, c.Run.WaitingFor = RunSleeping, at(26*time.Hour), "timer:cool-off"
-			c.Steps = []Step{{Name: "cool-off", Kind: StepSleep, Status: StepRunning, StartedAt: at(-time.Hour), WakeAt: at(26 * time.Hour)}}
+			c.Steps = []Step{{Name: "cool-off", Kind: StepSleep, Status: StepRunning, StartedAt: at(-time.Hour),
+				WakeAt: at(26 * time.Hour)}}
 		}, "sleeps in cool-off, wakes in 1d2h", BlockedByTimer, at(-time.Hour), at(26 * time.Hour), ""},
 		{"signal with a limit", func(c *Circumstances) {
 			c.Run.Status, c.Run.AvailableAt, c.Run.WaitingFor = RunSleeping, at(time.Hour), "signal:approval"
-			c.Steps = []Step{{Name: "approval:2", Kind: StepSignal, SignalName: "approval", Status: StepRunning, StartedAt: at(-time.Hour), Awaited: 1}}
-		}, "waits for signal approval, goes on without it in 1h", BlockedBySignal, at(-time.Hour), at(time.Hour), "kagzi workflow signal"},
+			c.Steps = []Step{{Name: "approval:2", Kind: StepSignal, SignalName: "approval", Status: StepRunning,
+				StartedAt: at(-time.Hour), Awaited: 1}}
+		}, "waits for signal approval, goes on without it in 1h", BlockedBySignal, at(-time.Hour), at(time.Hour),
+			"kagzi workflow signal"},
 		{"child", func(c *Circumstances) {
 			child := FirstID(at(-time.Minute))
 			c.Run.Status, c.Run.AvailableAt, c.Run.WaitingFor = RunSleeping, time.Time{}, "child:"+child.String()
-			c.Steps = []Step{{Name: "ship", Kind: StepChild, ChildRunID: child, Status: StepRunning, StartedAt: at(-time.Minute), Awaited: 1}}
-		}, "waits for child run " + FirstID(at(-time.Minute)).String(), BlockedByChild, at(-time.Minute), time.Time{}, "kagzi workflow explain"},
+			c.Steps = []Step{{Name: "ship", Kind: StepChild, ChildRunID: child, Status: StepRunning,
+				StartedAt: at(-time.Minute), Awaited: 1}}
+		}, "waits for child run " + FirstID(at(-time.Minute)).String(), BlockedByChild, at(-time.Minute), time.Time{},
+			"kagzi workflow explain"},
 		{"paused", func(c *Circumstances) {
 			c.Run.Paused, c.Run.AvailableAt = true, time.Time{}
 			c.LastPause = &AuditEvent{At: at(-time.Hour), Actor: Actor{Name: "ada"}, Reason: "wrong price"}
@@ -130,39 +165,60 @@ func TestExplain(t *testing.T) {
 		{"key", func(c *Circumstances) {
 			c.Run.Gated, c.Run.HeldAt, c.Run.AvailableAt = true, at(-time.Minute), time.Time{}
 			c.Run.ConcurrencyKey, c.Run.ConcurrencyLimit, c.RunningOfKey, c.AheadInLine = "customer-1", 2, 2, 1
-		}, "waits for a slot of concurrency key customer-1: 2 runs of it may run at a time", BlockedByKey, at(-time.Minute), time.Time{}, "2 runs are running, and 1 run is ahead"},
+		}, "waits for a slot of concurrency key customer-1: 2 runs of it may run at a time", BlockedByKey,
+			at(-time.Minute), time.Time{}, "2 runs are running, and 1 run is ahead"},
 		{"key that no claim has met", func(c *Circumstances) {
 			c.Run.ConcurrencyKey, c.Run.ConcurrencyLimit, c.RunningOfKey = "customer-1", 2, 2
-		}, "waits for a slot of concurrency key customer-1: 2 runs of it may run at a time", BlockedByKey, at(-90 * time.Second), time.Time{}, "2 runs are running"},
+		}, "waits for a slot of concurrency key customer-1: 2 runs of it may run at a time", BlockedByKey,
+			at(-90 * time.Second), time.Time{}, "2 runs are running"},
 		{"key with a slot", func(c *Circumstances) {
-			c.Run.ConcurrencyKey, c.Run.ConcurrencyLimit, c.RunningOfKey, c.Run.AvailableAt = "customer-1", 2, 1, at(-time.Second)
+			c.Run.ConcurrencyKey, c.Run.ConcurrencyLimit, c.RunningOfKey, c.Run.AvailableAt = "customer-1", 2, 1,
+				at(-time.Second)
 		}, "due for 1s, and about to be handed to worker w1", BlockedByNothing, at(-time.Second), time.Time{}, ""},
 		{"start ahead", func(c *Circumstances) { c.Run.AvailableAt = at(time.Hour) },
 			"is to start in 1h", BlockedByStart, at(-time.Hour), at(time.Hour), ""},
 		{"namespace disabled", func(c *Circumstances) { c.NamespaceEnabled = false },
-			"due, but namespace default is disabled", BlockedByNamespace, at(-90 * time.Second), time.Time{}, "kagzi namespace enable default"},
+			"due, but namespace default is disabled", BlockedByNamespace, at(-90 * time.Second), time.Time{},
+			"kagzi namespace enable default"},
 		{"asleep, namespace disabled", func(c *Circumstances) {
-			c.NamespaceEnabled, c.Run.Status, c.Run.AvailableAt, c.Run.WaitingFor = false, RunSleeping, at(time.Hour), "timer:nap"
-			c.Steps = []Step{{Name: "nap", Kind: StepSleep, Status: StepRunning, StartedAt: at(-time.Hour), WakeAt: at(time.Hour)}}
+			c.NamespaceEnabled, c.Run.Status, c.Run.AvailableAt, c.Run.WaitingFor = false, RunSleeping, at(time.Hour),
+				"timer:nap"
+			c.Steps = []Step{{Name: "nap", Kind: StepSleep, Status: StepRunning, StartedAt: at(-time.Hour),
+				WakeAt: at(time.Hour)}}
 		}, "sleeps in nap, wakes in 1h", BlockedByTimer, at(-time.Hour), at(time.Hour),
 			"namespace default is disabled: whatever happens, it does not go on before `kagzi namespace enable default`"},
-		{"paused, namespace disabled", func(c *Circumstances) { c.NamespaceEnabled, c.Run.Paused, c.Run.AvailableAt = false, true, time.Time{} },
+		{"paused, namespace disabled", func(c *Circumstances) {
+			c.NamespaceEnabled, c.Run.Paused, c.Run.AvailableAt = false, true, time.Time{}
+		},
 			"paused", BlockedByPause, time.Time{}, time.Time{}, "kagzi workflow resume|kagzi namespace enable default"},
 		{"no worker at all", func(c *Circumstances) { c.Workers = nil },
-			"due for 1m30s, but no online worker serves type order in queue orders", BlockedByNoWorker, at(-90 * time.Second), time.Time{}, "no worker is connected to queue orders"},
-		{"another type", func(c *Circumstances) { c.Workers = []Worker{worker(func(w *Worker) { w.Types = []string{"mail"} })} },
-			"due for 1m30s, but no online worker serves type order in queue orders", BlockedByNoWorker, at(-90 * time.Second), time.Time{}, "worker w1 serves the queue, but not type order: it serves mail"},
+			"due for 1m30s, but no online worker serves type order in queue orders", BlockedByNoWorker,
+			at(-90 * time.Second), time.Time{}, "no worker is connected to queue orders"},
+		{"another type", func(c *Circumstances) {
+			c.Workers = []Worker{worker(func(w *Worker) { w.Types = []string{"mail"} })}
+		},
+			"due for 1m30s, but no online worker serves type order in queue orders", BlockedByNoWorker,
+			at(-90 * time.Second), time.Time{}, "worker w1 serves the queue, but not type order: it serves mail"},
 		{"a requirement", func(c *Circumstances) { c.Run.Requirements = map[string]string{"gpu": "true"} },
-			"due for 1m30s, but no online worker serves type order in queue orders with gpu=true", BlockedByNoWorker, at(-90 * time.Second), time.Time{}, "worker w1 does not offer gpu=true"},
-		{"a requirement that any value meets", func(c *Circumstances) { c.Run.Requirements = map[string]string{"tool:jq": ""} },
-			"due for 1m30s, but no online worker serves type order in queue orders with tool:jq", BlockedByNoWorker, at(-90 * time.Second), time.Time{}, "worker w1 does not offer tool:jq"},
-		{"draining", func(c *Circumstances) { c.Workers = []Worker{worker(func(w *Worker) { w.Status = WorkerDraining })} },
-			"due for 1m30s, but no online worker serves type order in queue orders", BlockedByNoWorker, at(-90 * time.Second), time.Time{}, "draining"},
+			"due for 1m30s, but no online worker serves type order in queue orders with gpu=true", BlockedByNoWorker,
+			at(-90 * time.Second), time.Time{}, "worker w1 does not offer gpu=true"},
+		{"a requirement that any value meets", func(c *Circumstances) {
+			c.Run.Requirements = map[string]string{"tool:jq": ""}
+		},
+			"due for 1m30s, but no online worker serves type order in queue orders with tool:jq", BlockedByNoWorker,
+			at(-90 * time.Second), time.Time{}, "worker w1 does not offer tool:jq"},
+		{"draining", func(c *Circumstances) {
+			c.Workers = []Worker{worker(func(w *Worker) { w.Status = WorkerDraining })}
+		},
+			"due for 1m30s, but no online worker serves type order in queue orders", BlockedByNoWorker,
+			at(-90 * time.Second), time.Time{}, "draining"},
 		{"busy", func(c *Circumstances) { c.Workers = []Worker{worker(func(w *Worker) { w.Active = 2 })} },
-			"due for 1m30s, but all workers that could take it are busy (1)", BlockedByBusyWorkers, at(-90 * time.Second), time.Time{}, "worker w1 runs 2 of 2"},
+			"due for 1m30s, but all workers that could take it are busy (1)", BlockedByBusyWorkers,
+			at(-90 * time.Second), time.Time{}, "worker w1 runs 2 of 2"},
 		{"queue limit", func(c *Circumstances) {
 			c.Workers, c.RunningInQueue = []Worker{worker(func(w *Worker) { w.QueueLimit = 3 })}, 3
-		}, "due for 1m30s, but all workers that could take it are busy (1)", BlockedByBusyWorkers, at(-90 * time.Second), time.Time{}, "3 of the 3 runs that its queue may have"},
+		}, "due for 1m30s, but all workers that could take it are busy (1)", BlockedByBusyWorkers,
+			at(-90 * time.Second), time.Time{}, "3 of the 3 runs that its queue may have"},
 		{"free", func(c *Circumstances) { c.Run.AvailableAt = at(-time.Second) },
 			"due for 1s, and about to be handed to worker w1", BlockedByNothing, at(-time.Second), time.Time{}, ""},
 		{"free, beside a busy one", func(c *Circumstances) {
@@ -171,39 +227,55 @@ func TestExplain(t *testing.T) {
 		}, "due for 1s, and about to be handed to worker w1", BlockedByNothing, at(-time.Second), time.Time{}, ""},
 		{"two are free", func(c *Circumstances) {
 			c.Run.AvailableAt = at(-time.Second)
-			c.Workers = []Worker{worker(func(w *Worker) { w.ID, w.Active = "w0", 2 }), worker(nil), worker(func(w *Worker) { w.ID = "w2" })}
-		}, "due for 1s, and about to be handed to one of 2 workers", BlockedByNothing, at(-time.Second), time.Time{}, ""},
+			c.Workers = []Worker{worker(func(w *Worker) { w.ID, w.Active = "w0", 2 }), worker(nil),
+				worker(func(w *Worker) { w.ID = "w2" })}
+		}, "due for 1s, and about to be handed to one of 2 workers", BlockedByNothing, at(-time.Second),
+			time.Time{}, ""},
 		{"the only worker is gone, and nobody knows yet", func(c *Circumstances) {
 			c.Workers = []Worker{worker(func(w *Worker) { w.LastHeartbeatAt = at(-12 * time.Second) })}
-		}, "due for 1m30s, but not taken yet by 1 worker with a slot free, heard from 12s ago", BlockedByNothing, at(-90 * time.Second), time.Time{},
+		}, "due for 1m30s, but not taken yet by 1 worker with a slot free, heard from 12s ago", BlockedByNothing,
+			at(-90 * time.Second), time.Time{},
 			"worker w1 was heard from 12s ago|a worker that died is taken off when its lease is over"},
 		{"one of two is busy, and so says nothing", func(c *Circumstances) {
-			c.Workers = []Worker{worker(func(w *Worker) { w.Active = 2 }), worker(func(w *Worker) { w.ID, w.LastHeartbeatAt = "w2", at(-15*time.Second) }),
+			c.Workers = []Worker{worker(func(w *Worker) { w.Active = 2 }),
+				worker(func(w *Worker) { w.ID, w.LastHeartbeatAt = "w2", at(-15*time.Second) }),
 				worker(func(w *Worker) { w.ID, w.LastHeartbeatAt = "w3", at(-14*time.Second) })}
-		}, "due for 1m30s, but not taken yet by 2 workers with a slot free, the last heard from 14s ago", BlockedByNothing, at(-90 * time.Second), time.Time{},
+		}, "due for 1m30s, but not taken yet by 2 workers with a slot free, the last heard from 14s ago",
+			BlockedByNothing, at(-90 * time.Second), time.Time{},
 			"worker w2 was heard from 15s ago|worker w3 was heard from 14s ago"},
 		{"deadline and grace", func(c *Circumstances) {
-			c.Run.DeadlineAt, c.Run.CancelRequestedAt, c.Run.GraceUntil, c.Run.CancelReason = at(time.Hour), at(-time.Second), at(time.Minute), "enough"
+			c.Run.DeadlineAt, c.Run.CancelRequestedAt, c.Run.GraceUntil, c.Run.CancelReason = at(time.Hour),
+				at(-time.Second), at(time.Minute), "enough"
 			c.Run.AvailableAt = at(-time.Second)
 		}, "due for 1s, and about to be handed to worker w1", BlockedByNothing, at(-time.Second), time.Time{},
 			"cancellation was asked for 1s ago: enough; it is CANCELLED when its code returns, or in 1m|its deadline ends it in 1h"},
 		{"a sleep that its deadline cuts short", func(c *Circumstances) {
-			c.Run.Status, c.Run.WaitingFor, c.Run.AvailableAt, c.Run.DeadlineAt = RunSleeping, "timer:nap", at(time.Hour), at(2*time.Minute)
-			c.Steps = []Step{{Name: "nap", Kind: StepSleep, Status: StepRunning, StartedAt: at(-time.Second), WakeAt: at(time.Hour)}}
-		}, "sleeps in nap, wakes in 1h", BlockedByTimer, at(-time.Second), at(2 * time.Minute), "its deadline ends it in 2m"},
+			c.Run.Status, c.Run.WaitingFor, c.Run.AvailableAt, c.Run.DeadlineAt = RunSleeping, "timer:nap",
+				at(time.Hour), at(2*time.Minute)
+			c.Steps = []Step{{Name: "nap", Kind: StepSleep, Status: StepRunning, StartedAt: at(-time.Second),
+				WakeAt: at(time.Hour)}}
+		}, "sleeps in nap, wakes in 1h", BlockedByTimer, at(-time.Second), at(2 * time.Minute),
+			"its deadline ends it in 2m"},
 		{"a sleep that is over before its deadline", func(c *Circumstances) {
-			c.Run.Status, c.Run.WaitingFor, c.Run.AvailableAt, c.Run.DeadlineAt = RunSleeping, "timer:nap", at(time.Minute), at(2*time.Minute)
-			c.Steps = []Step{{Name: "nap", Kind: StepSleep, Status: StepRunning, StartedAt: at(-time.Second), WakeAt: at(time.Minute)}}
-		}, "sleeps in nap, wakes in 1m", BlockedByTimer, at(-time.Second), at(time.Minute), "its deadline ends it in 2m"},
+			c.Run.Status, c.Run.WaitingFor, c.Run.AvailableAt, c.Run.DeadlineAt = RunSleeping, "timer:nap",
+				at(time.Minute), at(2*time.Minute)
+			c.Steps = []Step{{Name: "nap", Kind: StepSleep, Status: StepRunning, StartedAt: at(-time.Second),
+				WakeAt: at(time.Minute)}}
+		}, "sleeps in nap, wakes in 1m", BlockedByTimer, at(-time.Second), at(time.Minute),
+			"its deadline ends it in 2m"},
 		{"paused, with a deadline", func(c *Circumstances) { c.Run.Paused, c.Run.DeadlineAt = true, at(2*time.Minute) },
 			"paused", BlockedByPause, time.Time{}, at(2 * time.Minute), "its deadline ends it in 2m"},
 		{"nobody takes it, and its grace is over before its deadline", func(c *Circumstances) {
-			c.Workers, c.Run.DeadlineAt, c.Run.CancelRequestedAt, c.Run.GraceUntil = nil, at(time.Hour), at(-time.Second), at(time.Minute)
-		}, "due for 1m30s, but no online worker serves type order in queue orders", BlockedByNoWorker, at(-90 * time.Second), at(time.Minute), "or in 1m"},
+			c.Workers, c.Run.DeadlineAt, c.Run.CancelRequestedAt, c.Run.GraceUntil = nil, at(time.Hour),
+				at(-time.Second), at(time.Minute)
+		}, "due for 1m30s, but no online worker serves type order in queue orders", BlockedByNoWorker,
+			at(-90 * time.Second), at(time.Minute), "or in 1m"},
 		{"on a worker whose lease is over, with a deadline", func(c *Circumstances) {
-			c.Run.Status, c.Run.WorkerID, c.Run.StartedAt, c.WorkerLease, c.Run.DeadlineAt = RunRunning, "w1", at(-time.Minute), 30*time.Second, at(time.Hour)
+			c.Run.Status, c.Run.WorkerID, c.Run.StartedAt, c.WorkerLease, c.Run.DeadlineAt = RunRunning, "w1",
+				at(-time.Minute), 30*time.Second, at(time.Hour)
 			c.Workers[0].LastHeartbeatAt = at(-40 * time.Second)
-		}, "runs on worker w1", BlockedByNothing, at(-time.Minute), time.Time{}, "handed to another within seconds|its deadline ends it in 1h"},
+		}, "runs on worker w1", BlockedByNothing, at(-time.Minute), time.Time{},
+			"handed to another within seconds|its deadline ends it in 1h"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -216,10 +288,13 @@ func TestExplain(t *testing.T) {
 				t.Errorf("summary\n  got  %s\n  want %s", got.Summary, test.summary)
 			}
 			if got.Blocker != test.blocker || !got.Since.Equal(test.since) || !got.NextAt.Equal(test.next) {
-				t.Errorf("blocker %d since %v next %v, want %d, %v, %v", got.Blocker, got.Since, got.NextAt, test.blocker, test.since, test.next)
+				t.Errorf("blocker %d since %v next %v, want %d, %v, %v", got.Blocker, got.Since, got.NextAt,
+					test.blocker, test.since, test.next)
 			}
 			for detail := range strings.SplitSeq(test.detail, "|") {
-				if detail != "" && !slices.ContainsFunc(got.Details, func(d string) bool { return strings.Contains(d, detail) }) {
+				if detail != "" && !slices.ContainsFunc(got.Details, func(d string) bool {
+					return strings.Contains(d, detail)
+				}) {
 					t.Errorf("details %q lack %q", got.Details, detail)
 				}
 			}
@@ -235,7 +310,8 @@ func TestAnExplanationNamesAFewOfVeryManyWorkers(t *testing.T) {
 		"of no use":    func(w *Worker) { w.Types = []string{"other"} },
 		"on their way": func(w *Worker) { w.Status = WorkerDraining },
 	} {
-		c := Circumstances{Run: Run{Queue: "orders", Type: "order", Status: RunPending, AvailableAt: now.Add(-time.Minute)}, NamespaceEnabled: true}
+		c := Circumstances{Run: Run{Queue: "orders", Type: "order", Status: RunPending,
+			AvailableAt: now.Add(-time.Minute)}, NamespaceEnabled: true}
 		for range 50 {
 			w := Worker{ID: "w", Status: WorkerOnline, Types: []string{"order"}, MaxConcurrent: 2, LastHeartbeatAt: now}
 			change(&w)
@@ -250,7 +326,8 @@ func TestAnExplanationNamesAFewOfVeryManyWorkers(t *testing.T) {
 
 func TestBriefNamesTheTwoLargestUnits(t *testing.T) {
 	for d, want := range map[time.Duration]string{
-		-time.Second: "0s", 0: "0s", 5 * time.Millisecond: "5ms", 1500 * time.Millisecond: "1s", 61 * time.Second: "1m1s", time.Hour: "1h",
+		-time.Second: "0s", 0: "0s", 5 * time.Millisecond: "5ms", 1500 * time.Millisecond: "1s",
+		61 * time.Second: "1m1s", time.Hour: "1h",
 		25*time.Hour + time.Minute: "1d1h", 24 * time.Hour: "1d",
 	} {
 		if got := brief(d); got != want {
@@ -262,7 +339,8 @@ func TestBriefNamesTheTwoLargestUnits(t *testing.T) {
 func TestExplainSaysOfARetryOnceWhatItIs(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	retried := func(name string, in time.Duration) Step {
-		return Step{ID: NewID(now), Name: name, Status: StepPending, Failures: 1, RetryAt: now.Add(in), Error: &Failure{Message: name + " declined"}}
+		return Step{ID: NewID(now), Name: name, Status: StepPending, Failures: 1, RetryAt: now.Add(in),
+			Error: &Failure{Message: name + " declined"}}
 	}
 	c := Circumstances{
 		NamespaceEnabled: true,
@@ -278,7 +356,8 @@ func TestExplainSaysOfARetryOnceWhatItIs(t *testing.T) {
 	}
 }
 
-// A run whose branches wait for several things is made to go on by each of them, so each is named, be it parked or at work.
+// A run whose branches wait for several things is made to go on by each of them, so each is named,
+// be it parked or at work.
 func TestExplainNamesAllThatARunWaitsFor(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	id := func(n int) ID { return NewID(now.Add(time.Duration(n) * time.Second)) }
@@ -287,11 +366,13 @@ func TestExplainNamesAllThatARunWaitsFor(t *testing.T) {
 		{ID: id(1), Name: "nap", Kind: StepSleep, Status: StepRunning, WakeAt: now.Add(time.Hour)},
 		{ID: id(2), Name: "rest", Kind: StepSleep, Status: StepRunning, WakeAt: now.Add(2 * time.Hour)},
 		{ID: id(3), Name: "approval", SignalName: "approval", Kind: StepSignal, Status: StepRunning, Awaited: 1},
-		{ID: id(4), Name: "veto", SignalName: "veto", Kind: StepSignal, Status: StepRunning, Awaited: 1, WakeAt: now.Add(3 * time.Hour)},
+		{ID: id(4), Name: "veto", SignalName: "veto", Kind: StepSignal, Status: StepRunning, Awaited: 1,
+			WakeAt: now.Add(3 * time.Hour)},
 		{ID: id(5), Name: "ship-1", Kind: StepChild, Status: StepRunning, Awaited: 2, ChildRunID: first},
 		{ID: id(6), Name: "ship-2", Kind: StepChild, Status: StepRunning, Awaited: 2, ChildRunID: id(11)},
 	}
-	rest, signals, children := "timer rest is over in 2h", []string{"it also waits for signal approval", "it also waits for signal veto, and goes on without it in 3h"},
+	rest, signals, children := "timer rest is over in 2h",
+		[]string{"it also waits for signal approval", "it also waits for signal veto, and goes on without it in 3h"},
 		"2 child runs are not over yet, the first of them "+first.String()
 	for _, c := range []struct {
 		name       string
@@ -303,25 +384,30 @@ func TestExplainNamesAllThatARunWaitsFor(t *testing.T) {
 	}{
 		{"timer", RunSleeping, "timer:nap", time.Hour, steps, append([]string{children, rest}, signals...)},
 		{"child", RunSleeping, "child:" + first.String(), 0, steps[2:],
-			append([]string{"`kagzi workflow explain " + first.String() + "` says what that one waits for"}, signals...)},
+			append([]string{"`kagzi workflow explain " + first.String() + "` says what that one waits for"},
+				signals...)},
 		{"nothing", RunRunning, "", 0, steps[1:], append([]string{children, rest}, signals...)},
 	} {
 		run := Run{ID: FirstID(now), Status: c.status, WaitingFor: c.waitingFor}
 		if c.until > 0 {
 			run.AvailableAt = now.Add(c.until)
 		}
-		if got := Explain(Circumstances{NamespaceEnabled: true, Run: run, Steps: c.steps}, now).Details; !slices.Equal(got, c.want) {
+		if got := Explain(Circumstances{NamespaceEnabled: true, Run: run, Steps: c.steps}, now).Details; !slices.Equal(
+			got, c.want) {
 			t.Errorf("of a run that is %s and waits for %s it says %q, want %q", c.status, c.name, got, c.want)
 		}
 	}
 	// A child that the code has started and does not wait for does not keep a parked run waiting.
 	run := Run{ID: FirstID(now), Status: RunSleeping, WaitingFor: "timer:nap", AvailableAt: now.Add(time.Hour)}
-	if got := Explain(Circumstances{NamespaceEnabled: true, Run: run, Steps: []Step{steps[0], {ID: id(7), Kind: StepChild, Status: StepRunning, ChildRunID: first}}}, now).Details; len(got) > 0 {
+	if got := Explain(Circumstances{NamespaceEnabled: true, Run: run,
+		Steps: []Step{steps[0], {ID: id(7), Kind: StepChild, Status: StepRunning, ChildRunID: first}}},
+		now).Details; len(got) > 0 {
 		t.Errorf("of a run that has left a child to itself it says %q", got)
 	}
 	// Of thousands the first tell enough.
 	run = Run{ID: FirstID(now), Status: RunRunning}
-	if got := Explain(Circumstances{NamespaceEnabled: true, Run: run, Steps: slices.Repeat(steps[1:2], 50)}, now).Details; len(got) != maxNamed+1 || got[maxNamed] != "and so on: 30 waits are not named here" {
+	if got := Explain(Circumstances{NamespaceEnabled: true, Run: run, Steps: slices.Repeat(steps[1:2], 50)},
+		now).Details; len(got) != maxNamed+1 || got[maxNamed] != "and so on: 30 waits are not named here" {
 		t.Errorf("fifty waits are told in %d lines: %q", len(got), got)
 	}
 }
@@ -330,18 +416,27 @@ func TestExplainNamesAllThatARunWaitsFor(t *testing.T) {
 func TestExplainSaysWhatCodeWaitsForThatCleansUp(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	at := func(d time.Duration) time.Time { return now.Add(d) }
-	ended := Step{ID: NewID(now), Name: "nap", Kind: StepSleep, Status: StepRunning, StartedAt: at(-time.Hour), WakeAt: at(time.Hour)}
-	failed := Step{ID: NewID(now), Name: "nap too", Status: StepPending, Failures: 1, StartedAt: at(-time.Hour), RetryAt: at(time.Hour)}
+	ended := Step{ID: NewID(now), Name: "nap", Kind: StepSleep, Status: StepRunning, StartedAt: at(-time.Hour),
+		WakeAt: at(time.Hour)}
+	failed := Step{ID: NewID(now), Name: "nap too", Status: StepPending, Failures: 1, StartedAt: at(-time.Hour),
+		RetryAt: at(time.Hour)}
 	for _, c := range []struct {
 		step    Step // beside it
 		summary string
 		next    time.Time
 	}{
-		{Step{Kind: StepChild, Status: StepRunning, Awaited: 1, ChildRunID: FirstID(now)}, "waits for child run " + FirstID(now).String(), at(24 * time.Hour)}, // the grace
-		{Step{Kind: StepSignal, SignalName: "refunded", Status: StepRunning, Awaited: 1, WakeAt: at(2 * time.Hour)}, "waits for signal refunded, goes on without it in 2h", at(2 * time.Hour)},
-		{Step{Name: "refund", Status: StepPending, Failures: 1, StartedAt: at(-time.Minute), RetryAt: at(2 * time.Hour)}, "retries refund, attempt 2 of 3 in 2h", at(2 * time.Hour)},
-		{Step{Name: "rest", Kind: StepSleep, Status: StepRunning, StartedAt: at(-time.Minute), WakeAt: at(2 * time.Hour)}, "sleeps in rest, wakes in 2h", at(2 * time.Hour)},
-		{Step{Kind: StepChild, Status: StepRunning, ChildRunID: FirstID(now)}, "sleeps in nap, wakes in 1h", at(time.Hour)}, // it is under Cleanup, and the child left to itself
+		// the grace
+		{Step{Kind: StepChild, Status: StepRunning, Awaited: 1, ChildRunID: FirstID(now)},
+			"waits for child run " + FirstID(now).String(), at(24 * time.Hour)},
+		{Step{Kind: StepSignal, SignalName: "refunded", Status: StepRunning, Awaited: 1, WakeAt: at(2 * time.Hour)},
+			"waits for signal refunded, goes on without it in 2h", at(2 * time.Hour)},
+		{Step{Name: "refund", Status: StepPending, Failures: 1, StartedAt: at(-time.Minute),
+			RetryAt: at(2 * time.Hour)}, "retries refund, attempt 2 of 3 in 2h", at(2 * time.Hour)},
+		{Step{Name: "rest", Kind: StepSleep, Status: StepRunning, StartedAt: at(-time.Minute),
+			WakeAt: at(2 * time.Hour)}, "sleeps in rest, wakes in 2h", at(2 * time.Hour)},
+		// it is under Cleanup, and the child left to itself
+		{Step{Kind: StepChild, Status: StepRunning, ChildRunID: FirstID(now)}, "sleeps in nap, wakes in 1h",
+			at(time.Hour)},
 	} {
 		c.step.ID = NewID(now)
 		run := Run{ID: FirstID(now), Status: RunSleeping, WaitingFor: "timer:nap", AvailableAt: ended.WakeAt,
@@ -359,14 +454,19 @@ func TestExplainSaysWhatCodeWaitsForThatCleansUp(t *testing.T) {
 		// The same of a retry, that may be the first as well.
 		run.Status, run.WaitingFor = RunPending, ""
 		got = Explain(Circumstances{NamespaceEnabled: true, Run: run, Steps: []Step{failed, c.step}}, now)
-		if text := strings.Join(got.Details, "; "); got.Summary != c.summary || !got.NextAt.Equal(c.next) || strings.Contains(text, "nap") {
-			t.Errorf("with a retry that has been ended it says %q, %s and next %v, want %q and %v", got.Summary, text, got.NextAt, c.summary, c.next)
+		if text := strings.Join(got.Details, "; "); got.Summary != c.summary || !got.NextAt.Equal(c.next) ||
+			strings.Contains(text, "nap") {
+			t.Errorf("with a retry that has been ended it says %q, %s and next %v, want %q and %v", got.Summary, text,
+				got.NextAt, c.summary, c.next)
 		}
 	}
 	// A delay because workers were lost is none of these.
-	run := Run{ID: FirstID(now), Status: RunPending, AvailableAt: at(4 * time.Second), LeaseLosses: 4, CancelRequestedAt: at(-time.Minute), GraceUntil: at(time.Hour)}
-	rest := Step{ID: NewID(now), Name: "rest", Kind: StepSleep, Status: StepRunning, StartedAt: at(-time.Second), WakeAt: at(time.Minute)}
-	if got, want := Explain(Circumstances{NamespaceEnabled: true, Run: run, Steps: []Step{ended, rest}}, now).Summary, "lost 4 workers in a row, is handed out again in 4s"; got != want {
+	run := Run{ID: FirstID(now), Status: RunPending, AvailableAt: at(4 * time.Second), LeaseLosses: 4,
+		CancelRequestedAt: at(-time.Minute), GraceUntil: at(time.Hour)}
+	rest := Step{ID: NewID(now), Name: "rest", Kind: StepSleep, Status: StepRunning, StartedAt: at(-time.Second),
+		WakeAt: at(time.Minute)}
+	if got, want := Explain(Circumstances{NamespaceEnabled: true, Run: run, Steps: []Step{ended, rest}}, now).Summary,
+		"lost 4 workers in a row, is handed out again in 4s"; got != want {
 		t.Errorf("after losses it says %q, want %q", got, want)
 	}
 }

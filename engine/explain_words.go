@@ -68,8 +68,9 @@ func count(n int, one, many string) string {
 
 func running(n int) string { return count(n, "run is", "runs are") + " running" }
 
-// in is "in 38s", or "now" when the moment has come or is less than a second away. It is rounded up, and looks, as people see moments
-// elsewhere (tui/render): what was just put off by 1h is due in 1h.
+// in is "in 38s", or "now" when the moment has come or is less than a second away. It is rounded
+// up, and looks, as people see moments elsewhere (tui/render): what was just put off by 1h is due
+// in 1h.
 func in(at, now time.Time) string {
 	if at.IsZero() {
 		return "at an unknown time"
@@ -78,7 +79,8 @@ func in(at, now time.Time) string {
 	if d < time.Second {
 		return "now"
 	}
-	return "in " + brief(min(d, math.MaxInt64-time.Second)+time.Second-1) // a moment that is farther off than distances go is as far off as they do
+	// a moment that is farther off than distances go is as far off as they do
+	return "in " + brief(min(d, math.MaxInt64-time.Second)+time.Second-1)
 }
 
 // brief is a length of time for people: its two largest units at most, "2m5s", never negative.

@@ -9,7 +9,8 @@ import (
 	"sync/atomic"
 )
 
-// failpoint is KAGZI_FAILPOINT=NAME or NAME:N, split: the process dies as by SIGKILL when it passes NAME for the N-th time.
+// failpoint is KAGZI_FAILPOINT=NAME or NAME:N, split: the process dies as by SIGKILL when it passes
+// NAME for the N-th time.
 var failpoint, failpointPasses = func() (string, *atomic.Int64) {
 	name, nth, _ := strings.Cut(os.Getenv("KAGZI_FAILPOINT"), ":")
 	n, err := strconv.ParseInt(nth, 10, 64)

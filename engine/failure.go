@@ -26,7 +26,8 @@ const (
 // String is the code's name on the wire.
 func (c FailureCode) String() string {
 	names := [...]string{
-		"UNSPECIFIED", "NOT_FOUND", "INVALID_ARGUMENT", "PRECONDITION_FAILED", "CONFLICT", "UNAUTHORIZED", "UNAVAILABLE", "INTERNAL", "TIMEOUT",
+		"UNSPECIFIED", "NOT_FOUND", "INVALID_ARGUMENT", "PRECONDITION_FAILED", "CONFLICT", "UNAUTHORIZED",
+		"UNAVAILABLE", "INTERNAL", "TIMEOUT",
 	}
 	switch {
 	case c >= 0 && int(c) < len(names):
@@ -45,13 +46,15 @@ func (c FailureCode) String() string {
 
 // Failure is why a step or a run failed, as its code reported it.
 type Failure struct {
-	Code         FailureCode       `json:"code,omitempty"`
-	Type         string            `json:"type,omitempty"` // the application's own, matched against RetryPolicy.NonRetryable
-	Message      string            `json:"message,omitempty"`
-	Stack        string            `json:"stack,omitempty"`
-	NonRetryable bool              `json:"non_retryable,omitempty"`
-	RetryAfterMS int64             `json:"retry_after_ms,omitempty"` // the code's own wish for the delay; 0: the policy decides
-	Subject      string            `json:"subject,omitempty"`        // what it is about, in the code's own words
+	Code FailureCode `json:"code,omitempty"`
+	// the application's own, matched against RetryPolicy.NonRetryable
+	Type         string `json:"type,omitempty"`
+	Message      string `json:"message,omitempty"`
+	Stack        string `json:"stack,omitempty"`
+	NonRetryable bool   `json:"non_retryable,omitempty"`
+	// the code's own wish for the delay; 0: the policy decides
+	RetryAfterMS int64             `json:"retry_after_ms,omitempty"`
+	Subject      string            `json:"subject,omitempty"` // what it is about, in the code's own words
 	SubjectID    string            `json:"subject_id,omitempty"`
 	Metadata     map[string]string `json:"metadata,omitempty"`
 }
@@ -66,7 +69,8 @@ func (f Failure) Equal(g Failure) bool {
 
 // Size is what the failure counts against the run's limit, in bytes.
 func (f Failure) Size() int {
-	return len(f.Type) + len(f.Message) + len(f.Stack) + len(f.Subject) + len(f.SubjectID) + Payload{Metadata: f.Metadata}.Size()
+	return len(f.Type) + len(f.Message) + len(f.Stack) + len(f.Subject) + len(f.SubjectID) +
+		Payload{Metadata: f.Metadata}.Size()
 }
 
 // Clean makes a failure fit to be stored: text as valid UTF-8 without NUL, cut to MaxError with a mark, and no code
@@ -118,29 +122,34 @@ func cutText(text string, limit int) string {
 // CrashedFailure ends a run that lost MaxLeaseLosses workers in a row.
 func CrashedFailure() Failure {
 	return Failure{Code: FailureCrashed, Type: "crashed", NonRetryable: true,
-		Message: fmt.Sprintf("Workflow crashed and exhausted all retry attempts (%d workers in a row were lost while they held this run, "+
-			"without a step recorded in between)", MaxLeaseLosses)}
+		Message: fmt.Sprintf(
+			"Workflow crashed and exhausted all retry attempts (%d workers in a row were lost while they held this run, "+
+				"without a step recorded in between)", MaxLeaseLosses)}
 }
 
 // InterruptedFailure marks an attempt that its worker never finished.
 func InterruptedFailure() Failure {
-	return Failure{Code: FailureCrashed, Type: "interrupted", Message: "the worker lost the run before the step had a result"}
+	return Failure{Code: FailureCrashed, Type: "interrupted",
+		Message: "the worker lost the run before the step had a result"}
 }
 
 // StepTimedOutFailure marks an attempt whose start-to-close timeout passed; the retry policy applies to it.
 func StepTimedOutFailure() Failure {
-	return Failure{Code: FailureTimeout, Type: "timeout", Message: "Step execution timed out (start_to_close_timeout exceeded)"}
+	return Failure{Code: FailureTimeout, Type: "timeout",
+		Message: "Step execution timed out (start_to_close_timeout exceeded)"}
 }
 
 // RunEndedFailure closes what still ran in a run when the run ended.
 func RunEndedFailure() Failure {
-	return Failure{Code: FailureCancelled, Type: "run_ended", Message: "the run ended before the step had a result", NonRetryable: true}
+	return Failure{Code: FailureCancelled, Type: "run_ended", Message: "the run ended before the step had a result",
+		NonRetryable: true}
 }
 
 // DeadlineFailure is the error of a run that its deadline ended.
 func DeadlineFailure(deadline time.Time) Failure {
 	return Failure{Code: FailureTimeout, Type: "deadline", NonRetryable: true,
-		Message: "Workflow execution timeout exceeded (the run's deadline passed at " + deadline.UTC().Format(time.RFC3339Nano) + ")"}
+		Message: "Workflow execution timeout exceeded (the run's deadline passed at " +
+			deadline.UTC().Format(time.RFC3339Nano) + ")"}
 }
 
 // EndedByFailure is the error of a run that a person ended; an empty reason gets a plain sentence.
@@ -180,7 +189,8 @@ func ChildTooLarge(child *Run) Failure {
 
 // OverriddenFailure closes an open attempt that a person put another result in the place of.
 func OverriddenFailure() Failure {
-	return Failure{Code: FailureCancelled, Type: "overridden", Message: "a person recorded another result for the step", NonRetryable: true}
+	return Failure{Code: FailureCancelled, Type: "overridden", Message: "a person recorded another result for the step",
+		NonRetryable: true}
 }
 
 // GlobalHandler is the workflow type that handles every failure of a namespace.
@@ -206,10 +216,11 @@ type failedEvent struct {
 
 // failedError is ErrorDetail of the wire, which has names of its own for some fields.
 type failedError struct {
-	Code         string            `json:"code"`
-	Message      string            `json:"message"`
-	NonRetryable bool              `json:"non_retryable,omitempty"`
-	RetryAfterMS int64             `json:"retry_after_ms,omitempty,string"` // as the wire's JSON writes numbers of 64 bits
+	Code         string `json:"code"`
+	Message      string `json:"message"`
+	NonRetryable bool   `json:"non_retryable,omitempty"`
+	// as the wire's JSON writes numbers of 64 bits
+	RetryAfterMS int64             `json:"retry_after_ms,omitempty,string"`
 	Subject      string            `json:"subject,omitempty"`
 	SubjectID    string            `json:"subject_id,omitempty"`
 	Metadata     map[string]string `json:"metadata,omitempty"`
@@ -217,8 +228,9 @@ type failedError struct {
 	Stack        string            `json:"stack,omitempty"`
 }
 
-// HandlerOf is the run that handles the failure of run: of the type and in the queue named, with run's input. global says which
-// of the two handlers it is; each exists at most once for a failed run.
+// HandlerOf is the run that handles the failure of run: of the type and in the queue named, with
+// run's input. global says which of the two handlers it is; each exists at most once for a failed
+// run.
 func HandlerOf(run *Run, workflowType, queue string, global bool, now time.Time) StartRun {
 	prefix := "failure-"
 	if global {
@@ -226,7 +238,8 @@ func HandlerOf(run *Run, workflowType, queue string, global bool, now time.Time)
 	}
 	event := failedEventOf(run)
 	return StartRun{Run: Run{
-		ID: DerivedID(now, run.ID, prefix), Namespace: run.Namespace, ExternalID: prefix + run.ID.String(), Queue: queue, Type: workflowType,
+		ID: DerivedID(now, run.ID, prefix), Namespace: run.Namespace, ExternalID: prefix + run.ID.String(),
+		Queue: queue, Type: workflowType,
 		Status: RunPending, Attempts: 1, Input: event, Bytes: int64(event.Size()), CreatedAt: now, AvailableAt: now,
 		Traceparent: run.Traceparent, Origin: OriginHandler, FailedRunID: run.ID,
 	}}
@@ -237,9 +250,11 @@ func (r *Run) IsHandler() bool { return !r.FailedRunID.IsZero() }
 
 func failedEventOf(run *Run) Payload {
 	e := failedEvent{
-		Event: "kagzi/workflow.failed", FailedRunID: run.ID.String(), Namespace: run.Namespace, Type: run.Type, Queue: run.Queue,
-		ExternalID: run.ExternalID, Status: run.Status.String(), Input: run.Input.Data, InputMetadata: run.Input.Metadata,
-		Attempts: run.Attempts, FailedAt: run.FinishedAt.UTC().Format(time.RFC3339Nano),
+		Event: "kagzi/workflow.failed", FailedRunID: run.ID.String(), Namespace: run.Namespace, Type: run.Type,
+		Queue:      run.Queue,
+		ExternalID: run.ExternalID, Status: run.Status.String(), Input: run.Input.Data,
+		InputMetadata: run.Input.Metadata,
+		Attempts:      run.Attempts, FailedAt: run.FinishedAt.UTC().Format(time.RFC3339Nano),
 	}
 	if !run.StartedAt.IsZero() {
 		e.StartedAt = run.StartedAt.UTC().Format(time.RFC3339Nano)

@@ -12,8 +12,9 @@ import (
 
 func TestAFailureIsMadeFitToBeStored(t *testing.T) {
 	f := Failure{
-		Code: FailureCrashed, Type: "a\x00b\xff", Message: "x\x00y\xffz", Stack: strings.Repeat("s", MaxError+1), RetryAfterMS: -5,
-		Subject: "\x00", SubjectID: strings.Repeat("i", MaxName+1),
+		Code: FailureCrashed, Type: "a\x00b\xff", Message: "x\x00y\xffz", Stack: strings.Repeat("s", MaxError+1),
+		RetryAfterMS: -5,
+		Subject:      "\x00", SubjectID: strings.Repeat("i", MaxName+1),
 		Metadata: map[string]string{"k\x00": "v\xff"},
 	}.Clean()
 	if f.Code != FailureUnspecified {
@@ -23,7 +24,8 @@ func TestAFailureIsMadeFitToBeStored(t *testing.T) {
 		t.Errorf("type %q, message %q, want the wrong bytes replaced", f.Type, f.Message)
 	}
 	if len(f.Stack) != MaxError || !strings.HasSuffix(f.Stack, CutMark) {
-		t.Errorf("stack has %d bytes and ends %q, want %d and the mark", len(f.Stack), f.Stack[len(f.Stack)-12:], MaxError)
+		t.Errorf("stack has %d bytes and ends %q, want %d and the mark", len(f.Stack),
+			f.Stack[len(f.Stack)-12:], MaxError)
 	}
 	if f.Subject != "\uFFFD" || len(f.SubjectID) != MaxName || !strings.HasSuffix(f.SubjectID, CutMark) {
 		t.Errorf("subject %q, subject id %q, want them mended and cut", f.Subject, f.SubjectID)
@@ -49,8 +51,10 @@ func TestALongTextIsCutAtTheEndOfARune(t *testing.T) {
 		for offset := range 5 {
 			text := strings.Repeat("x", offset) + strings.Repeat(unit, MaxError+1)
 			got := Failure{Message: text}.Clean().Message
-			if !utf8.ValidString(got) || len(got) > MaxError || len(got) < MaxError-8 || !strings.HasSuffix(got, CutMark) {
-				t.Errorf("text of %q: %d bytes, valid %v, ends %q", unit, len(got), utf8.ValidString(got), got[len(got)-12:])
+			if !utf8.ValidString(got) || len(got) > MaxError || len(got) < MaxError-8 ||
+				!strings.HasSuffix(got, CutMark) {
+				t.Errorf("text of %q: %d bytes, valid %v, ends %q", unit, len(got), utf8.ValidString(got),
+					got[len(got)-12:])
 			}
 			if kept := strings.TrimSuffix(got, CutMark); !strings.HasPrefix(text, kept) {
 				t.Errorf("text of %q: what is left is not its beginning", unit)
@@ -84,7 +88,8 @@ func TestCleaningTwiceChangesNothing(t *testing.T) {
 func TestWhatKagziEndsByItselfSaysWhichLimitItWas(t *testing.T) {
 	at := time.Date(2026, 11, 20, 7, 55, 0, 0, time.FixedZone("CET", 3600))
 	for got, want := range map[string]string{
-		DeadlineFailure(at).Message:   "Workflow execution timeout exceeded (the run's deadline passed at 2026-11-20T06:55:00Z)",
+		DeadlineFailure(
+			at).Message: "Workflow execution timeout exceeded (the run's deadline passed at 2026-11-20T06:55:00Z)",
 		CrashedFailure().Message:      "Workflow crashed and exhausted all retry attempts (10 workers in a row were lost while they held this run, without a step recorded in between)",
 		StepTimedOutFailure().Message: "Step execution timed out (start_to_close_timeout exceeded)",
 	} {

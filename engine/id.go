@@ -22,8 +22,9 @@ var minted struct {
 	rand *mathrand.Rand // nil: the process's own
 }
 
-// SeedIDs makes the ids and the jitter of this process follow from seed, as if it had minted none before. It is for demonstrations and
-// tests that must come out the same each time, in a process with a single server. Lease tokens and keys stay random.
+// SeedIDs makes the ids and the jitter of this process follow from seed, as if it had minted none
+// before. It is for demonstrations and tests that must come out the same each time, in a process
+// with a single server. Lease tokens and keys stay random.
 func SeedIDs(seed uint64) {
 	minted.Lock()
 	defer minted.Unlock()
@@ -66,8 +67,8 @@ func FirstID(t time.Time) ID {
 	return idAt(uint64(t.UnixMilli())<<12, 0)
 }
 
-// DerivedID is an id that follows from another: the one that belongs to the moment now, the id of and the word why. Stores use it
-// where a transaction makes rows that nobody could bring an id for.
+// DerivedID is an id that follows from another: the one that belongs to the moment now, the id of
+// and the word why. Stores use it where a transaction makes rows that nobody could bring an id for.
 func DerivedID(now time.Time, of ID, why string) ID {
 	sum := sha256.Sum256(append(of[:], why...))
 	id := FirstID(now)
@@ -83,7 +84,8 @@ func idAt(stamp, random uint64) ID {
 	return id
 }
 
-// IDsWith is the first and the last ID of those whose usual form begins with prefix; ok is false when there are none, or no prefix.
+// IDsWith is the first and the last ID of those whose usual form begins with prefix; ok is false
+// when there are none, or no prefix.
 func IDsWith(prefix string) (first, last ID, ok bool) {
 	const low, high = "00000000-0000-0000-0000-000000000000", "ffffffff-ffff-ffff-ffff-ffffffffffff"
 	if prefix == "" || len(prefix) > len(low) {

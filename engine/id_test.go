@@ -13,7 +13,8 @@ import (
 
 func TestNewIDsOfOneProcessGrow(t *testing.T) {
 	start := time.Now()
-	moments := []time.Duration{0, 0, time.Nanosecond, time.Millisecond, -time.Second, -time.Hour, -time.Hour, time.Second, 0}
+	moments := []time.Duration{0, 0, time.Nanosecond, time.Millisecond, -time.Second, -time.Hour, -time.Hour,
+		time.Second, 0}
 	var last ID
 	for _, d := range moments {
 		for range 5000 { // more than the 4096 fractions of one millisecond
@@ -54,7 +55,8 @@ func TestNewIDsFromManyGoroutinesDiffer(t *testing.T) {
 }
 
 func TestNewIDIsAUUIDv7OfItsMoment(t *testing.T) {
-	future := time.Now().Add(24 * time.Hour).Truncate(time.Millisecond) // ahead of every id minted so far in this process
+	// ahead of every id minted so far in this process
+	future := time.Now().Add(24 * time.Hour).Truncate(time.Millisecond)
 	minted.Lock()
 	before := minted.last
 	minted.Unlock()
@@ -113,7 +115,8 @@ func TestParseIDRefusesWhatIsNoUUID(t *testing.T) {
 	good := "0198a3c4-1b2d-7e6f-8a9b-0c1d2e3f4a5b"
 	for _, text := range []string{
 		"", " ", good[1:], good + "0", " " + good[1:], strings.ReplaceAll(good, "-", ""), "{" + good[1:35] + "}",
-		strings.Replace(good, "-", "0", 1), good[:35] + "g", good[:35] + "\x00", good[:34] + "é", "0198a3c4-1b2d-7e6f-8a9b-0c1d2e3f4a-b",
+		strings.Replace(good, "-", "0", 1), good[:35] + "g", good[:35] + "\x00", good[:34] + "é",
+		"0198a3c4-1b2d-7e6f-8a9b-0c1d2e3f4a-b",
 		"urn:uuid:" + good,
 	} {
 		if id, err := ParseID(text); err == nil || !id.IsZero() {
@@ -139,7 +142,8 @@ func TestIDsWithAPrefixLieBetweenTheFirstAndTheLast(t *testing.T) {
 		{"0197", "01970000-0000-0000-0000-000000000000", "0197ffff-ffff-ffff-ffff-ffffffffffff"},
 		{"0197a0b1-", "0197a0b1-0000-0000-0000-000000000000", "0197a0b1-ffff-ffff-ffff-ffffffffffff"},
 		{"0197A", "0197a000-0000-0000-0000-000000000000", "0197afff-ffff-ffff-ffff-ffffffffffff"},
-		{"01970000-0000-7000-8000-000000000001", "01970000-0000-7000-8000-000000000001", "01970000-0000-7000-8000-000000000001"},
+		{"01970000-0000-7000-8000-000000000001", "01970000-0000-7000-8000-000000000001",
+			"01970000-0000-7000-8000-000000000001"},
 	} {
 		first, last, ok := IDsWith(c.prefix)
 		if !ok || first.String() != c.first || last.String() != c.last {
@@ -166,7 +170,8 @@ func TestTokensRoundTripOverTheWireAndDiffer(t *testing.T) {
 			t.Fatalf("ParseToken(Wire) = %v, %v, want the same token", got.Wire(), err)
 		}
 	}
-	for _, text := range []string{"", "00", strings.Repeat("0", 31), strings.Repeat("0", 33), strings.Repeat("g", 32), strings.Repeat("0", 31) + "\x00"} {
+	for _, text := range []string{"", "00", strings.Repeat("0", 31), strings.Repeat("0", 33), strings.Repeat("g", 32),
+		strings.Repeat("0", 31) + "\x00"} {
 		if _, err := ParseToken(text); err == nil {
 			t.Errorf("ParseToken(%q) is accepted", text)
 		}

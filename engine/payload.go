@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// MetaChildRunID stands in what a CHILD step records of a run, the metadata of its output or of its failure: the id of the run that it is of.
+// MetaChildRunID stands in what a CHILD step records of a run, the metadata of its output or of its
+// failure: the id of the run that it is of.
 const MetaChildRunID = "child_run_id"
 
 // Payload is a user's data: kept and returned byte for byte, never looked into.
@@ -23,8 +24,9 @@ func (p Payload) Size() int {
 	return n
 }
 
-// ChildOutput is what a CHILD step that started the run first records of the output of the run that ended: when first has continued as
-// another one, whoever decodes the output has to know whose it is. A child's own metadata cannot say so in Kagzi's place.
+// ChildOutput is what a CHILD step that started the run first records of the output of the run that
+// ended: when first has continued as another one, whoever decodes the output has to know whose it
+// is. A child's own metadata cannot say so in Kagzi's place.
 func ChildOutput(output Payload, first, ended ID) Payload {
 	if _, taken := output.Metadata[MetaChildRunID]; !taken && ended == first {
 		return output
@@ -53,8 +55,8 @@ func (p Payload) Equal(q Payload) bool {
 	return true
 }
 
-// Limits, checked before anything reaches the database. A value at its limit is accepted. Where nothing else is said a limit counts
-// entries.
+// Limits, checked before anything reaches the database. A value at its limit is accepted. Where
+// nothing else is said a limit counts entries.
 const (
 	MaxName       = 255 // bytes of names and ids, of [A-Za-z0-9._:/-]
 	MaxWorkerID   = 64  // bytes, of [A-Za-z0-9_-]

@@ -19,7 +19,8 @@ func TestTheOutputOfAChildNamesItsRunOnlyWhereThatIsNotTheFirst(t *testing.T) {
 		{"the first run's, which claims to be another's", map[string]string{MetaChildRunID: last.String()}, nil, first},
 		{"a later run's", nil, named, last},
 		{"a later run's, which claims to be another's", map[string]string{MetaChildRunID: first.String()}, named, last},
-		{"a later run's, with metadata", map[string]string{"a": "b"}, map[string]string{"a": "b", MetaChildRunID: last.String()}, last},
+		{"a later run's, with metadata", map[string]string{"a": "b"},
+			map[string]string{"a": "b", MetaChildRunID: last.String()}, last},
 	} {
 		own := maps.Clone(c.own)
 		got := ChildOutput(Payload{Data: []byte("x"), Metadata: c.own}, first, c.ended)

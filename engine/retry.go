@@ -21,12 +21,13 @@ const (
 // RetryPolicy says how often and when failed code is tried again. Its zero value is the default policy.
 // Read it through its methods, which know the defaults.
 type RetryPolicy struct {
-	MaximumAttempts   int      `json:"maximum_attempts,omitempty"` // the first included; 0: 3; -1: without end
-	InitialIntervalMS int64    `json:"initial_interval_ms,omitempty"`
-	Coefficient       float64  `json:"backoff_coefficient,omitempty"`
-	MaximumIntervalMS int64    `json:"maximum_interval_ms,omitempty"`
-	Jitter            float64  `json:"jitter,omitempty"`        // part of the delay, added on top; 0: 0.1; negative: none
-	NonRetryable      []string `json:"non_retryable,omitempty"` // an error's type, or the beginning of its message
+	MaximumAttempts   int     `json:"maximum_attempts,omitempty"` // the first included; 0: 3; -1: without end
+	InitialIntervalMS int64   `json:"initial_interval_ms,omitempty"`
+	Coefficient       float64 `json:"backoff_coefficient,omitempty"`
+	MaximumIntervalMS int64   `json:"maximum_interval_ms,omitempty"`
+	// part of the delay, added on top; 0: 0.1; negative: none
+	Jitter       float64  `json:"jitter,omitempty"`
+	NonRetryable []string `json:"non_retryable,omitempty"` // an error's type, or the beginning of its message
 }
 
 // Allows says whether code that has now failed n times may be tried again after f.

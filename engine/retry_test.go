@@ -28,9 +28,12 @@ func TestBackoff(t *testing.T) {
 		{"an interval of its own", RetryPolicy{InitialIntervalMS: 50, Jitter: none}, 2, 0, 100 * time.Millisecond},
 		{"a coefficient of one never grows", RetryPolicy{Coefficient: 1, Jitter: none}, 50, 0, time.Second},
 		{"a coefficient below one is the default", RetryPolicy{Coefficient: 0.5, Jitter: none}, 2, 0, 2 * time.Second},
-		{"an initial interval over the maximum is cut", RetryPolicy{InitialIntervalMS: 120_000, Jitter: none}, 1, 0, time.Minute},
+		{"an initial interval over the maximum is cut", RetryPolicy{InitialIntervalMS: 120_000, Jitter: none}, 1, 0,
+			time.Minute},
 		{"a maximum of its own", RetryPolicy{MaximumIntervalMS: 3000, Jitter: none}, 3, 0, 3 * time.Second},
-		{"nothing passes ten years", RetryPolicy{InitialIntervalMS: MaxDelay.Milliseconds(), MaximumIntervalMS: MaxDelay.Milliseconds(), Jitter: 1}, 9, 1, MaxDelay},
+		{"nothing passes ten years", RetryPolicy{
+			InitialIntervalMS: MaxDelay.Milliseconds(), MaximumIntervalMS: MaxDelay.Milliseconds(), Jitter: 1}, 9,
+			1, MaxDelay},
 		{"an infinite power is the maximum", RetryPolicy{Coefficient: 1e9, Jitter: none}, 10_000, 0, time.Minute},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -9,14 +9,16 @@ import (
 type Verdict struct {
 	Retry   bool
 	RetryAt time.Time // when the next attempt may start; with Retry only
-	// Failures counts how often the code has failed, this time included; with Retry only, and 0 in the answer to a repetition, from which nothing follows.
+	// Failures counts how often the code has failed, this time included; with Retry only, and 0 in
+	// the answer to a repetition, from which nothing follows.
 	Failures int
 }
 
 // RunVerdict is what follows from a failure of a run's code.
 type RunVerdict struct {
 	Verdict
-	Status RunStatus // of the run now: PENDING with Retry, else FAILED, or CANCELLED when cancellation had been asked for
+	// of the run now: PENDING with Retry, else FAILED, or CANCELLED when cancellation had been asked for
+	Status RunStatus
 	// Handler says that the run was a failure handler itself, so that its failure has none.
 	Handler bool
 }
@@ -57,9 +59,9 @@ type LossVerdict struct {
 	AvailableAt time.Time
 }
 
-// AfterLeaseLost decides about a run whose worker was lost. losses is the run's count before; progressed says that a step's
-// result was recorded under the lost lease, which starts the count again. The first loss costs no delay, later ones 1 s,
-// doubled, at most 5 minutes.
+// AfterLeaseLost decides about a run whose worker was lost. losses is the run's count before;
+// progressed says that a step's result was recorded under the lost lease, which starts the count
+// again. The first loss costs no delay, later ones 1 s, doubled, at most 5 minutes.
 func AfterLeaseLost(losses int, progressed bool, now time.Time) LossVerdict {
 	if progressed {
 		losses = 0
@@ -84,11 +86,12 @@ type Parked struct {
 	WaitingFor  string
 }
 
-// Park decides how a run whose code waits goes on. steps are those that are open or Awaited. It is due at the earliest of their
-// timers, limits and retries; now when what it awaits has happened, or when there is nothing to wait for. A timer ends no earlier than it
-// was set, whatever moment its code has named: nobody kept the run waiting before, and it is to pass none that wait. A retry that was due
-// when the run was claimed, and has not begun since, is none that the code waits for: it has not come to that step again, and
-// may never do so.
+// Park decides how a run whose code waits goes on. steps are those that are open or Awaited. It is
+// due at the earliest of their timers, limits and retries; now when what it awaits has happened, or
+// when there is nothing to wait for. A timer ends no earlier than it was set, whatever moment its
+// code has named: nobody kept the run waiting before, and it is to pass none that wait. A retry
+// that was due when the run was claimed, and has not begun since, is none that the code waits for:
+// it has not come to that step again, and may never do so.
 func Park(steps []Step, claimed, now time.Time) Parked {
 	due := Parked{Status: RunPending, AvailableAt: now}
 	if satisfied(steps) {
@@ -99,7 +102,8 @@ func Park(steps []Step, claimed, now time.Time) Parked {
 		var at time.Time
 		status, waiting := RunSleeping, ""
 		switch {
-		case s.Kind == StepSleep && s.Status == StepRunning && !s.WakeAt.IsZero(): // without: begun, but its timer was never set
+		case s.Kind == StepSleep && s.Status == StepRunning && !s.WakeAt.IsZero():
+			// without: begun, but its timer was never set
 			at, waiting = s.WakeAt, "timer:"+s.Name
 			switch {
 			case !at.Before(s.StartedAt):
@@ -128,7 +132,8 @@ func Park(steps []Step, claimed, now time.Time) Parked {
 	return p
 }
 
-// satisfied says that something which the code awaits has happened: a step awaited by itself has ended, or all of a group.
+// satisfied says that something which the code awaits has happened: a step awaited by itself has
+// ended, or all of a group.
 func satisfied(steps []Step) bool {
 	open := map[int64]bool{}
 	for _, s := range steps {

@@ -27,14 +27,17 @@ func TestAfterStepFailed(t *testing.T) {
 		{"the run's policy comes before the default", slow, nil, 3, Failure{}, third},
 		{"the step's before the run's", slow, once, 1, Failure{}, Verdict{}},
 		{"also where it allows more", once, slow, 1, Failure{}, at(5 * time.Second)},
-		{"an empty policy of the step is the default, not the run's", once, &RetryPolicy{}, 1, Failure{}, at(time.Second)},
+		{"an empty policy of the step is the default, not the run's", once, &RetryPolicy{}, 1, Failure{},
+			at(time.Second)},
 		{"a failure's own wish sets the delay", nil, nil, 1, Failure{RetryAfterMS: 42}, at(42 * time.Millisecond)},
 		{"also past the maximum", nil, nil, 1, Failure{RetryAfterMS: 3_600_000}, at(time.Hour)},
 		{"but no further than ten years", nil, nil, 1, Failure{RetryAfterMS: 1 << 62}, at(MaxDelay)},
 		{"and allows no attempt", nil, nil, 3, Failure{RetryAfterMS: 42}, Verdict{}},
 		{"what cannot be retried is not", nil, slow, 1, Failure{NonRetryable: true, RetryAfterMS: 42}, Verdict{}},
-		{"nor what the policy names", nil, &RetryPolicy{NonRetryable: []string{"fatal"}}, 1, Failure{Type: "fatal"}, Verdict{}},
-		{"nor what begins as the policy says", nil, &RetryPolicy{NonRetryable: []string{"no such"}}, 1, Failure{Message: "no such card"}, Verdict{}},
+		{"nor what the policy names", nil, &RetryPolicy{NonRetryable: []string{"fatal"}}, 1, Failure{Type: "fatal"},
+			Verdict{}},
+		{"nor what begins as the policy says", nil, &RetryPolicy{NonRetryable: []string{"no such"}}, 1,
+			Failure{Message: "no such card"}, Verdict{}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := AfterStepFailed(c.run, c.step, c.n, c.f, noon, 0); got != c.want {
@@ -115,20 +118,33 @@ func TestPark(t *testing.T) {
 		{"a timer", []Step{sleep("nap", later)}, Parked{RunSleeping, later, "timer:nap"}},
 		{"a retry", []Step{retry(later)}, Parked{RunPending, later, ""}},
 		{"a retry that became due since the claim", []Step{retry(noon)}, Parked{RunPending, noon, ""}},
-		{"a retry that was due at the claim is nothing to wait for", []Step{retry(noon.Add(-time.Second)), sleep("nap", later)}, Parked{RunSleeping, later, "timer:nap"}},
-		{"the earlier of two timers", []Step{sleep("a", later), sleep("b", soon)}, Parked{RunSleeping, soon, "timer:b"}},
+		{"a retry that was due at the claim is nothing to wait for",
+			[]Step{retry(noon.Add(-time.Second)), sleep("nap", later)}, Parked{RunSleeping, later, "timer:nap"}},
+		{"the earlier of two timers", []Step{sleep("a", later), sleep("b", soon)},
+			Parked{RunSleeping, soon, "timer:b"}},
 		{"a retry before a timer", []Step{sleep("a", later), retry(soon)}, Parked{RunPending, soon, ""}},
 		{"a timer before a retry", []Step{retry(later), sleep("a", soon)}, Parked{RunSleeping, soon, "timer:a"}},
-		{"a function that runs is nothing to wait for", []Step{{Name: "f", Kind: StepFunction, Status: StepRunning}, sleep("a", soon)}, Parked{RunSleeping, soon, "timer:a"}},
-		{"a timer that is over wakes at once, in the past", []Step{sleep("a", noon.Add(-time.Hour))}, Parked{RunSleeping, noon.Add(-time.Hour), "timer:a"}},
-		{"a timer that was over when it was set wakes as of then", []Step{{Name: "a", Kind: StepSleep, Status: StepRunning, StartedAt: noon.Add(-time.Second), WakeAt: noon.Add(-time.Hour)}}, Parked{RunSleeping, noon.Add(-time.Second), "timer:a"}},
-		{"it wakes now when the clock was set back since", []Step{{Name: "a", Kind: StepSleep, Status: StepRunning, StartedAt: later, WakeAt: noon.Add(-time.Hour)}}, Parked{RunSleeping, noon, "timer:a"}},
+		{"a function that runs is nothing to wait for",
+			[]Step{{Name: "f", Kind: StepFunction, Status: StepRunning}, sleep("a", soon)},
+			Parked{RunSleeping, soon, "timer:a"}},
+		{"a timer that is over wakes at once, in the past", []Step{sleep("a", noon.Add(-time.Hour))},
+			Parked{RunSleeping, noon.Add(-time.Hour), "timer:a"}},
+		{"a timer that was over when it was set wakes as of then",
+			[]Step{{Name: "a", Kind: StepSleep, Status: StepRunning, StartedAt: noon.Add(-time.Second),
+				WakeAt: noon.Add(-time.Hour)}}, Parked{RunSleeping, noon.Add(-time.Second), "timer:a"}},
+		{"it wakes now when the clock was set back since",
+			[]Step{{Name: "a", Kind: StepSleep, Status: StepRunning, StartedAt: later, WakeAt: noon.Add(-time.Hour)}},
+			Parked{RunSleeping, noon, "timer:a"}},
 		{"a signal with a limit", []Step{signal(1, later)}, Parked{RunSleeping, later, "signal:go"}},
-		{"a signal without a limit waits for ever", []Step{signal(1, time.Time{})}, Parked{RunSleeping, time.Time{}, "signal:go"}},
-		{"a timer beside a signal without a limit", []Step{signal(1, time.Time{}), sleep("a", later)}, Parked{RunSleeping, later, "timer:a"}},
-		{"a signal and a child that the code has not asked for again are nothing to wait for", []Step{signal(0, soon), child(0)}, Parked{Status: RunPending, AvailableAt: noon}},
+		{"a signal without a limit waits for ever", []Step{signal(1, time.Time{})},
+			Parked{RunSleeping, time.Time{}, "signal:go"}},
+		{"a timer beside a signal without a limit", []Step{signal(1, time.Time{}), sleep("a", later)},
+			Parked{RunSleeping, later, "timer:a"}},
+		{"a signal and a child that the code has not asked for again are nothing to wait for",
+			[]Step{signal(0, soon), child(0)}, Parked{Status: RunPending, AvailableAt: noon}},
 		{"a child", []Step{child(1)}, Parked{RunSleeping, time.Time{}, "child:" + ID{}.String()}},
-		{"what has ended is ignored", []Step{{Kind: StepFunction, Status: StepFailed, RetryAt: soon}, {Kind: StepSleep, Status: StepCompleted, WakeAt: soon}}, Parked{Status: RunPending, AvailableAt: noon}},
+		{"what has ended is ignored", []Step{{Kind: StepFunction, Status: StepFailed, RetryAt: soon},
+			{Kind: StepSleep, Status: StepCompleted, WakeAt: soon}}, Parked{Status: RunPending, AvailableAt: noon}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := Park(c.open, noon.Add(-time.Second), noon); got != c.want {
@@ -140,7 +156,8 @@ func TestPark(t *testing.T) {
 
 func TestMicros(t *testing.T) {
 	local := noon.In(time.FixedZone("somewhere", 5*3600))
-	if got := Micros(local); got.Location() != time.UTC || got.Nanosecond() != 123_456_000 || !got.Equal(noon.Truncate(time.Microsecond)) {
+	if got := Micros(local); got.Location() != time.UTC || got.Nanosecond() != 123_456_000 ||
+		!got.Equal(noon.Truncate(time.Microsecond)) {
 		t.Errorf("Micros(%s) = %s", local, got)
 	}
 	if got := Micros(time.Time{}.In(local.Location())); !got.IsZero() {

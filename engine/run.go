@@ -69,8 +69,9 @@ type Run struct {
 	Error  *Failure // how it ended without a result; while it is open, why it is tried again as a whole
 
 	CreatedAt time.Time
-	// AvailableAt is when a PENDING or SLEEPING run next needs a worker. It is unset while a worker holds the run, after its end, and
-	// while no moment makes it due: it waits for a signal or a child without a limit, is paused, or waits for a slot of its key.
+	// AvailableAt is when a PENDING or SLEEPING run next needs a worker. It is unset while a worker
+	// holds the run, after its end, and while no moment makes it due: it waits for a signal or a
+	// child without a limit, is paused, or waits for a slot of its key.
 	AvailableAt time.Time
 	StartedAt   time.Time // of the first claim
 	FinishedAt  time.Time
@@ -80,12 +81,14 @@ type Run struct {
 	WaitingFor  string    // while SLEEPING: "timer:NAME", "signal:NAME", "child:RUN_ID"
 	Note        string    // its own progress line
 
-	// NamedDeadlineAt is the deadline that its starter named beside Timeouts.Execution, which may have made DeadlineAt an earlier one: it holds
-	// for what the run continues as, where the limit counts anew. Where there is no limit it is unset, and DeadlineAt is what was named.
+	// NamedDeadlineAt is the deadline that its starter named beside Timeouts.Execution, which may
+	// have made DeadlineAt an earlier one: it holds for what the run continues as, where the limit
+	// counts anew. Where there is no limit it is unset, and DeadlineAt is what was named.
 	NamedDeadlineAt time.Time
 
-	// Paused says that a person keeps it from the workers, and Gated that all slots of its concurrency key were taken when it
-	// was due. HeldAt is what AvailableAt would be but for these two; while Gated it is the run's place in the line.
+	// Paused says that a person keeps it from the workers, and Gated that all slots of its
+	// concurrency key were taken when it was due. HeldAt is what AvailableAt would be but for these
+	// two; while Gated it is the run's place in the line.
 	Paused bool
 	Gated  bool
 	HeldAt time.Time
@@ -118,10 +121,11 @@ type Run struct {
 	ContinuedAs   ID
 }
 
-// Tied says that the end of the run concerns others than its starter, so that ending it takes a look at them, or that it has an error which
-// its end takes away, as an import may.
+// Tied says that the end of the run concerns others than its starter, so that ending it takes a
+// look at them, or that it has an error which its end takes away, as an import may.
 func (r *Run) Tied() bool {
-	return r.Error != nil || r.ConcurrencyKey != "" || !r.ParentRunID.IsZero() || r.ScheduleID != "" || !r.CancelRequestedAt.IsZero() || !r.ContinuedFrom.IsZero()
+	return r.Error != nil || r.ConcurrencyKey != "" || !r.ParentRunID.IsZero() || r.ScheduleID != "" ||
+		!r.CancelRequestedAt.IsZero() || !r.ContinuedFrom.IsZero()
 }
 
 // ExpiresAt is when Kagzi ends the run by itself: at its deadline or at the end of the grace, whichever is first.
@@ -134,11 +138,12 @@ func (r *Run) ExpiresAt() time.Time {
 
 // RunFilter selects runs; every field that is set must hold, and within a list any.
 type RunFilter struct {
-	Namespace     string
-	Statuses      []RunStatus
-	Types         []string
-	Queues        []string
-	CreatedAfter  time.Time // exclusive; a run whose id is older than its CreatedAt by more than an hour may be left out
+	Namespace string
+	Statuses  []RunStatus
+	Types     []string
+	Queues    []string
+	// exclusive; a run whose id is older than its CreatedAt by more than an hour may be left out
+	CreatedAfter  time.Time
 	CreatedBefore time.Time // exclusive
 	Tags          map[string]string
 	ParentRunID   ID
@@ -149,14 +154,17 @@ type RunFilter struct {
 
 // Everything says that the filter lets through all runs of its namespace.
 func (f *RunFilter) Everything() bool {
-	return len(f.Statuses)+len(f.Types)+len(f.Queues)+len(f.Tags) == 0 && f.CreatedAfter.IsZero() && f.CreatedBefore.IsZero() &&
+	return len(f.Statuses)+len(f.Types)+len(f.Queues)+len(f.Tags) == 0 && f.CreatedAfter.IsZero() &&
+		f.CreatedBefore.IsZero() &&
 		f.ParentRunID.IsZero() && f.ScheduleID+f.WorkerID+f.Search == ""
 }
 
-// idLag bounds by how much a run's id may be older than its CreatedAt: both are of the moment in which it was made, by clocks that may differ.
+// idLag bounds by how much a run's id may be older than its CreatedAt: both are of the moment in
+// which it was made, by clocks that may differ.
 const idLag = time.Hour
 
-// Span is the ids between which all runs of a page have theirs, both left out: no list goes through those that are older than what it asks for.
+// Span is the ids between which all runs of a page have theirs, both left out: no list goes through
+// those that are older than what it asks for.
 func (f *RunFilter) Span(p *Page) (above, below ID) {
 	above, below = p.Span()
 	if !f.CreatedAfter.IsZero() {
@@ -167,8 +175,8 @@ func (f *RunFilter) Span(p *Page) (above, below ID) {
 	return above, below
 }
 
-// Origin says who made a run. The external ids of runs that Kagzi made by itself never stand in the way of a user's, nor a
-// user's in theirs. The numbers are what is stored.
+// Origin says who made a run. The external ids of runs that Kagzi made by itself never stand in the
+// way of a user's, nor a user's in theirs. The numbers are what is stored.
 type Origin uint8
 
 const (
@@ -178,7 +186,8 @@ const (
 	OriginImport   Origin = 3
 )
 
-// ParentClose says what becomes of an open child when its parent ends. The numbers are those of the wire, and are what is stored.
+// ParentClose says what becomes of an open child when its parent ends. The numbers are those of the
+// wire, and are what is stored.
 type ParentClose uint8
 
 const (
@@ -204,20 +213,22 @@ const (
 	ReuseReject                           // an active run makes the start fail with ErrExists
 )
 
-// StartRun is one run to be made. ID and CreatedAt are the caller's; AvailableAt is now or later. Fields that only a later life
-// gives (Status, StartedAt, Paused, …) are ignored.
+// StartRun is one run to be made. ID and CreatedAt are the caller's; AvailableAt is now or later.
+// Fields that only a later life gives (Status, StartedAt, Paused, …) are ignored.
 type StartRun struct {
 	Run
 	Reuse ExternalIDReuse
 }
 
-// NewRun returns the run that the start makes, as a store holds it: PENDING, on its first attempt, with times in microseconds. Fields that
-// only a later life gives are unset, and so is what is empty.
+// NewRun returns the run that the start makes, as a store holds it: PENDING, on its first attempt,
+// with times in microseconds. Fields that only a later life gives are unset, and so is what is
+// empty.
 func (s *StartRun) NewRun() Run {
 	r := s.Run
 	r.Status, r.Attempts, r.Bytes = RunPending, 1, max(r.Bytes, int64(r.Input.Size()))
 	r.Failures, r.LeaseLosses, r.Steps, r.Error, r.Output = 0, 0, 0, nil, Payload{}
-	r.StartedAt, r.FinishedAt, r.HeldAt, r.CancelRequestedAt, r.GraceUntil = time.Time{}, time.Time{}, time.Time{}, time.Time{}, time.Time{}
+	r.StartedAt, r.FinishedAt, r.HeldAt, r.CancelRequestedAt, r.GraceUntil = time.Time{}, time.Time{}, time.Time{},
+		time.Time{}, time.Time{}
 	r.WorkerID, r.WaitingFor, r.Note, r.CancelReason = "", "", "", ""
 	r.Paused, r.Gated, r.Pinned, r.ContinuedAs = false, false, false, ID{}
 	for _, at := range []*time.Time{&r.CreatedAt, &r.AvailableAt, &r.DeadlineAt, &r.NamedDeadlineAt, &r.ScheduledAt} {
@@ -243,19 +254,22 @@ type Started struct {
 	Err      error // this start alone was refused: ErrExists, ErrConflict
 }
 
-// Continuation is the run that run continues as. next is what its code asked for: the input, and whatever it names of its
-// own; the rest is run's, its external id and its parent included. A limit on the whole run counts anew, and a deadline that run's starter
-// has named holds for every run that it continues as.
+// Continuation is the run that run continues as. next is what its code asked for: the input, and
+// whatever it names of its own; the rest is run's, its external id and its parent included. A limit
+// on the whole run counts anew, and a deadline that run's starter has named holds for every run
+// that it continues as.
 func Continuation(run *Run, next StartRun, now time.Time) StartRun {
 	s := successor(run, next.ID, now)
 	s.Input, s.Bytes = next.Input, int64(next.Input.Size())
 	s.ExternalID = cmp.Or(next.ExternalID, run.ExternalID)
-	s.Queue, s.Type, s.Version = cmp.Or(next.Queue, run.Queue), cmp.Or(next.Type, run.Type), cmp.Or(next.Version, run.Version)
+	s.Queue, s.Type, s.Version = cmp.Or(next.Queue, run.Queue), cmp.Or(next.Type, run.Type),
+		cmp.Or(next.Version, run.Version)
 	s.Priority = cmp.Or(next.Priority, run.Priority)
 	if next.RetryPolicy != nil {
 		s.RetryPolicy = next.RetryPolicy
 	}
-	if next.AvailableAt.After(next.CreatedAt) && next.AvailableAt.After(now) { // it was asked for, and is not just when next was read
+	if next.AvailableAt.After(next.CreatedAt) && next.AvailableAt.After(now) {
+		// it was asked for, and is not just when next was read
 		s.AvailableAt = next.AvailableAt
 	}
 	if next.Timeouts != (Timeouts{}) {
@@ -283,8 +297,9 @@ func Continuation(run *Run, next StartRun, now time.Time) StartRun {
 	return s
 }
 
-// RetryOf is the run that a person has run tried again as. A deadline that has passed is left behind; a limit on the whole run
-// counts anew. It is nobody's child: what waited for the first run has its answer.
+// RetryOf is the run that a person has run tried again as. A deadline that has passed is left
+// behind; a limit on the whole run counts anew. It is nobody's child: what waited for the first run
+// has its answer.
 func RetryOf(run *Run, p *RetryRunParams) StartRun {
 	s := successor(run, p.ID, p.Now)
 	s.Input, s.RequestID = run.Input, p.RequestID
@@ -292,7 +307,8 @@ func RetryOf(run *Run, p *RetryRunParams) StartRun {
 		s.Input = *p.Input
 	}
 	s.Bytes = int64(s.Input.Size())
-	s.RetriedFrom, s.FailedRunID = run.ID, run.FailedRunID // a handler stays one: its input is an event, and it has no handlers
+	// a handler stays one: its input is an event, and it has no handlers
+	s.RetriedFrom, s.FailedRunID = run.ID, run.FailedRunID
 	if s.DeadlineAt = namedDeadline(run); !s.DeadlineAt.After(p.Now) {
 		s.DeadlineAt = time.Time{}
 	}
@@ -300,8 +316,9 @@ func RetryOf(run *Run, p *RetryRunParams) StartRun {
 	return s
 }
 
-// namedDeadline is the moment by which run's starter wanted it to have ended. Of a run that a version made which kept no NamedDeadlineAt, a
-// deadline that can be no more than its limit, which counts from its creation or from later, is taken for that.
+// namedDeadline is the moment by which run's starter wanted it to have ended. Of a run that a
+// version made which kept no NamedDeadlineAt, a deadline that can be no more than its limit, which
+// counts from its creation or from later, is taken for that.
 func namedDeadline(run *Run) time.Time {
 	limit := run.Timeouts.Execution
 	if !run.NamedDeadlineAt.IsZero() || limit > 0 && !run.DeadlineAt.Before(run.CreatedAt.Add(limit)) {
@@ -310,8 +327,8 @@ func namedDeadline(run *Run) time.Time {
 	return run.DeadlineAt
 }
 
-// SettleDeadline puts a limit on the whole run, which counts from AvailableAt, beside the deadline that was named, if any: the earlier of the
-// two becomes DeadlineAt.
+// SettleDeadline puts a limit on the whole run, which counts from AvailableAt, beside the deadline
+// that was named, if any: the earlier of the two becomes DeadlineAt.
 func (s *StartRun) SettleDeadline() {
 	limit := s.Timeouts.Execution
 	if limit <= 0 {
@@ -326,9 +343,11 @@ func (s *StartRun) SettleDeadline() {
 // successor is a new run with all that a starter chose for run but its deadline.
 func successor(run *Run, id ID, now time.Time) StartRun {
 	return StartRun{Run: Run{
-		ID: id, Namespace: run.Namespace, ExternalID: run.ExternalID, Queue: run.Queue, Type: run.Type, Version: run.Version,
-		Status: RunPending, Priority: run.Priority, Attempts: 1, CreatedAt: now, AvailableAt: now,
-		RetryPolicy: run.RetryPolicy, Timeouts: run.Timeouts, Tags: maps.Clone(run.Tags), Requirements: maps.Clone(run.Requirements),
+		ID: id, Namespace: run.Namespace, ExternalID: run.ExternalID, Queue: run.Queue, Type: run.Type,
+		Version: run.Version,
+		Status:  RunPending, Priority: run.Priority, Attempts: 1, CreatedAt: now, AvailableAt: now,
+		RetryPolicy: run.RetryPolicy, Timeouts: run.Timeouts, Tags: maps.Clone(run.Tags),
+		Requirements:      maps.Clone(run.Requirements),
 		OnFailureWorkflow: run.OnFailureWorkflow, OnFailureQueue: run.OnFailureQueue,
 		ConcurrencyKey: run.ConcurrencyKey, ConcurrencyLimit: run.ConcurrencyLimit, Traceparent: run.Traceparent,
 	}}

@@ -11,12 +11,15 @@ func TestNewRun(t *testing.T) {
 	var start StartRun
 	fill(reflect.ValueOf(&start.Run).Elem(), at)
 	run := start.NewRun()
-	if run.Status != RunPending || run.Attempts != 1 || run.CreatedAt != Micros(at) || run.NamedDeadlineAt != Micros(at) {
+	if run.Status != RunPending || run.Attempts != 1 || run.CreatedAt != Micros(at) ||
+		run.NamedDeadlineAt != Micros(at) {
 		t.Errorf("run = %+v, want a PENDING first attempt with times in microseconds", run)
 	}
 	later := map[string]bool{
-		"Failures": true, "LeaseLosses": true, "Steps": true, "Error": true, "Output": true, "StartedAt": true, "FinishedAt": true,
-		"HeldAt": true, "CancelRequestedAt": true, "GraceUntil": true, "WorkerID": true, "WaitingFor": true, "Note": true, "CancelReason": true,
+		"Failures": true, "LeaseLosses": true, "Steps": true, "Error": true, "Output": true, "StartedAt": true,
+		"FinishedAt": true,
+		"HeldAt":     true, "CancelRequestedAt": true, "GraceUntil": true, "WorkerID": true, "WaitingFor": true,
+		"Note": true, "CancelReason": true,
 		"Paused": true, "Gated": true, "Pinned": true, "ContinuedAs": true,
 	}
 	for i, fields := 0, reflect.TypeFor[Run](); i < fields.NumField(); i++ {
@@ -25,8 +28,10 @@ func TestNewRun(t *testing.T) {
 			t.Errorf("%s is unset: %t, want %t", name, unset, later[name])
 		}
 	}
-	empty := StartRun{Run: Run{Tags: map[string]string{}, Requirements: map[string]string{}, Input: Payload{Data: []byte{}, Metadata: map[string]string{}}}}
-	if run := empty.NewRun(); run.Tags != nil || run.Requirements != nil || run.Input.Data != nil || run.Input.Metadata != nil {
+	empty := StartRun{Run: Run{Tags: map[string]string{}, Requirements: map[string]string{},
+		Input: Payload{Data: []byte{}, Metadata: map[string]string{}}}}
+	if run := empty.NewRun(); run.Tags != nil || run.Requirements != nil || run.Input.Data != nil ||
+		run.Input.Metadata != nil {
 		t.Errorf("run = %+v, want nothing that is empty but set", run)
 	}
 }

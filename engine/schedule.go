@@ -4,7 +4,8 @@ import (
 	"time"
 )
 
-// Overlap says what a tick does while a run of its schedule is open. The numbers are those of the wire, and are what is stored.
+// Overlap says what a tick does while a run of its schedule is open. The numbers are those of the
+// wire, and are what is stored.
 type Overlap uint8
 
 const (
@@ -76,9 +77,11 @@ func (s *Schedule) Start(id ID, tick, now time.Time) StartRun {
 		external = TriggerID(s.ID, id)
 	}
 	start := StartRun{Run: Run{
-		ID: id, Namespace: s.Namespace, ExternalID: external, Queue: s.Queue, Type: s.Type, Version: s.Version, Status: RunPending, Attempts: 1,
+		ID: id, Namespace: s.Namespace, ExternalID: external, Queue: s.Queue, Type: s.Type, Version: s.Version,
+		Status: RunPending, Attempts: 1,
 		Input: s.Input, Bytes: int64(s.Input.Size()), CreatedAt: now, AvailableAt: now, ScheduledAt: tick,
-		RetryPolicy: s.RetryPolicy, Timeouts: s.Timeouts, OnFailureWorkflow: s.OnFailureWorkflow, OnFailureQueue: s.OnFailureQueue, Tags: s.Tags,
+		RetryPolicy: s.RetryPolicy, Timeouts: s.Timeouts, OnFailureWorkflow: s.OnFailureWorkflow,
+		OnFailureQueue: s.OnFailureQueue, Tags: s.Tags,
 		Origin: OriginSchedule, ScheduleID: s.ID.String(),
 	}}
 	if s.Timeouts.Execution > 0 {
@@ -89,10 +92,12 @@ func (s *Schedule) Start(id ID, tick, now time.Time) StartRun {
 
 // ScheduleNotFound is the answer for a schedule that is not there.
 func ScheduleNotFound(ref string) error {
-	return &Error{Kind: KindNotFound, Subject: "schedule", SubjectID: ref, Message: "no schedule " + ref + " in this namespace"}
+	return &Error{Kind: KindNotFound, Subject: "schedule", SubjectID: ref,
+		Message: "no schedule " + ref + " in this namespace"}
 }
 
-// DefaultNamespace is what a request means that names none. It is there before anything has used it, although no store then has it.
+// DefaultNamespace is what a request means that names none. It is there before anything has used
+// it, although no store then has it.
 const DefaultNamespace = "default"
 
 // Namespace is an isolation boundary of runs, workers and schedules.
@@ -105,9 +110,10 @@ type Namespace struct {
 	CreatedAt   time.Time
 	UpdatedAt   time.Time
 
-	Retention    time.Duration               // of ended runs; 0: the server's setting
-	Keep         map[RunStatus]time.Duration // by outcome, goes before Retention
-	FailureQueue string                      // where runs of the global failure handler go when no ONLINE worker serves it
+	Retention time.Duration               // of ended runs; 0: the server's setting
+	Keep      map[RunStatus]time.Duration // by outcome, goes before Retention
+	// where runs of the global failure handler go when no ONLINE worker serves it
+	FailureQueue string
 }
 
 // RetentionOf is how long runs that ended so are kept; otherwise is the server's setting.

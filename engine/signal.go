@@ -4,7 +4,8 @@ import (
 	"time"
 )
 
-// Signal is one message to a run. It is kept until a step of the run consumes it, in the order of arrival among those of its name.
+// Signal is one message to a run. It is kept until a step of the run consumes it, in the order of
+// arrival among those of its name.
 type Signal struct {
 	RunID      ID
 	Sequence   int64 // order of arrival in the run, from 1

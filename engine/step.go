@@ -82,8 +82,9 @@ type Step struct {
 	SignalName string // of a SIGNAL
 	TimedOut   bool   // of a COMPLETED SIGNAL: its limit passed before a signal came
 	ChildRunID ID     // of a CHILD: the run that it started
-	// Awaited says that the run's code waits for this SIGNAL or CHILD: 1 wakes the run when the step ends; a larger number is
-	// shared by the steps all of which have to end. The next claim sets it back to 0.
+	// Awaited says that the run's code waits for this SIGNAL or CHILD: 1 wakes the run when the
+	// step ends; a larger number is shared by the steps all of which have to end. The next claim
+	// sets it back to 0.
 	Awaited int64
 
 	OverriddenBy   string // who recorded this by OverrideStep

@@ -5,21 +5,23 @@ import (
 	"time"
 )
 
-// Store keeps runs, steps, workers, schedules and namespaces. Its contract is written here and only here; backends/storetest is
-// the same contract as tests.
+// Store keeps runs, steps, workers, schedules and namespaces. Its contract is written here and only
+// here; backends/storetest is the same contract as tests.
 //
-// Each method is one transaction: it happens whole or not at all, and when it returns nil the change is on disk and
-// survives a power cut (but see Claim and ForceOfflineWorker). Methods may be called from any goroutine and may be repeated blindly: a repetition
-// has no second effect, and the answer that its comment says. The caller passes in the time, ids and randomness, so two backends given
-// the same calls hold the same rows. Times are kept as UTC with microseconds, text is
+// Each method is one transaction: it happens whole or not at all, and when it returns nil the
+// change is on disk and survives a power cut (but see Claim and ForceOfflineWorker). Methods may be
+// called from any goroutine and may be repeated blindly: a repetition has no second effect, and the
+// answer that its comment says. The caller passes in the time, ids and randomness, so two backends
+// given the same calls hold the same rows. Times are kept as UTC with microseconds, text is
 // compared and ordered byte by byte.
 //
-// Arguments have been validated (Validate, Check…) before they come here; a Store checks what only it can know. Writes
-// do not run on the caller's context: once begun they are carried through, and a caller that gave up learns the outcome by
-// repeating the call. A write with a Ticket may be handed over before the one that it builds on has come to its
-// end: a store may commit them together, never in another order, and refuses one whose predecessor failed with
-// ErrPrevRefused. Every error is an *Error or unknown to callers (KindInternal); a database that cannot be reached is
-// ErrUnavailable, a full disk ErrExhausted.
+// Arguments have been validated (Validate, Check…) before they come here; a Store checks what only
+// it can know. Writes do not run on the caller's context: once begun they are carried through, and
+// a caller that gave up learns the outcome by repeating the call. A write with a Ticket may be
+// handed over before the one that it builds on has come to its end: a store may commit them
+// together, never in another order, and refuses one whose predecessor failed with ErrPrevRefused.
+// Every error is an *Error or unknown to callers (KindInternal); a database that cannot be reached
+// is ErrUnavailable, a full disk ErrExhausted.
 type Store interface {
 	Runs
 	Work
@@ -31,30 +33,33 @@ type Store interface {
 	Upkeep
 	Notifier
 
-	// Now is the time by which facts are written down: the wall clock on SQLite, the database's clock (local clock plus the
-	// measured offset) on Postgres. Whole microseconds, UTC.
+	// Now is the time by which facts are written down: the wall clock on SQLite, the database's
+	// clock (local clock plus the measured offset) on Postgres. Whole microseconds, UTC.
 	Now() time.Time
-	// Health is nil while writes can be made durable, otherwise it says in one sentence why not; also while one has been under way for so
-	// long that the disk must have stalled. It costs at most one small query, and one small write where the last write failed, so
-	// that a store which nobody writes to for its trouble is well again when that is over.
+	// Health is nil while writes can be made durable, otherwise it says in one sentence why not;
+	// also while one has been under way for so long that the disk must have stalled. It costs at
+	// most one small query, and one small write where the last write failed, so that a store which
+	// nobody writes to for its trouble is well again when that is over.
 	Health(ctx context.Context) error
 	// Describe tells what the store is and where, for people.
 	Describe(ctx context.Context) (Description, error)
-	// Fatal is closed, once, when a write or sync failed in a way after which nothing may be acknowledged any more; Failure
-	// then says why. The process is to end at once.
+	// Fatal is closed, once, when a write or sync failed in a way after which nothing may be
+	// acknowledged any more; Failure then says why. The process is to end at once.
 	Fatal() <-chan struct{}
 	Failure() error
 	// Close waits for the writes that have begun and ends the store. Later calls return ErrUnavailable.
 	Close() error
 }
 
-// Outcomes hears what the commits of its own process came to, where the store knows it without a read: AwaitWorkflows and the metrics of a
-// server need it. Other processes get notifications alone.
+// Outcomes hears what the commits of its own process came to, where the store knows it without a
+// read: AwaitWorkflows and the metrics of a server need it. Other processes get notifications
+// alone.
 type Outcomes interface {
 	// RunEnded is called in place of the run's NotifyEnd. The ending is shared: nobody changes it.
 	RunEnded(run ID, e *Ending)
-	// SideEffects is called for each call that began or ended runs which it was not asked for; added up, where notifications are merged into
-	// NotifyAll. The value is shared: nobody changes it.
+	// SideEffects is called for each call that began or ended runs which it was not asked for;
+	// added up, where notifications are merged into NotifyAll. The value is shared: nobody changes
+	// it.
 	SideEffects(e *SideEffects)
 }
 

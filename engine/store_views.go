@@ -11,7 +11,8 @@ import (
 // were asked. Payloads of runs are left out of lists.
 type Views interface {
 	GetRun(ctx context.Context, namespace string, id ID) (Run, error) // RunNotFound
-	// GetRuns is those of the runs that are in the namespace, in no order, without payloads; it asks for at most MaxPage.
+	// GetRuns is those of the runs that are in the namespace, in no order, without payloads; it
+	// asks for at most MaxPage.
 	GetRuns(ctx context.Context, namespace string, ids []ID) ([]Run, error)
 	// GetRunByExternalID is the newest run with that id, ended or not; ErrNotFound.
 	GetRunByExternalID(ctx context.Context, namespace, externalID string) (Run, error)
@@ -20,10 +21,11 @@ type Views interface {
 	// ListSteps is all attempts of a run's steps, by sequence and attempt; with name of that step only. RunNotFound.
 	ListSteps(ctx context.Context, namespace string, run ID, name string, p Page) ([]Step, PageInfo, error)
 	GetStep(ctx context.Context, namespace string, step ID) (Step, error) // StepNotFound
-	// History is what Claim delivers as Task.History, from p.From on; the second result is where the rest begins, 0 when there
-	// is none.
+	// History is what Claim delivers as Task.History, from p.From on; the second result is where
+	// the rest begins, 0 when there is none.
 	GetHistory(ctx context.Context, p HistoryParams) ([]Step, int64, error)
-	// CurrentLease is the lease that a run is held under now, for clients that know no token. LeaseLost when nobody holds it.
+	// CurrentLease is the lease that a run is held under now, for clients that know no token.
+	// LeaseLost when nobody holds it.
 	CurrentLease(ctx context.Context, namespace string, run ID) (Lease, error)
 	// HeldBy is the leases of a worker, in the order of their runs' ids.
 	HeldBy(ctx context.Context, workerID string) ([]Held, error)
@@ -32,7 +34,8 @@ type Views interface {
 	// ListHandlers is the runs that handle a run's failure, and ListRetries those that it was retried as, by ID.
 	ListHandlers(ctx context.Context, namespace string, run ID) ([]Run, error)
 	ListRetries(ctx context.Context, namespace string, run ID) ([]Run, error)
-	// Circumstances is what Explain needs to know of a run, all at one moment. now decides about its place in a line. RunNotFound.
+	// Circumstances is what Explain needs to know of a run, all at one moment. now decides about
+	// its place in a line. RunNotFound.
 	ExplainInputs(ctx context.Context, namespace string, run ID, now time.Time) (Circumstances, error)
 
 	// GetSchedule goes by id or, when ref is none, by name; ErrNotFound.
@@ -48,7 +51,8 @@ type Views interface {
 	GetWorker(ctx context.Context, id string) (Worker, error) // ErrNotFound, also knows OFFLINE ones
 	// ListWorkers is newest first, by RegisteredAt and then ID, both descending.
 	ListWorkers(ctx context.Context, f WorkerFilter, p Page) ([]Worker, PageInfo, error)
-	// QueueDepths is one row a queue that has open runs or workers that are not OFFLINE, by name; with queue of that one only.
+	// QueueDepths is one row a queue that has open runs or workers that are not OFFLINE, by name;
+	// with queue of that one only.
 	GetQueueDepth(ctx context.Context, namespace, queue string, now time.Time) ([]QueueDepth, error)
 	// Stats counts everything, of one namespace or, when that is empty, of all. It may scan.
 	GetStats(ctx context.Context, namespace string, now time.Time) (Stats, error)
@@ -98,13 +102,16 @@ type Circumstances struct {
 	// RunningInQueue and RunningOfType count leases: of the queue, and of the run's type in it.
 	RunningInQueue int
 	RunningOfType  int
-	// RunningOfKey counts leases of its ConcurrencyKey, and AheadInLine the runs that are Gated by it and that Claim would take before this
-	// one, by HeldAt, if they were due: those held for StarvationAfter or longer, then by priority, then by HeldAt, then by ID.
+	// RunningOfKey counts leases of its ConcurrencyKey, and AheadInLine the runs that are Gated by
+	// it and that Claim would take before this one, by HeldAt, if they were due: those held for
+	// StarvationAfter or longer, then by priority, then by HeldAt, then by ID.
 	RunningOfKey int
 	AheadInLine  int
-	// LastPause is who paused the run, when and why, if that is known. The store leaves it to its caller, who has ListAudit.
+	// LastPause is who paused the run, when and why, if that is known. The store leaves it to its
+	// caller, who has ListAudit.
 	LastPause *AuditEvent
-	// WorkerLease is how long a worker that is not heard from keeps its runs; 0: not known. The store leaves it to its caller too.
+	// WorkerLease is how long a worker that is not heard from keeps its runs; 0: not known. The
+	// store leaves it to its caller too.
 	WorkerLease time.Duration
 }
 
@@ -125,8 +132,8 @@ type Page struct {
 	Count  bool // also count the whole list, which costs a scan
 }
 
-// Span is the ids between which all items of a page have theirs, both left out, in a list that is newest first, by ID. However far from the newest a
-// page is, a store begins there.
+// Span is the ids between which all items of a page have theirs, both left out, in a list that is
+// newest first, by ID. However far from the newest a page is, a store begins there.
 func (p *Page) Span() (above, below ID) {
 	if p.After != nil {
 		below = p.After.ID
@@ -162,8 +169,9 @@ type PageInfo struct {
 	Total   int64 // with Page.Count
 }
 
-// Cut makes the page out of what was read for it: items from its place on, one more than its Limit if there are as many, and for a page backwards
-// in the reverse of the list's order. It notes in info what lies around the page, and may change items.
+// Cut makes the page out of what was read for it: items from its place on, one more than its Limit
+// if there are as many, and for a page backwards in the reverse of the list's order. It notes in
+// info what lies around the page, and may change items.
 func Cut[V any](items []V, p *Page, info *PageInfo) []V {
 	more := len(items) > p.Limit
 	if more {
@@ -178,7 +186,8 @@ func Cut[V any](items []V, p *Page, info *PageInfo) []V {
 	return items
 }
 
-// Depths makes what Views.QueueDepths returns out of what a backend has counted in one namespace. The zero value has counted nothing.
+// Depths makes what Views.QueueDepths returns out of what a backend has counted in one namespace.
+// The zero value has counted nothing.
 type Depths struct {
 	queues map[string]*QueueDepth
 	due    []LaneDepth // those with due runs
@@ -222,8 +231,9 @@ func (d *Depths) AddLane(l LaneDepth) {
 // SetRunning notes how many runs of a queue workers hold.
 func (d *Depths) SetRunning(queue string, running int64) { d.queue(queue).Running = running }
 
-// List is the queues by name, those of the workers included. workers is all of the namespace that are not OFFLINE; with only, the lanes and the
-// runs were counted of that queue alone, and no other is listed for its workers.
+// List is the queues by name, those of the workers included. workers is all of the namespace that
+// are not OFFLINE; with only, the lanes and the runs were counted of that queue alone, and no other
+// is listed for its workers.
 func (d *Depths) List(workers []Worker, only string) (list []QueueDepth) {
 	for i := range workers {
 		for _, name := range workers[i].Queues {
@@ -248,7 +258,8 @@ func (d *Depths) List(workers []Worker, only string) (list []QueueDepth) {
 // match counts the due runs of a lane as Unserved when no ONLINE worker serves it.
 func (d *Depths) match(l *LaneDepth, workers []Worker) {
 	served := slices.ContainsFunc(workers, func(w Worker) bool {
-		return w.Status == WorkerOnline && slices.Contains(w.Queues, l.Queue) && slices.Contains(w.Types, l.Type) && Meets(w.Offers(), l.Requirements)
+		return w.Status == WorkerOnline && slices.Contains(w.Queues, l.Queue) && slices.Contains(w.Types, l.Type) &&
+			Meets(w.Offers(), l.Requirements)
 	})
 	if served {
 		return

@@ -6,21 +6,25 @@ import (
 	"time"
 )
 
-// Handoff offers the workers that wait, where runs are being started. A store that is given one may hand a run to a waiting worker in the
-// transaction that makes the run, so that start and claim are one commit. It need not.
+// Handoff offers the workers that wait, where runs are being started. A store that is given one may
+// hand a run to a waiting worker in the transaction that makes the run, so that start and claim are
+// one commit. It need not.
 type Handoff interface {
-	// Offer returns the waiting poller that should get this run, or nil if none is waiting: the slot that a claim made now would use for the
-	// run if nothing else were due. It is nil too when the run is not due, or when the workers prefer another queue. It does not block.
+	// Offer returns the waiting poller that should get this run, or nil if none is waiting: the
+	// slot that a claim made now would use for the run if nothing else were due. It is nil too when
+	// the run is not due, or when the workers prefer another queue. It does not block.
 	Offer(start *StartRun) Match
 }
 
-// Match is a claim slot that a store has taken for a run that it is about to make. Nothing limits its worker. When the transaction is over,
-// the store calls exactly one of Commit, Abort and Unknown; none of them blocks.
+// Match is a claim slot that a store has taken for a run that it is about to make. Nothing limits
+// its worker. When the transaction is over, the store calls exactly one of Commit, Abort and
+// Unknown; none of them blocks.
 type Match interface {
 	// Slot is the worker and the token, and Now the moment, of the claim.
 	Slot() ClaimSlot
 	Now() time.Time
-	// Types is what the worker runs: something else of these types that is due in the run's queue may come first. It is shared: nobody changes it.
+	// Types is what the worker runs: something else of these types that is due in the run's queue
+	// may come first. It is shared: nobody changes it.
 	Types() []string
 	// Commit hands the claimed run over, once that is on disk.
 	Commit(Task)
@@ -30,12 +34,12 @@ type Match interface {
 	Unknown(err error)
 }
 
-// Ticket is the place of one write in a sequence of writes, such as what a worker does for one run. The next write is handed to the store
-// before this one has come to its end, so that both may share a commit. It happens after this one all the same, and not at all when
-// this one is refused.
+// Ticket is the place of one write in a sequence of writes, such as what a worker does for one run.
+// The next write is handed to the store before this one has come to its end, so that both may share
+// a commit. It happens after this one all the same, and not at all when this one is refused.
 //
-// Whoever makes a Ticket gives it to a method of the store, and calls Close with what came of it. If the write is refused before it
-// comes to a store, Close alone is enough.
+// Whoever makes a Ticket gives it to a method of the store, and calls Close with what came of it.
+// If the write is refused before it comes to a store, Close alone is enough.
 type Ticket struct {
 	prev     atomic.Pointer[Ticket] // the write that this one builds on; nil when on none
 	admitted chan struct{}
@@ -51,15 +55,16 @@ func NewTicket(prev *Ticket) *Ticket {
 	return t
 }
 
-// OnAdmit has f called when the write has its place, by whoever gives it; f must not block. Call it before the ticket is handed on.
+// OnAdmit has f called when the write has its place, by whoever gives it; f must not block. Call it
+// before the ticket is handed on.
 func (t *Ticket) OnAdmit(f func()) { t.onAdmit = f }
 
 // Admitted is closed once the next write of the sequence may be handed to the store.
 func (t *Ticket) Admitted() <-chan struct{} { return t.admitted }
 
-// Admit is called by the store when whatever it is handed from now on will be carried out after this write. A store that does not keep an
-// order, or not that of a write that may wait for others, never calls it: then the sequence goes on with the write's Close. A nil Ticket has
-// no place.
+// Admit is called by the store when whatever it is handed from now on will be carried out after
+// this write. A store that does not keep an order, or not that of a write that may wait for others,
+// never calls it: then the sequence goes on with the write's Close. A nil Ticket has no place.
 func (t *Ticket) Admit() {
 	if t != nil {
 		t.admit.Do(t.admitOnce)
@@ -73,8 +78,8 @@ func (t *Ticket) admitOnce() {
 	}
 }
 
-// Err is nil when the write may be carried out, ErrPrevRefused when the one before it has failed. The store asks inside the
-// transaction, where the order is known. A nil Ticket has no error.
+// Err is nil when the write may be carried out, ErrPrevRefused when the one before it has failed.
+// The store asks inside the transaction, where the order is known. A nil Ticket has no error.
 func (t *Ticket) Err() error {
 	if t == nil {
 		return nil
@@ -85,7 +90,8 @@ func (t *Ticket) Err() error {
 	return nil
 }
 
-// Prev is the ticket that this one builds on; nil when on none, or when it has come to its Close. A nil Ticket builds on none.
+// Prev is the ticket that this one builds on; nil when on none, or when it has come to its Close. A
+// nil Ticket builds on none.
 func (t *Ticket) Prev() *Ticket {
 	if t == nil {
 		return nil
@@ -93,8 +99,9 @@ func (t *Ticket) Prev() *Ticket {
 	return t.prev.Load()
 }
 
-// Resolve notes what the write has come to, for those behind it. The store calls it each time that it has carried the write out or has had to
-// give it up; the last word counts. A nil Ticket resolves nothing.
+// Resolve notes what the write has come to, for those behind it. The store calls it each time that
+// it has carried the write out or has had to give it up; the last word counts. A nil Ticket
+// resolves nothing.
 func (t *Ticket) Resolve(err error) {
 	if t != nil {
 		t.failed.Store(err != nil)
@@ -109,7 +116,8 @@ func (t *Ticket) Close(err error) {
 }
 
 // ErrPrevRefused answers a write that was sent before its sender could know that the one it builds on was refused.
-var ErrPrevRefused = &Error{Kind: KindUnavailable, Message: "the operation that this one builds on was refused; nothing was changed"}
+var ErrPrevRefused = &Error{Kind: KindUnavailable,
+	Message: "the operation that this one builds on was refused; nothing was changed"}
 
 // Sequenced is embedded in the parameters of writes that may have a place in a sequence.
 type Sequenced struct {

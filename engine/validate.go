@@ -47,7 +47,8 @@ func CheckNamespace(field, name string) error {
 	}
 	for i := range len(name) {
 		if c := name[i]; !('a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '-') {
-			return Invalid(field, "may hold only lower-case letters, digits and hyphens (found %q)", firstRune(name[i:]))
+			return Invalid(field, "may hold only lower-case letters, digits and hyphens (found %q)",
+				firstRune(name[i:]))
 		}
 	}
 	return nil
@@ -60,7 +61,8 @@ func CheckWorkerID(field, id string) error {
 	}
 	for i := range len(id) {
 		if c := id[i]; !nameByte(c) && c != '_' || strings.IndexByte(".:/", c) >= 0 {
-			return Invalid(field, "Invalid worker_id: may hold only letters, digits, '-' and '_' (found %q)", firstRune(id[i:]))
+			return Invalid(field, "Invalid worker_id: may hold only letters, digits, '-' and '_' (found %q)",
+				firstRune(id[i:]))
 		}
 	}
 	return nil
@@ -145,7 +147,8 @@ func CheckRetryPolicy(field string, p *RetryPolicy) error {
 	case p == nil:
 		return nil
 	case p.MaximumAttempts < -1 || p.MaximumAttempts > MaxRetryAttempts:
-		return Invalid(field+".maximum_attempts", "must be -1 (without end), 0 (the default) or 1 to %d, got %d", MaxRetryAttempts, p.MaximumAttempts)
+		return Invalid(field+".maximum_attempts", "must be -1 (without end), 0 (the default) or 1 to %d, got %d",
+			MaxRetryAttempts, p.MaximumAttempts)
 	case p.InitialIntervalMS < 0 || p.InitialIntervalMS > MaxDelay.Milliseconds():
 		return Invalid(field+".initial_interval_ms", "must be between 0 and 10 years, got %d", p.InitialIntervalMS)
 	case p.MaximumIntervalMS < 0 || p.MaximumIntervalMS > MaxDelay.Milliseconds():
@@ -155,7 +158,8 @@ func CheckRetryPolicy(field string, p *RetryPolicy) error {
 	case !(p.Jitter >= -math.MaxFloat64 && p.Jitter <= 1): // also refuses NaN
 		return Invalid(field+".jitter", "must be at most 1, 0 for the default, negative for none, got %v", p.Jitter)
 	case len(p.NonRetryable) > MaxNonRetryable:
-		return Invalid(field+".non_retryable_errors", "has %d entries, at most %d are allowed", len(p.NonRetryable), MaxNonRetryable)
+		return Invalid(field+".non_retryable_errors", "has %d entries, at most %d are allowed", len(p.NonRetryable),
+			MaxNonRetryable)
 	}
 	for _, entry := range p.NonRetryable {
 		if err := CheckText(field+".non_retryable_errors", entry, MaxName); err != nil {
@@ -187,7 +191,8 @@ func checkTimeouts(t Timeouts) error {
 // Validate refuses a start that breaks a limit, naming the request's field. It needs CreatedAt and AvailableAt.
 func (s *StartRun) Validate() error { return s.validate(CheckName) }
 
-// ValidateContinuation is Validate for a run that goes on where another ends: a queue or type that it leaves empty is that one's.
+// ValidateContinuation is Validate for a run that goes on where another ends: a queue or type that
+// it leaves empty is that one's.
 func (s *StartRun) ValidateContinuation() error { return s.validate(CheckOptionalName) }
 
 func (s *StartRun) validate(checkName func(field, name string) error) error {
@@ -262,8 +267,8 @@ func (s *StartRun) checkNumbers() error {
 	return nil
 }
 
-// Validate refuses a schedule that breaks a limit, naming the request's field. Its expression and time zone are for package cron to
-// judge. It needs CreatedAt.
+// Validate refuses a schedule that breaks a limit, naming the request's field. Its expression and
+// time zone are for package cron to judge. It needs CreatedAt.
 func (s *Schedule) Validate() error {
 	checks := []error{
 		CheckNamespace("namespace", s.Namespace),

@@ -19,8 +19,12 @@ func TestScheduleValidate(t *testing.T) {
 		{"no namespace", func(s *Schedule) { s.Namespace = "" }, "namespace", KindInvalid},
 		{"the longest name", func(s *Schedule) { s.Name = strings.Repeat("n", MaxName) }, "", 0},
 		{"a longer name", func(s *Schedule) { s.Name = strings.Repeat("n", MaxName+1) }, "name", KindInvalid},
-		{"a name like an id", func(s *Schedule) { s.Name = "0198a3c4-1b2d-7e6f-8a9b-0c1d2e3f4a5b" }, "name", KindInvalid},
-		{"a long request id", func(s *Schedule) { s.RequestID = strings.Repeat("n", MaxRequestID+1) }, "request_id", KindInvalid},
+		{"a name like an id", func(s *Schedule) {
+			s.Name = "0198a3c4-1b2d-7e6f-8a9b-0c1d2e3f4a5b"
+		}, "name", KindInvalid},
+		{"a long request id", func(s *Schedule) {
+			s.RequestID = strings.Repeat("n", MaxRequestID+1)
+		}, "request_id", KindInvalid},
 		{"no catch-up", func(s *Schedule) { s.MaxCatchup = 0 }, "", 0},
 		{"the most catch-up", func(s *Schedule) { s.MaxCatchup = MaxCatchup }, "", 0},
 		{"more catch-up", func(s *Schedule) { s.MaxCatchup = MaxCatchup + 1 }, "max_catchup", KindInvalid},
@@ -31,11 +35,16 @@ func TestScheduleValidate(t *testing.T) {
 		{"a bad version", func(s *Schedule) { s.Version = "a b" }, "version", KindInvalid},
 		{"a large input", func(s *Schedule) { s.Input.Data = make([]byte, MaxPayload+1) }, "input", KindTooLarge},
 		{"too many tags", func(s *Schedule) { s.Tags = labels(MaxLabels + 1) }, "tags", KindInvalid},
-		{"a bad policy", func(s *Schedule) { s.RetryPolicy = &RetryPolicy{MaximumAttempts: -2} }, "retry_policy.maximum_attempts", KindInvalid},
-		{"a timeout too long", func(s *Schedule) { s.Timeouts.Execution = MaxDelay + 1 }, "timeouts.execution_timeout_ms", KindInvalid},
+		{"a bad policy", func(s *Schedule) {
+			s.RetryPolicy = &RetryPolicy{MaximumAttempts: -2}
+		}, "retry_policy.maximum_attempts", KindInvalid},
+		{"a timeout too long", func(s *Schedule) {
+			s.Timeouts.Execution = MaxDelay + 1
+		}, "timeouts.execution_timeout_ms", KindInvalid},
 		{"a handler's queue alone", func(s *Schedule) { s.OnFailureQueue = "q" }, "on_failure_task_queue", KindInvalid},
 	} {
-		s := Schedule{ID: NewID(someDay), Namespace: "default", Queue: "q", Type: "t", CreatedAt: someDay, MaxCatchup: DefaultCatchup}
+		s := Schedule{ID: NewID(someDay), Namespace: "default", Queue: "q", Type: "t", CreatedAt: someDay,
+			MaxCatchup: DefaultCatchup}
 		c.change(&s)
 		check(t, c.what, s.Validate(), c.field, c.kind)
 	}
@@ -52,9 +61,13 @@ func TestNamespaceValidate(t *testing.T) {
 		{"the longest texts", func(n *Namespace) {
 			n.DisplayName, n.Description = strings.Repeat("n", MaxName), strings.Repeat("d", maxDescription)
 		}, ""},
-		{"a longer display name", func(n *Namespace) { n.DisplayName = strings.Repeat("n", MaxName+1) }, "display_name"},
+		{"a longer display name", func(n *Namespace) {
+			n.DisplayName = strings.Repeat("n", MaxName+1)
+		}, "display_name"},
 		{"a NUL", func(n *Namespace) { n.DisplayName = "a\x00" }, "display_name"},
-		{"a longer description", func(n *Namespace) { n.Description = strings.Repeat("d", maxDescription+1) }, "description"},
+		{"a longer description", func(n *Namespace) {
+			n.Description = strings.Repeat("d", maxDescription+1)
+		}, "description"},
 		{"a bad queue", func(n *Namespace) { n.FailureQueue = "a b" }, "failure_task_queue"},
 		{"the shortest retention", func(n *Namespace) { n.Retention = time.Minute }, ""},
 		{"the longest retention", func(n *Namespace) { n.Retention = MaxDelay }, ""},
@@ -62,10 +75,15 @@ func TestNamespaceValidate(t *testing.T) {
 		{"a longer retention", func(n *Namespace) { n.Retention = MaxDelay + 1 }, "retention"},
 		{"a negative retention", func(n *Namespace) { n.Retention = -time.Hour }, "retention"},
 		{"all outcomes", func(n *Namespace) {
-			n.Keep = map[RunStatus]time.Duration{RunCompleted: time.Minute, RunFailed: MaxDelay, RunCancelled: time.Hour, RunTimedOut: time.Hour, RunTerminated: time.Hour}
+			n.Keep = map[RunStatus]time.Duration{RunCompleted: time.Minute, RunFailed: MaxDelay,
+				RunCancelled: time.Hour, RunTimedOut: time.Hour, RunTerminated: time.Hour}
 		}, ""},
-		{"a status that is no outcome", func(n *Namespace) { n.Keep = map[RunStatus]time.Duration{RunRunning: time.Hour} }, "keep"},
-		{"an outcome kept for no time", func(n *Namespace) { n.Keep = map[RunStatus]time.Duration{RunFailed: 0} }, "keep"},
+		{"a status that is no outcome", func(n *Namespace) {
+			n.Keep = map[RunStatus]time.Duration{RunRunning: time.Hour}
+		}, "keep"},
+		{"an outcome kept for no time", func(n *Namespace) {
+			n.Keep = map[RunStatus]time.Duration{RunFailed: 0}
+		}, "keep"},
 	} {
 		n := Namespace{Name: "team-a"}
 		c.change(&n)
@@ -81,12 +99,15 @@ func TestSignalValidate(t *testing.T) {
 		kind   Kind
 	}{
 		{"a plain signal", SignalRunParams{Name: "go"}, "", 0},
-		{"the longest names", SignalRunParams{Name: strings.Repeat("n", MaxName), SignalID: strings.Repeat("i", MaxName)}, "", 0},
+		{"the longest names", SignalRunParams{Name: strings.Repeat("n", MaxName),
+			SignalID: strings.Repeat("i", MaxName)}, "", 0},
 		{"no name", SignalRunParams{}, "name", KindInvalid},
 		{"a longer name", SignalRunParams{Name: strings.Repeat("n", MaxName+1)}, "name", KindInvalid},
-		{"a longer id", SignalRunParams{Name: "go", SignalID: strings.Repeat("i", MaxName+1)}, "signal_id", KindInvalid},
+		{"a longer id", SignalRunParams{Name: "go", SignalID: strings.Repeat("i", MaxName+1)}, "signal_id",
+			KindInvalid},
 		{"a bad id", SignalRunParams{Name: "go", SignalID: "a b"}, "signal_id", KindInvalid},
-		{"a large payload", SignalRunParams{Name: "go", Payload: Payload{Data: make([]byte, MaxPayload+1)}}, "payload", KindTooLarge},
+		{"a large payload", SignalRunParams{Name: "go", Payload: Payload{Data: make([]byte, MaxPayload+1)}}, "payload",
+			KindTooLarge},
 	} {
 		check(t, c.what, c.signal.Validate(), c.field, c.kind)
 	}

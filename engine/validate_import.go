@@ -1,6 +1,7 @@
 package engine
 
-// ValidateImport refuses a run of a capsule that a start would be refused for, or that no run of Kagzi's could be, naming the field.
+// ValidateImport refuses a run of a capsule that a start would be refused for, or that no run of
+// Kagzi's could be, naming the field.
 func (r *Run) ValidateImport() error {
 	if r.Status < RunPending || r.Status > RunSleeping && r.Status.String() == "UNKNOWN" {
 		return Invalid("status", "has the unknown value %d", r.Status)

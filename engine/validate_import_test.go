@@ -58,8 +58,12 @@ func TestAnImportedStepIsHeldToItsLimits(t *testing.T) {
 			s.Kind, s.Output = StepChild, ChildOutput(Payload{Data: make([]byte, MaxPayload+1)}, ID{1}, ID{2})
 		}, "output", KindTooLarge},
 		{"a large input", func(s *Step) { s.Input.Data = make([]byte, MaxPayload+1) }, "input", KindTooLarge},
-		{"a long reason", func(s *Step) { s.OverrideReason = strings.Repeat("r", MaxReason+1) }, "override_reason", KindInvalid},
-		{"a long name of who", func(s *Step) { s.OverriddenBy = strings.Repeat("r", MaxName+1) }, "overridden_by", KindInvalid},
+		{"a long reason", func(s *Step) {
+			s.OverrideReason = strings.Repeat("r", MaxReason+1)
+		}, "override_reason", KindInvalid},
+		{"a long name of who", func(s *Step) {
+			s.OverriddenBy = strings.Repeat("r", MaxName+1)
+		}, "overridden_by", KindInvalid},
 		{"a bad worker", func(s *Step) { s.WorkerID = "a:b" }, "worker_id", KindInvalid},
 	} {
 		s := Step{Name: "s", Kind: StepFunction, Status: StepCompleted, Attempt: 1, CreatedAt: someDay}
@@ -84,7 +88,8 @@ func TestAnImportedRunHasNoMoreThanKagziKeepsOfOne(t *testing.T) {
 	}
 	r := ImportedRun{Steps: append(many(MaxSteps), Step{Name: "s0"}), Run: Run{Input: Payload{Data: []byte("12")}}}
 	r.Steps[0].Output.Data, r.Steps[1].Error = []byte("345"), &Failure{Message: "6"}
-	r.Signals = []Signal{{Payload: Payload{Data: []byte("78")}}, {Payload: Payload{Data: []byte("consumed")}, StepName: "s0"}}
+	r.Signals = []Signal{{Payload: Payload{Data: []byte("78")}},
+		{Payload: Payload{Data: []byte("consumed")}, StepName: "s0"}}
 	check(t, "as many steps as are allowed", r.Validate(), "", 0)
 	if r.Run.Steps != MaxSteps || r.Run.Bytes != 8 {
 		t.Errorf("counts %d steps of %d bytes, want %d of 8", r.Run.Steps, r.Run.Bytes, MaxSteps)

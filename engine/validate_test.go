@@ -40,7 +40,8 @@ func TestCheckName(t *testing.T) {
 	}{
 		{"", false}, {"a", true}, {"A-z.0_9:x/y", true},
 		{strings.Repeat("n", MaxName), true}, {strings.Repeat("n", MaxName+1), false},
-		{"a b", false}, {"a\x00", false}, {"é", false}, {"a\xff", false}, {"a\n", false}, {"a;b", false}, {"a%", false}, {"\u202ea", false},
+		{"a b", false}, {"a\x00", false}, {"é", false}, {"a\xff", false}, {"a\n", false}, {"a;b", false}, {"a%", false},
+		{"\u202ea", false},
 	} {
 		field := "f"
 		if c.ok {
@@ -66,8 +67,9 @@ func TestCheckNamespace(t *testing.T) {
 
 func TestCheckWorkerID(t *testing.T) {
 	for id, ok := range map[string]bool{
-		"": false, "w": true, "A-z_09": true, strings.Repeat("w", MaxWorkerID): true, strings.Repeat("w", MaxWorkerID+1): false,
-		"a.b": false, "a:b": false, "a/b": false, "a b": false, "a\x00": false,
+		"": false, "w": true, "A-z_09": true, strings.Repeat("w", MaxWorkerID): true,
+		strings.Repeat("w", MaxWorkerID+1): false,
+		"a.b":                              false, "a:b": false, "a/b": false, "a b": false, "a\x00": false,
 	} {
 		err := CheckWorkerID("worker_id", id)
 		if ok != (err == nil) {
@@ -81,7 +83,8 @@ func TestCheckWorkerID(t *testing.T) {
 
 func TestCheckText(t *testing.T) {
 	for text, ok := range map[string]bool{
-		"": true, "12345678": true, "123456789": false, "1234567\x00": false, "\xff": false, "ключ": true, "\u202e\x1b[": true,
+		"": true, "12345678": true, "123456789": false, "1234567\x00": false, "\xff": false, "ключ": true,
+		"\u202e\x1b[": true,
 	} {
 		field := "f"
 		if ok {
@@ -128,13 +131,18 @@ func TestCheckPayload(t *testing.T) {
 		{"nothing", Payload{}, "", 0},
 		{"the largest", Payload{Data: make([]byte, MaxPayload)}, "", 0},
 		{"a byte more", Payload{Data: make([]byte, MaxPayload+1)}, "f", KindTooLarge},
-		{"a byte more of metadata", Payload{Data: make([]byte, MaxPayload-1), Metadata: map[string]string{"k": "v"}}, "f", KindTooLarge},
+		{"a byte more of metadata", Payload{Data: make([]byte, MaxPayload-1), Metadata: map[string]string{"k": "v"}},
+			"f", KindTooLarge},
 		{"any bytes", Payload{Data: []byte{0, 0xff, 0xfe}}, "", 0},
 		{"as many entries as allowed", Payload{Metadata: labels(MaxLabels)}, "", 0},
 		{"one too many", Payload{Metadata: labels(MaxLabels + 1)}, "f.metadata", KindInvalid},
-		{"as much metadata as allowed", Payload{Metadata: map[string]string{"k": strings.Repeat("v", MaxMetadata-1)}}, "", 0},
-		{"a byte more in one value", Payload{Metadata: map[string]string{"k": strings.Repeat("v", MaxMetadata)}}, "f.metadata", KindInvalid},
-		{"a byte more in two", Payload{Metadata: map[string]string{"a": strings.Repeat("v", MaxMetadata/2-1), "b": strings.Repeat("v", MaxMetadata/2)}}, "f.metadata", KindInvalid},
+		{"as much metadata as allowed", Payload{
+			Metadata: map[string]string{"k": strings.Repeat("v", MaxMetadata-1)}}, "", 0},
+		{"a byte more in one value", Payload{Metadata: map[string]string{"k": strings.Repeat("v", MaxMetadata)}},
+			"f.metadata", KindInvalid},
+		{"a byte more in two", Payload{Metadata: map[string]string{
+			"a": strings.Repeat("v", MaxMetadata/2-1), "b": strings.Repeat("v", MaxMetadata/2)}}, "f.metadata",
+			KindInvalid},
 		{"a NUL in a key", Payload{Metadata: map[string]string{"\x00": ""}}, "f.metadata", KindInvalid},
 		{"a NUL in a value", Payload{Metadata: map[string]string{"a": "\x00"}}, "f.metadata", KindInvalid},
 		{"no text", Payload{Metadata: map[string]string{"a": "\xff"}}, "f.metadata", KindInvalid},
@@ -187,9 +195,11 @@ func TestCheckRetryPolicy(t *testing.T) {
 		{"endlessly less", &RetryPolicy{Jitter: math.Inf(-1)}, "f.jitter"},
 		{"a jitter that is no number", &RetryPolicy{Jitter: math.NaN()}, "f.jitter"},
 		{"as many entries as allowed", &RetryPolicy{NonRetryable: slices.Repeat([]string{"x"}, MaxNonRetryable)}, ""},
-		{"one more entry", &RetryPolicy{NonRetryable: slices.Repeat([]string{"x"}, MaxNonRetryable+1)}, "f.non_retryable_errors"},
+		{"one more entry", &RetryPolicy{NonRetryable: slices.Repeat([]string{"x"}, MaxNonRetryable+1)},
+			"f.non_retryable_errors"},
 		{"the longest entry", &RetryPolicy{NonRetryable: []string{strings.Repeat("x", MaxName)}}, ""},
-		{"a longer entry", &RetryPolicy{NonRetryable: []string{strings.Repeat("x", MaxName+1)}}, "f.non_retryable_errors"},
+		{"a longer entry", &RetryPolicy{NonRetryable: []string{strings.Repeat("x", MaxName+1)}},
+			"f.non_retryable_errors"},
 		{"a NUL", &RetryPolicy{NonRetryable: []string{"a\x00"}}, "f.non_retryable_errors"},
 	} {
 		check(t, c.name, CheckRetryPolicy("f", c.policy), c.field, KindInvalid)
@@ -198,7 +208,8 @@ func TestCheckRetryPolicy(t *testing.T) {
 
 func validStart() *StartRun {
 	return &StartRun{Run: Run{
-		ID: NewID(noon), Namespace: "default", Queue: "q", Type: "t", Status: RunPending, Attempts: 1, CreatedAt: noon, AvailableAt: noon,
+		ID: NewID(noon), Namespace: "default", Queue: "q", Type: "t", Status: RunPending, Attempts: 1, CreatedAt: noon,
+		AvailableAt: noon,
 	}}
 }
 
@@ -209,34 +220,70 @@ func TestStartRunValidate(t *testing.T) {
 		within func(*StartRun) // at the limit
 		beyond func(*StartRun) // one past it
 	}{
-		{"namespace", func(s *StartRun) { s.Namespace = strings.Repeat("n", 63) }, func(s *StartRun) { s.Namespace += strings.Repeat("n", 64) }},
+		{"namespace", func(s *StartRun) { s.Namespace = strings.Repeat("n", 63) }, func(s *StartRun) {
+			s.Namespace += strings.Repeat("n", 64)
+		}},
 		{"external_id", func(s *StartRun) { s.ExternalID = name }, func(s *StartRun) { s.ExternalID = name + "n" }},
 		{"task_queue", func(s *StartRun) { s.Queue = name }, func(s *StartRun) { s.Queue = "" }},
 		{"task_queue", func(s *StartRun) { s.Queue = "a" }, func(s *StartRun) { s.Queue = name + "n" }},
 		{"workflow_type", func(s *StartRun) { s.Type = name }, func(s *StartRun) { s.Type = "" }},
 		{"workflow_type", func(s *StartRun) { s.Type = "a" }, func(s *StartRun) { s.Type = name + "n" }},
 		{"version", func(s *StartRun) { s.Version = name }, func(s *StartRun) { s.Version = name + "n" }},
-		{"request_id", func(s *StartRun) { s.RequestID = name[:MaxRequestID] }, func(s *StartRun) { s.RequestID = name[:MaxRequestID+1] }},
+		{"request_id", func(s *StartRun) { s.RequestID = name[:MaxRequestID] }, func(s *StartRun) {
+			s.RequestID = name[:MaxRequestID+1]
+		}},
 		{"traceparent", func(s *StartRun) { s.Traceparent = name }, func(s *StartRun) { s.Traceparent = name + "n" }},
-		{"concurrency_key", func(s *StartRun) { s.ConcurrencyKey = name }, func(s *StartRun) { s.ConcurrencyKey = name + "n" }},
-		{"on_failure_workflow", func(s *StartRun) { s.OnFailureWorkflow = name }, func(s *StartRun) { s.OnFailureWorkflow = name + "n" }},
-		{"on_failure_task_queue", func(s *StartRun) { s.OnFailureWorkflow, s.OnFailureQueue = "w", name }, func(s *StartRun) { s.OnFailureWorkflow, s.OnFailureQueue = "w", name+"n" }},
+		{"concurrency_key", func(s *StartRun) { s.ConcurrencyKey = name }, func(s *StartRun) {
+			s.ConcurrencyKey = name + "n"
+		}},
+		{"on_failure_workflow", func(s *StartRun) { s.OnFailureWorkflow = name }, func(s *StartRun) {
+			s.OnFailureWorkflow = name + "n"
+		}},
+		{"on_failure_task_queue", func(s *StartRun) {
+			s.OnFailureWorkflow, s.OnFailureQueue = "w", name
+		}, func(s *StartRun) { s.OnFailureWorkflow, s.OnFailureQueue = "w", name+"n" }},
 		{"on_failure_task_queue", func(s *StartRun) {}, func(s *StartRun) { s.OnFailureQueue = "q" }},
-		{"tags", func(s *StartRun) { s.Tags = labels(MaxLabels) }, func(s *StartRun) { s.Tags = labels(MaxLabels + 1) }},
-		{"requirements", func(s *StartRun) { s.Requirements = labels(MaxLabels) }, func(s *StartRun) { s.Requirements = labels(MaxLabels + 1) }},
-		{"priority", func(s *StartRun) { s.Priority = MaxPriority }, func(s *StartRun) { s.Priority = MaxPriority + 1 }},
-		{"priority", func(s *StartRun) { s.Priority = -MaxPriority }, func(s *StartRun) { s.Priority = -MaxPriority - 1 }},
-		{"concurrency_limit", func(s *StartRun) { s.ConcurrencyKey, s.ConcurrencyLimit = "k", MaxConcurrencyLimit }, func(s *StartRun) { s.ConcurrencyKey, s.ConcurrencyLimit = "k", MaxConcurrencyLimit+1 }},
-		{"concurrency_limit", func(s *StartRun) { s.ConcurrencyKey, s.ConcurrencyLimit = "k", 0 }, func(s *StartRun) { s.ConcurrencyKey, s.ConcurrencyLimit = "k", -1 }},
+		{"tags", func(s *StartRun) { s.Tags = labels(MaxLabels) }, func(s *StartRun) {
+			s.Tags = labels(MaxLabels + 1)
+		}},
+		{"requirements", func(s *StartRun) { s.Requirements = labels(MaxLabels) }, func(s *StartRun) {
+			s.Requirements = labels(MaxLabels + 1)
+		}},
+		{"priority", func(s *StartRun) { s.Priority = MaxPriority }, func(s *StartRun) {
+			s.Priority = MaxPriority + 1
+		}},
+		{"priority", func(s *StartRun) { s.Priority = -MaxPriority }, func(s *StartRun) {
+			s.Priority = -MaxPriority - 1
+		}},
+		{"concurrency_limit", func(s *StartRun) {
+			s.ConcurrencyKey, s.ConcurrencyLimit = "k", MaxConcurrencyLimit
+		}, func(s *StartRun) { s.ConcurrencyKey, s.ConcurrencyLimit = "k", MaxConcurrencyLimit+1 }},
+		{"concurrency_limit", func(s *StartRun) { s.ConcurrencyKey, s.ConcurrencyLimit = "k", 0 }, func(s *StartRun) {
+			s.ConcurrencyKey, s.ConcurrencyLimit = "k", -1
+		}},
 		{"concurrency_limit", func(s *StartRun) {}, func(s *StartRun) { s.ConcurrencyLimit = 1 }},
-		{"external_id_reuse", func(s *StartRun) { s.Reuse = ReuseReject }, func(s *StartRun) { s.Reuse = ReuseReject + 1 }},
-		{"start_at", func(s *StartRun) { s.AvailableAt = noon.Add(MaxDelay) }, func(s *StartRun) { s.AvailableAt = noon.Add(MaxDelay + 1) }},
+		{"external_id_reuse", func(s *StartRun) { s.Reuse = ReuseReject }, func(s *StartRun) {
+			s.Reuse = ReuseReject + 1
+		}},
+		{"start_at", func(s *StartRun) { s.AvailableAt = noon.Add(MaxDelay) }, func(s *StartRun) {
+			s.AvailableAt = noon.Add(MaxDelay + 1)
+		}},
 		{"deadline_at", func(s *StartRun) { s.DeadlineAt = noon }, func(s *StartRun) { s.DeadlineAt = noon.Add(-1) }},
-		{"deadline_at", func(s *StartRun) { s.DeadlineAt = noon.Add(MaxDelay) }, func(s *StartRun) { s.DeadlineAt = noon.Add(MaxDelay + 1) }},
-		{"retry_policy.jitter", func(s *StartRun) { s.RetryPolicy = &RetryPolicy{Jitter: 1} }, func(s *StartRun) { s.RetryPolicy = &RetryPolicy{Jitter: 2} }},
-		{"timeouts.start_to_close_timeout_ms", func(s *StartRun) { s.Timeouts.StartToClose = MinDelay }, func(s *StartRun) { s.Timeouts.StartToClose = -1 }},
-		{"timeouts.heartbeat_timeout_ms", func(s *StartRun) { s.Timeouts.Heartbeat = MaxDelay }, func(s *StartRun) { s.Timeouts.Heartbeat = MaxDelay + 1 }},
-		{"timeouts.execution_timeout_ms", func(s *StartRun) { s.Timeouts.Execution = MaxDelay }, func(s *StartRun) { s.Timeouts.Execution = MaxDelay + 1 }},
+		{"deadline_at", func(s *StartRun) { s.DeadlineAt = noon.Add(MaxDelay) }, func(s *StartRun) {
+			s.DeadlineAt = noon.Add(MaxDelay + 1)
+		}},
+		{"retry_policy.jitter", func(s *StartRun) { s.RetryPolicy = &RetryPolicy{Jitter: 1} }, func(s *StartRun) {
+			s.RetryPolicy = &RetryPolicy{Jitter: 2}
+		}},
+		{"timeouts.start_to_close_timeout_ms", func(s *StartRun) {
+			s.Timeouts.StartToClose = MinDelay
+		}, func(s *StartRun) { s.Timeouts.StartToClose = -1 }},
+		{"timeouts.heartbeat_timeout_ms", func(s *StartRun) { s.Timeouts.Heartbeat = MaxDelay }, func(s *StartRun) {
+			s.Timeouts.Heartbeat = MaxDelay + 1
+		}},
+		{"timeouts.execution_timeout_ms", func(s *StartRun) { s.Timeouts.Execution = MaxDelay }, func(s *StartRun) {
+			s.Timeouts.Execution = MaxDelay + 1
+		}},
 	} {
 		within, beyond := validStart(), validStart()
 		c.within(within)

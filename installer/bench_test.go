@@ -38,7 +38,8 @@ func (b *bench) again(p plan) {
 		b.owners[strings.TrimPrefix(path, b.root)] = account + ":" + group
 		return nil
 	}}
-	b.installation = &installation{plan: p, manager: b.manager, disk: d, out: &b.out, details: &b.details, startNow: true}
+	b.installation = &installation{plan: p, manager: b.manager, disk: d, out: &b.out, details: &b.details,
+		startNow: true}
 	b.manager.calls, b.manager.counted = nil, nil
 }
 

@@ -25,7 +25,8 @@ Exit code: 0 done or nothing to do, 6 installed with other settings, 7 no servic
 			if err != nil {
 				return err
 			}
-			return o.apply(cmd.Context(), h, o.over(Spec{System: s.System, User: s.User, Name: s.Name}, cmd, args), false)
+			return o.apply(cmd.Context(), h, o.over(
+				Spec{System: s.System, User: s.User, Name: s.Name}, cmd, args), false)
 		},
 	}
 	o.registerDoing(cmd, true)
@@ -67,7 +68,8 @@ func (o *which) installedAs(ctx context.Context, h *host) (Spec, error) {
 	}
 	s, err := o.recorded(at.definition)
 	if err != nil {
-		return s, fmt.Errorf("%s cannot be changed: %h; uninstall it, its data stay, and install it anew", at.manager.place(), err)
+		return s, fmt.Errorf("%s cannot be changed: %h; uninstall it, its data stay, and install it anew",
+			at.manager.place(), err)
 	}
 	return s, nil
 }
@@ -89,7 +91,8 @@ func (o *settings) apply(ctx context.Context, h *host, s Spec, replace bool) err
 	if err != nil {
 		return err
 	}
-	i := &installation{plan: p, manager: m, disk: h.disk(), out: h.out, details: h.err, copyFrom: copyFrom, replace: replace, startNow: o.now}
+	i := &installation{plan: p, manager: m, disk: h.disk(), out: h.out, details: h.err, copyFrom: copyFrom,
+		replace: replace, startNow: o.now}
 	if o.dryRun {
 		return i.describe(ctx)
 	}

@@ -42,7 +42,8 @@ func newBox(t *testing.T) *box {
 		groupOf:    func(account string) (string, error) { return account + "s", nil },
 		manager:    func(Spec) (manager, error) { return b.manager, nil },
 		disk: func() *disk {
-			return &disk{root: filepath.Join(root, "disk"), places: foreign("linux"), chown: func(string, string, string) error { return nil }}
+			return &disk{root: filepath.Join(root, "disk"), places: foreign("linux"),
+				chown: func(string, string, string) error { return nil }}
 		},
 	}
 	if err := os.Mkdir(filepath.Join(root, "disk"), 0o755); err != nil {
@@ -107,21 +108,24 @@ func TestTheLifeOfAService(t *testing.T) {
 		if !strings.Contains(out, step.says) {
 			t.Errorf("%s says %q, want %q", step.args, out, step.says)
 		}
-		if step.args == "reconfigure --listen 127.0.0.1:7001" && !strings.Contains(b.manager.text, "--listen 127.0.0.1:7001 --log-level debug") {
+		if step.args == "reconfigure --listen 127.0.0.1:7001" &&
+			!strings.Contains(b.manager.text, "--listen 127.0.0.1:7001 --log-level debug") {
 			t.Errorf("the definition is %s, want the address changed and the rest kept", b.manager.text)
 		}
 	}
 }
 
 func TestAServiceOfSomebodyElseIsNotUninstalled(t *testing.T) {
-	for name, definition := range map[string]string{"a unit": "[Unit]\nDescription=a web server\n", "a service of Windows": ""} {
+	for name, definition := range map[string]string{
+		"a unit": "[Unit]\nDescription=a web server\n", "a service of Windows": ""} {
 		b := newBox(t)
 		b.manager.text, b.manager.there, b.manager.phase = definition, true, running
 		data := b.host.disk().at("/var/lib/web")
 		if err := os.MkdirAll(data, 0o700); err != nil {
 			t.Fatal(err)
 		}
-		for _, args := range []string{"uninstall --name web --dry-run", "uninstall --name web", "uninstall --name web --purge"} {
+		for _, args := range []string{"uninstall --name web --dry-run", "uninstall --name web",
+			"uninstall --name web --purge"} {
 			_, err := b.kagzi(t, strings.Fields(args)...)
 			wantCode(t, err, exitConflict, "web", "kagzi service install")
 		}
@@ -147,7 +151,8 @@ func TestAServiceWhoseRecordWasTakenOutCanBeUninstalled(t *testing.T) {
 	}
 	record, _, _ := strings.Cut(b.manager.text[strings.Index(b.manager.text, recordMark):], "\n")
 	b.manager.text = strings.Replace(b.manager.text, record, "", 1)
-	if _, err := b.kagzi(t, "reconfigure", "--listen", ":1"); err == nil || !strings.Contains(err.Error(), "uninstall it") {
+	if _, err := b.kagzi(t, "reconfigure", "--listen", ":1"); err == nil ||
+		!strings.Contains(err.Error(), "uninstall it") {
 		t.Errorf("reconfigure: %v, want the advice to uninstall it", err)
 	}
 	if out, err := b.kagzi(t, "uninstall"); err != nil || !strings.Contains(out, "uninstalled kagzi") {
@@ -161,7 +166,8 @@ func TestACopyOfADefinitionDoesNotLeadToTheServiceItWasCopiedFrom(t *testing.T) 
 		t.Fatal(err)
 	}
 	all, first := b.managers(), b.manager
-	second := &fakeManager{text: first.text, there: true, phase: running, failAt: map[string]error{}} // cp kagzi.service second.service
+	// cp kagzi.service second.service
+	second := &fakeManager{text: first.text, there: true, phase: running, failAt: map[string]error{}}
 	all["kagzi"], all["second"] = first, second
 	disk := b.host.disk()
 	for _, dir := range []string{"/var/lib/kagzi", "/var/lib/second"} {
@@ -169,7 +175,8 @@ func TestACopyOfADefinitionDoesNotLeadToTheServiceItWasCopiedFrom(t *testing.T) 
 			t.Fatal(err)
 		}
 	}
-	if _, err := b.kagzi(t, "stop", "--name", "second"); err != nil || second.phase != stopped || first.phase != running {
+	if _, err := b.kagzi(t, "stop", "--name", "second"); err != nil || second.phase != stopped ||
+		first.phase != running {
 		t.Errorf("stop: %v; second is %s and kagzi %s, want only second stopped", err, second.phase, first.phase)
 	}
 	_, err := b.kagzi(t, "reconfigure", "--name", "second", "--listen", ":1")
@@ -232,16 +239,19 @@ func (b *box) write(t *testing.T, files map[string]string) {
 func TestPurgeKeepsSettingsAmongThoseOfOthers(t *testing.T) {
 	b := newBox(t)
 	b.managers()
-	for _, args := range []string{"install --copy-binary", "install --copy-binary --name second --config /etc/kagzi/second.toml"} {
+	for _, args := range []string{"install --copy-binary",
+		"install --copy-binary --name second --config /etc/kagzi/second.toml"} {
 		if _, err := b.kagzi(t, strings.Fields(args)...); err != nil {
 			t.Fatal(err)
 		}
 	}
 	files := map[string]string{ // of which the last is read by systemd for both
-		"/etc/kagzi/kagzi.toml": "[server]\n", "/etc/kagzi/second.toml": "[server]\n", "/etc/kagzi/kagzi.env": "KAGZI_DB=postgres://me:secret@host/db\n",
+		"/etc/kagzi/kagzi.toml": "[server]\n", "/etc/kagzi/second.toml": "[server]\n",
+		"/etc/kagzi/kagzi.env": "KAGZI_DB=postgres://me:secret@host/db\n",
 	}
 	b.write(t, files)
-	for _, try := range []struct{ args, does string }{{"uninstall --name second --purge --dry-run", "would keep"}, {"uninstall --name second --purge", "kept"}} {
+	for _, try := range []struct{ args, does string }{
+		{"uninstall --name second --purge --dry-run", "would keep"}, {"uninstall --name second --purge", "kept"}} {
 		out, err := b.kagzi(t, strings.Fields(try.args)...)
 		for _, path := range []string{"/etc/kagzi/second.toml", "/etc/kagzi/kagzi.env"} {
 			if err != nil || !strings.Contains(out, try.does+" "+path+", which was chosen by hand") {
@@ -254,7 +264,8 @@ func TestPurgeKeepsSettingsAmongThoseOfOthers(t *testing.T) {
 
 func TestPurgeKeepsTheProfilesOfAUsersClients(t *testing.T) {
 	for _, told := range []string{
-		"[profile.prod]\naddress = \"prod:1\"\napi-key = \"kz_x\"\n", "  [ client ]\nnamespace = \"shop\"\n", "profile.prod.address = \"prod:1\"\n",
+		"[profile.prod]\naddress = \"prod:1\"\napi-key = \"kz_x\"\n", "  [ client ]\nnamespace = \"shop\"\n",
+		"profile.prod.address = \"prod:1\"\n",
 		"client = { address = \"prod:1\" }\n", "['profile'.prod]\naddress = 1\n",
 	} {
 		b := newBox(t)
@@ -264,7 +275,8 @@ func TestPurgeKeepsTheProfilesOfAUsersClients(t *testing.T) {
 		if _, err := b.kagzi(t, "install", "--user", "--copy-binary"); err != nil {
 			t.Fatal(err)
 		}
-		for _, try := range []struct{ args, does string }{{"uninstall --user --purge --dry-run", "would keep"}, {"uninstall --user --purge", "kept"}} {
+		for _, try := range []struct{ args, does string }{
+			{"uninstall --user --purge --dry-run", "would keep"}, {"uninstall --user --purge", "kept"}} {
 			out, err := b.kagzi(t, strings.Fields(try.args)...)
 			if err != nil || !strings.Contains(out, try.does+" "+path+", which tells clients too") {
 				t.Errorf("%s with %q in it = %q, %v, want to be told that it is kept", try.args, told, out, err)
@@ -276,17 +288,20 @@ func TestPurgeKeepsTheProfilesOfAUsersClients(t *testing.T) {
 	if _, err := b.kagzi(t, "install", "--user", "--copy-binary"); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := b.kagzi(t, "uninstall", "--user", "--purge"); err != nil || !strings.Contains(out, "removed /home/you/.config/kagzi/kagzi.toml") {
+	if out, err := b.kagzi(t, "uninstall", "--user", "--purge"); err != nil ||
+		!strings.Contains(out, "removed /home/you/.config/kagzi/kagzi.toml") {
 		t.Errorf("uninstall = %q, %v, want settings of the service alone removed", out, err)
 	}
 }
 
 // named finds commands for a service in what is said or written, with the flags that say which.
-var named = regexp.MustCompile(`(?:kagzi service (?:start|stop|restart|reconfigure|status|logs|install)|systemctl edit)((?: --user| --name \S+\b| (?:kagzi|second)\b)*)`)
+var named = regexp.MustCompile(
+	`(?:kagzi service (?:start|stop|restart|reconfigure|status|logs|install)|systemctl edit)((?: --user| --name \S+\b| (?:kagzi|second)\b)*)`)
 
 func TestEveryCommandThatIsNamedIsForTheServiceInQuestion(t *testing.T) {
 	for flags, which := range map[string]Spec{
-		"--user": {User: true, Name: "kagzi"}, "--name second": {Name: "second"}, "--user --name second": {User: true, Name: "second"},
+		"--user": {User: true, Name: "kagzi"}, "--name second": {Name: "second"},
+		"--user --name second": {User: true, Name: "second"},
 	} {
 		b := newBox(t)
 		b.managers()
@@ -318,7 +333,8 @@ func TestEveryCommandThatIsNamedIsForTheServiceInQuestion(t *testing.T) {
 		kagzi("install --copy-binary")
 		fake.over = true
 		kagzi("uninstall")
-		p, err := planOf(b.host.places.layout(Spec{System: "linux", Name: which.Name, User: which.User, Binary: "/usr/local/bin/kagzi"}))
+		p, err := planOf(b.host.places.layout(Spec{
+			System: "linux", Name: which.Name, User: which.User, Binary: "/usr/local/bin/kagzi"}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -356,11 +372,15 @@ func TestADryRunSaysWhatTheCommandWouldDo(t *testing.T) {
 		says []string
 		not  string
 	}{
-		{"install --copy-binary", 0, []string{"installed already", "would restart kagzi, if it runs and its program was not the same", "would start kagzi, if it does not run"}, "would register"},
+		{"install --copy-binary", 0, []string{"installed already",
+			"would restart kagzi, if it runs and its program was not the same",
+			"would start kagzi, if it does not run"}, "would register"},
 		{"install --copy-binary --listen 127.0.0.1:7000", exitConflict, []string{"+ ExecStart"}, "would"},
-		{"reconfigure --listen 127.0.0.1:7000", 0, []string{"would change fake", "+ ExecStart", "would restart kagzi, if it runs\n"}, "would start"},
+		{"reconfigure --listen 127.0.0.1:7000", 0,
+			[]string{"would change fake", "+ ExecStart", "would restart kagzi, if it runs\n"}, "would start"},
 		{"reconfigure", 0, []string{"would stay as it is"}, "restart"},
-		{"uninstall", 0, []string{"would keep /usr/local/bin/kagzi\n", "mine.conf, which was made by hand"}, "would remove"},
+		{"uninstall", 0, []string{"would keep /usr/local/bin/kagzi\n", "mine.conf, which was made by hand"},
+			"would remove"},
 		{"uninstall --purge", 0, []string{"would remove /usr/local/bin/kagzi\n"}, "would keep /usr"},
 	} {
 		out, err := b.kagzi(t, append(strings.Fields(try.args), "--dry-run")...)
@@ -397,7 +417,8 @@ func TestTheUIIsNamedWithWhereTheServiceListens(t *testing.T) {
 		}
 		b := newBox(t)
 		b.write(t, map[string]string{"/t/crt": "", "/t/k": ""})
-		if out, err := b.kagzi(t, append([]string{"install", "--copy-binary"}, strings.Fields(flags)...)...); err != nil || !strings.HasSuffix(out, "  "+want) {
+		if out, err := b.kagzi(t, append([]string{"install", "--copy-binary"}, strings.Fields(flags)...)...); err !=
+			nil || !strings.HasSuffix(out, "  "+want) {
 			t.Errorf("install %s = %q, %v, want it to end with %q", flags, out, err, want)
 		}
 	}
@@ -410,12 +431,14 @@ func TestHealthIsAskedWhereTheServerListens(t *testing.T) {
 		{"", "CONFIG:8000", "/etc/kagzi/kagzi.toml:8000"},
 	} {
 		b := newBox(t)
-		if _, err := b.kagzi(t, append([]string{"install", "--copy-binary"}, strings.Fields(try.flags)...)...); err != nil {
+		if _, err := b.kagzi(t, append([]string{"install", "--copy-binary"},
+			strings.Fields(try.flags)...)...); err != nil {
 			t.Fatal(err)
 		}
 		b.listen = try.file
 		if _, err := b.kagzi(t, "status"); err != nil || b.asked != try.want {
-			t.Errorf("installed with %q, and %q in the file: %q was asked (%v), want %q", try.flags, try.file, b.asked, err, try.want)
+			t.Errorf("installed with %q, and %q in the file: %q was asked (%v), want %q", try.flags, try.file, b.asked,
+				err, try.want)
 		}
 	}
 }
@@ -434,7 +457,8 @@ func TestStatusAsJSONIsAContract(t *testing.T) {
 		t.Fatal(err)
 	}
 	for key, want := range map[string]any{
-		"name": "kagzi", "installed": true, "state": "running", "restarts": 0.0, "health": "serving", "definition": "fake", "current": true,
+		"name": "kagzi", "installed": true, "state": "running", "restarts": 0.0, "health": "serving",
+		"definition": "fake", "current": true,
 		"binary": "/usr/local/bin/kagzi", "config": "/etc/kagzi/kagzi.toml", "data_dir": "/var/lib/kagzi",
 	} {
 		if got[key] != want {
@@ -442,7 +466,8 @@ func TestStatusAsJSONIsAContract(t *testing.T) {
 		}
 	}
 	b.health, b.manager.text = errTest, b.manager.text+"# by hand\n"
-	if out, err = b.kagzi(t, "status"); err != nil || !strings.Contains(out, "it broke") || !strings.Contains(out, "changed by hand") {
+	if out, err = b.kagzi(t, "status"); err != nil || !strings.Contains(out, "it broke") ||
+		!strings.Contains(out, "changed by hand") {
 		t.Errorf("status = %q, %v, want what is wrong", out, err)
 	}
 }
@@ -454,7 +479,9 @@ func TestWhoMayNotInstallIsToldBeforeAnythingIsDone(t *testing.T) {
 		_, err := b.kagzi(t, strings.Fields(args)...)
 		wantCode(t, err, exitPermission, "administrator")
 	}
-	b.host.mayInstall, b.host.env = true, func(name string) string { return map[string]string{"SUDO_USER": "you"}[name] }
+	b.host.mayInstall, b.host.env = true, func(name string) string {
+		return map[string]string{"SUDO_USER": "you"}[name]
+	}
 	_, err := b.kagzi(t, "install", "--user", "--copy-binary")
 	wantCode(t, err, exitUsage, "sudo")
 	b.manager.failAt["available"] = refuse(exitUnavailable, "no manager")
@@ -514,7 +541,8 @@ func TestAnArgumentOutsideOfTheServersFlagsIsRefused(t *testing.T) {
 
 func TestADefinitionOfAnotherSystemIsPrinted(t *testing.T) {
 	for system, want := range map[string]string{"linux": "[Service]", "darwin": "<plist", "windows": `"sid_type"`} {
-		out, err := newBox(t).kagzi(t, "print", "--os", system, "--binary", map[string]string{"windows": `C:\k.exe`}[system])
+		out, err := newBox(t).kagzi(t, "print", "--os", system, "--binary",
+			map[string]string{"windows": `C:\k.exe`}[system])
 		if system == "linux" {
 			out, err = newBox(t).kagzi(t, "print", "--copy-binary")
 		}

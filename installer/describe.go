@@ -137,7 +137,8 @@ func newPrint(here hostFunc) *cobra.Command {
 				h.groupOf = func(account string) (string, error) { return account, nil }
 				o.copyBinary = o.copyBinary || binary == ""
 			}
-			s, _, err := o.complete(h, o.over(Spec{System: h.system, User: o.user, Name: o.name, Binary: binary}, cmd, args))
+			s, _, err := o.complete(h, o.over(Spec{System: h.system, User: o.user, Name: o.name, Binary: binary},
+				cmd, args))
 			if err != nil {
 				return err
 			}

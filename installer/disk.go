@@ -133,7 +133,8 @@ func (d *disk) copyBinary(from, to string) (changed bool, err error) {
 			return false, errors.Join(err, ignoreMissing(os.Remove(path+".new")))
 		}
 	}
-	d.onRollback(func() error { return restoreBinary(path, existed) }) // recorded before the rename, which may fail after setAside has moved the old program
+	// recorded before the rename, which may fail after setAside has moved the old program
+	d.onRollback(func() error { return restoreBinary(path, existed) })
 	return true, os.Rename(path+".new", path)
 }
 
@@ -144,7 +145,8 @@ func (d *disk) setAside(path string) error {
 	if err := ignoreMissing(os.Remove(path + ".old")); err != nil {
 		return fmt.Errorf("a program before the last still runs: %w", err)
 	}
-	if info, err := os.Lstat(path); err == nil && info.Mode().IsRegular() && d.places.system != "windows" && os.Link(path, path+".old") == nil {
+	if info, err := os.Lstat(path); err == nil && info.Mode().IsRegular() && d.places.system != "windows" &&
+		os.Link(path, path+".old") == nil {
 		return nil
 	}
 	return os.Rename(path, path+".old")

@@ -50,12 +50,15 @@ func (o *settings) register(cmd *cobra.Command) {
 	fs.StringVar(&o.config, "config", "", "configuration file; one with nothing in it is written when it is missing")
 	fs.StringVar(&o.dataDir, "data-dir", "", "directory of the embedded database")
 	fs.StringVar(&o.listen, "listen", "", "where to serve gRPC, host:port; left out the configuration file says it")
-	fs.StringVar(&o.urlFile, "database-url-file", "", "file that holds the database's URL, which never stands on a command line")
-	fs.StringVar(&o.tlsCert, "tls-cert", "", "the server's certificate; under systemd only root needs to be able to read it, as the next two")
+	fs.StringVar(&o.urlFile, "database-url-file", "",
+		"file that holds the database's URL, which never stands on a command line")
+	fs.StringVar(&o.tlsCert, "tls-cert", "",
+		"the server's certificate; under systemd only root needs to be able to read it, as the next two")
 	fs.StringVar(&o.tlsKey, "tls-key", "", "its private key, which others may not read")
 	fs.StringVar(&o.clientCA, "client-ca", "", "certificate of who signs those of clients")
 	fs.StringVar(&o.account, "run-as", "", "account that runs the service (default one that the system makes up)")
-	fs.BoolVar(&o.copyBinary, "copy-binary", false, "put this program into the system's place for programs first, or upgrade the one there")
+	fs.BoolVar(&o.copyBinary, "copy-binary", false,
+		"put this program into the system's place for programs first, or upgrade the one there")
 }
 
 // registerDoing adds the flags of commands that change something; now is the default of --now.
@@ -106,7 +109,9 @@ func (o *settings) complete(h *host, s Spec) (complete Spec, copyFrom string, er
 		return s, "", err
 	}
 	if copyFrom == "" && strings.Contains(s.Binary, "/go-build") {
-		return s, "", refuse(exitUsage, "%q was made by go run and is gone soon; build kagzi first, or add --copy-binary", s.Binary)
+		return s, "",
+			refuse(exitUsage, "%q was made by go run and is gone soon; build kagzi first, or add --copy-binary",
+				s.Binary)
 	}
 	s.Group = ""
 	if s.Account != "" && s.System != "windows" {
@@ -139,7 +144,8 @@ func checkFiles(s Spec, d *disk, copyFrom string) error {
 		flag, path string
 		not        fs.FileMode // bits that its mode may not have; groups may often read a key
 	}{
-		{"--database-url-file", s.DatabaseURLFile, 0o044}, {"--tls-key", s.TLSKey, 0o004}, {"--tls-cert", s.TLSCert, 0}, {"--client-ca", s.ClientCA, 0},
+		{"--database-url-file", s.DatabaseURLFile, 0o044}, {"--tls-key", s.TLSKey, 0o004}, {"--tls-cert", s.TLSCert, 0},
+		{"--client-ca", s.ClientCA, 0},
 	} {
 		if f.path == "" {
 			continue
@@ -149,7 +155,8 @@ func checkFiles(s Spec, d *disk, copyFrom string) error {
 			return refuse(exitUsage, "%s: %w", f.flag, err)
 		}
 		if s.System != "windows" && info.Mode().Perm()&f.not != 0 {
-			return refuse(exitUsage, "%s %q: others may read it (mode %04o); say chmod 600", f.flag, f.path, info.Mode().Perm())
+			return refuse(exitUsage, "%s %q: others may read it (mode %04o); say chmod 600", f.flag, f.path,
+				info.Mode().Perm())
 		}
 	}
 	return nil

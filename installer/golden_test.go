@@ -32,8 +32,9 @@ func specs() map[string]Spec {
 			System: system, Name: "box-2", Account: "kagzi", Group: "kagzi", Listen: "127.0.0.1:0",
 			Binary: "/opt/my app 100% $HOME/<kägzi> & co/kagzi", Config: "/etc/ka gzi%n/[x]*?/$conf;#.toml",
 			DataDir: "/srv/dätä & %h <$x> \"y\" 'z'\\w", DatabaseURLFile: "/etc/ka gzi/%i $db&.url",
-			TLSCert: "/etc/ssl/%n $x/tls.crt", TLSKey: "/root/100% $y.key", ClientCA: "/etc/ssl/c a.pem", Private: system == "linux",
-			Args: []string{"--log-level", `a "b" %c $d ${e} \f 'g' {{h}} <i> & j--k ü 日本`, ""},
+			TLSCert: "/etc/ssl/%n $x/tls.crt", TLSKey: "/root/100% $y.key", ClientCA: "/etc/ssl/c a.pem",
+			Private: system == "linux",
+			Args:    []string{"--log-level", `a "b" %c $d ${e} \f 'g' {{h}} <i> & j--k ü 日本`, ""},
 		}
 		switch system {
 		case "windows":
@@ -50,7 +51,8 @@ func specs() map[string]Spec {
 	}
 	all := map[string]Spec{"windows": usual("windows", false), "windows-nasty": nasty("windows")}
 	for _, system := range []string{"linux", "darwin"} {
-		all[system], all[system+"-user"], all[system+"-nasty"] = usual(system, false), usual(system, true), nasty(system)
+		all[system], all[system+"-user"], all[system+"-nasty"] = usual(system, false), usual(system, true),
+			nasty(system)
 	}
 	user := nasty("linux")
 	user.User, user.Account, user.Group, user.Private = true, "", "", false
@@ -96,7 +98,8 @@ func TestAPackageHoldsWhatInstallWouldWrite(t *testing.T) {
 		t.Fatal(err)
 	}
 	if p.definition != files[0].Content {
-		t.Error("the unit differs from that of kagzi service install, which then would not take the package's for its own")
+		t.Error(
+			"the unit differs from that of kagzi service install, which then would not take the package's for its own")
 	}
 }
 
@@ -122,7 +125,8 @@ func wantGolden(t *testing.T, name, got string) {
 }
 
 func TestAPatternFindsThePathThatItIsOf(t *testing.T) {
-	for _, name := range []string{"/etc/kagzi/kagzi.env", "/etc/ka gzi%n/[x]*?/a]b.env", `/etc/ka\gzi/\[x\]/kagzi.env`} {
+	for _, name := range []string{"/etc/kagzi/kagzi.env", "/etc/ka gzi%n/[x]*?/a]b.env",
+		`/etc/ka\gzi/\[x\]/kagzi.env`} {
 		pattern := strings.ReplaceAll(unitGlob(name), "%%", "%") // as systemd has it when it looks
 		if found, err := path.Match(pattern, name); err != nil || !found {
 			t.Errorf("%s finds %s: %v, %v", pattern, name, found, err)
@@ -213,11 +217,14 @@ func TestAPropertyListSaysWhatLaunchdMustKnow(t *testing.T) {
 				words = append(words, w)
 			}
 		}
-		got := slices.DeleteFunc(slices.Clone(dict["ProgramArguments"]), func(w string) bool { return strings.TrimSpace(w) == "" })
+		got := slices.DeleteFunc(slices.Clone(dict["ProgramArguments"]), func(w string) bool {
+			return strings.TrimSpace(w) == ""
+		})
 		if diff := cmp.Diff(append([]string{"array"}, words...), got); diff != "" {
 			t.Errorf("%s: arguments (-want +got):\n%s", name, diff)
 		}
-		for key, want := range map[string]string{"RunAtLoad": "true", "KeepAlive": "dict", "ThrottleInterval": "integer", "Label": "string"} {
+		for key, want := range map[string]string{
+			"RunAtLoad": "true", "KeepAlive": "dict", "ThrottleInterval": "integer", "Label": "string"} {
 			if v := dict[key]; len(v) == 0 || v[0] != want {
 				t.Errorf("%s: %s = %q, want %s", name, key, v, want)
 			}

@@ -33,8 +33,10 @@ func newHost(cmd *cobra.Command) *host {
 		system: runtime.GOOS, env: os.Getenv, mayInstall: mayInstall(), executable: executable, groupOf: groupOf,
 		out: cmd.OutOrStdout(), err: cmd.ErrOrStderr(),
 		places: places{
-			system: runtime.GOOS, home: home, configHome: absoluteOnly("XDG_CONFIG_HOME"), dataHome: absoluteOnly("XDG_DATA_HOME"),
-			programData: orElse(os.Getenv("ProgramData"), `C:\ProgramData`), programs: orElse(os.Getenv("ProgramFiles"), `C:\Program Files`),
+			system: runtime.GOOS, home: home, configHome: absoluteOnly("XDG_CONFIG_HOME"),
+			dataHome:    absoluteOnly("XDG_DATA_HOME"),
+			programData: orElse(os.Getenv("ProgramData"), `C:\ProgramData`),
+			programs:    orElse(os.Getenv("ProgramFiles"), `C:\Program Files`),
 		},
 	}
 	h.manager = h.managerOf

@@ -54,7 +54,8 @@ func (h *host) managerOf(s Spec) (manager, error) {
 	switch runtime.GOOS {
 	case "linux":
 		unit := s.Name + ".service"
-		file, vendors := "/etc/systemd/system/"+unit, []string{"/usr/lib/systemd/system/" + unit, "/lib/systemd/system/" + unit}
+		file, vendors := "/etc/systemd/system/"+unit,
+			[]string{"/usr/lib/systemd/system/" + unit, "/lib/systemd/system/" + unit}
 		if s.User {
 			vendors = nil
 			file = filepath.Join(h.places.home, ".config/systemd/user", unit)
@@ -71,10 +72,12 @@ func (h *host) managerOf(s Spec) (manager, error) {
 		}
 		return m, nil
 	}
-	return nil, refuse(exitUnavailable, "there is no service for %s; run kagzi server under the supervisor that it has", runtime.GOOS)
+	return nil, refuse(exitUnavailable, "there is no service for %s; run kagzi server under the supervisor that it has",
+		runtime.GOOS)
 }
 
-// underManager runs serve until it or ctx ends. systemd and launchd need nothing but a process that ends on SIGTERM, which ends ctx.
+// underManager runs serve until it or ctx ends. systemd and launchd need nothing but a process that
+// ends on SIGTERM, which ends ctx.
 func underManager(ctx context.Context, name string, serve func(context.Context) error) error {
 	p := newProgram(ctx, serve)
 	s, err := service.ChosenSystem().New(p, &service.Config{Name: name, Option: service.KeyValue{"RunWait": p.wait}})
@@ -153,6 +156,7 @@ func definer(system, name string, user bool, option string) func(definition stri
 		if err != nil {
 			return nil, err
 		}
-		return s.New(nil, &service.Config{Name: name, Executable: "/", Option: service.KeyValue{"UserService": user, option: definition}})
+		return s.New(nil, &service.Config{Name: name, Executable: "/",
+			Option: service.KeyValue{"UserService": user, option: definition}})
 	}
 }

@@ -47,8 +47,9 @@ func (h *host) managerOf(s Spec) (manager, error) {
 // Event ids are from 1 to 1000, as the standard message file has them.
 const eventFailed = 3
 
-// underManager runs serve until it or ctx ends, or the service manager says stop. The library tells the manager that the service
-// runs as soon as serve has begun, because a long migration would be taken for a failed start.
+// underManager runs serve until it or ctx ends, or the service manager says stop. The library tells
+// the manager that the service runs as soon as serve has begun, because a long migration would be
+// taken for a failed start.
 func underManager(ctx context.Context, name string, serve func(context.Context) error) error {
 	managed, err := svc.IsWindowsService()
 	if err != nil || !managed {
@@ -84,7 +85,8 @@ func openFollowed(path string) (*os.File, error) {
 	if err != nil {
 		return nil, &os.PathError{Op: "open", Path: path, Err: err}
 	}
-	h, err := windows.CreateFile(name, windows.GENERIC_READ, windows.FILE_SHARE_READ|windows.FILE_SHARE_WRITE|windows.FILE_SHARE_DELETE,
+	h, err := windows.CreateFile(name, windows.GENERIC_READ,
+		windows.FILE_SHARE_READ|windows.FILE_SHARE_WRITE|windows.FILE_SHARE_DELETE,
 		nil, windows.OPEN_EXISTING, windows.FILE_ATTRIBUTE_NORMAL, 0)
 	if err != nil {
 		return nil, &os.PathError{Op: "open", Path: path, Err: err}

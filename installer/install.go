@@ -58,7 +58,8 @@ func (i *installation) run(ctx context.Context) error {
 	}
 	others, err := i.plan.spec.runners(i.manager.place())
 	for _, other := range others { // for which the same upgrade finds nothing left to do
-		i.say("%s runs this program too, and goes on with the one before until: kagzi service restart%s", other.Name, other.flags())
+		i.say("%s runs this program too, and goes on with the one before until: kagzi service restart%s", other.Name,
+			other.flags())
 	}
 	return err
 }
@@ -72,10 +73,14 @@ func (i *installation) look(ctx context.Context) (old string, found, same bool, 
 	if found && !same && !i.replace {
 		_, _ = io.WriteString(i.details, difference(old, i.plan.definition))
 		if place, inEffect := i.manager.packaged(); inEffect {
-			return old, found, same, refuse(exitConflict, "a package has installed %[1]s with other settings (%[2]s); start that one with: kagzi service start%[3]s, "+
-				"or have it run with yours: kagzi service reconfigure%[3]s", i.plan.spec.Name, plain(place), i.plan.spec.flags())
+			return old, found, same, refuse(exitConflict,
+				"a package has installed %[1]s with other settings (%[2]s); start that one with: kagzi service start%[3]s, "+
+					"or have it run with yours: kagzi service reconfigure%[3]s", i.plan.spec.Name, plain(place),
+				i.plan.spec.flags())
 		}
-		return old, found, same, refuse(exitConflict, "%s is installed with other settings; to change it, say the same with: kagzi service reconfigure%s", i.plan.spec.Name, i.plan.spec.flags())
+		return old, found, same, refuse(exitConflict,
+			"%s is installed with other settings; to change it, say the same with: kagzi service reconfigure%s",
+			i.plan.spec.Name, i.plan.spec.flags())
 	}
 	return old, found, same, nil
 }
@@ -174,8 +179,10 @@ func (i *installation) begin(ctx context.Context, what string, do func(context.C
 		return nil
 	}
 	var said bytes.Buffer
-	if logs := i.manager.logs(context.WithoutCancel(ctx), &said, failureLogLines, false); logs == nil && said.Len() > 0 {
-		fmt.Fprintf(i.details, "the last words of %s:\n%s\n", i.plan.spec.Name, strings.TrimRight(plainLines(said.String()), "\n"))
+	if logs := i.manager.logs(context.WithoutCancel(ctx), &said, failureLogLines, false); logs == nil &&
+		said.Len() > 0 {
+		fmt.Fprintf(i.details, "the last words of %s:\n%s\n", i.plan.spec.Name,
+			strings.TrimRight(plainLines(said.String()), "\n"))
 	}
 	return fmt.Errorf("the service did not come up: %w", err)
 }

@@ -22,10 +22,12 @@ func TestAnInstallationRegistersAndStarts(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.wantCalls(t, "register", "start")
-	if want := []string{"/etc", "/etc/kagzi", "/etc/kagzi/kagzi.env", "/etc/kagzi/kagzi.toml"}; !slices.Equal(b.files(t), want) {
+	if want := []string{"/etc", "/etc/kagzi", "/etc/kagzi/kagzi.env", "/etc/kagzi/kagzi.toml"}; !slices.Equal(
+		b.files(t), want) {
 		t.Errorf("files = %q, want %q", b.files(t), want)
 	}
-	for path, want := range map[string]fs.FileMode{"/etc/kagzi": 0o755, "/etc/kagzi/kagzi.env": 0o600, "/etc/kagzi/kagzi.toml": 0o644} {
+	for path, want := range map[string]fs.FileMode{
+		"/etc/kagzi": 0o755, "/etc/kagzi/kagzi.env": 0o600, "/etc/kagzi/kagzi.toml": 0o644} {
 		if info, err := os.Stat(filepath.Join(b.root, path)); err != nil || info.Mode().Perm() != want {
 			t.Errorf("mode of %s = %v, %v, want %04o", path, info.Mode().Perm(), err, want)
 		}
@@ -162,7 +164,8 @@ func TestAFailedChangeBringsTheOldServiceBack(t *testing.T) {
 			t.Errorf("binary = %q, %v, want v1", text, err)
 		}
 		if b.manager.text != definition || b.manager.phase != running {
-			t.Errorf("definition kept: %v, phase %s, want the old one running", b.manager.text == definition, b.manager.phase)
+			t.Errorf("definition kept: %v, phase %s, want the old one running", b.manager.text == definition,
+				b.manager.phase)
 		}
 		if after := b.files(t); !slices.Equal(after, before) {
 			t.Errorf("files = %q, want %q", after, before)
@@ -205,7 +208,9 @@ func TestAnAccountOwnsTheDataAndReadsTheSettings(t *testing.T) {
 	if err := b.run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for path, want := range map[string]string{"/srv/flow": "flow:flows", "/etc/kagzi": ":flows", "/etc/kagzi/kagzi.toml": ":flows", "/etc/kagzi/kagzi.env": ""} {
+	for path, want := range map[string]string{
+		"/srv/flow": "flow:flows", "/etc/kagzi": ":flows", "/etc/kagzi/kagzi.toml": ":flows",
+		"/etc/kagzi/kagzi.env": ""} {
 		if got := b.owners[path]; got != want {
 			t.Errorf("owner of %s = %q, want %q", path, got, want)
 		}
@@ -317,7 +322,9 @@ func TestAnUpgradeNamesTheOtherServicesOfTheProgram(t *testing.T) {
 	}
 	for _, want := range []bool{true, false} { // the second time it is the same program
 		out, err := b.kagzi(t, "install", "--copy-binary")
-		if err != nil || strings.Contains(out, "second runs this program too, and goes on with the one before until: kagzi service restart --name second\n") != want {
+		if err != nil ||
+			strings.Contains(out,
+				"second runs this program too, and goes on with the one before until: kagzi service restart --name second\n") != want {
 			t.Errorf("install = %q, %v, want to be told what else is to be restarted: %v", out, err, want)
 		}
 	}

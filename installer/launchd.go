@@ -35,8 +35,9 @@ func (m *launchd) additions() []string                     { return nil }
 
 func (m *launchd) available(ctx context.Context) error {
 	if _, err := m.run(ctx, "launchctl", "print", m.domain); err != nil {
-		return refuse(exitUnavailable, "launchd has no domain %s for you: %w; log in at the screen, or install for the machine: "+
-			"sudo kagzi service install%s", m.domain, err, Spec{Name: m.name}.flags())
+		return refuse(exitUnavailable,
+			"launchd has no domain %s for you: %w; log in at the screen, or install for the machine: "+
+				"sudo kagzi service install%s", m.domain, err, Spec{Name: m.name}.flags())
 	}
 	return nil
 }
@@ -102,7 +103,8 @@ func (m *launchd) load(ctx context.Context) error {
 	if err == nil {
 		return nil
 	}
-	if _, old := m.run(ctx, "launchctl", "load", "-w", m.file); old != nil || !m.loaded(ctx) { // "Input/output error" on some systems
+	if _, old := m.run(ctx, "launchctl", "load", "-w", m.file); old != nil || !m.loaded(ctx) {
+		// "Input/output error" on some systems
 		return errors.Join(err, old)
 	}
 	return nil

@@ -56,9 +56,11 @@ func (p places) directories(name string, user bool) (config, data, logs string) 
 		data = p.join(p.home, "Library/Application Support", capital(name))
 		return data, p.join(data, "data"), p.join(p.home, "Library/Logs", capital(name))
 	case p.system == "darwin":
-		return p.join("/usr/local/etc", name), p.join("/Library/Application Support", capital(name)), p.join("/Library/Logs", capital(name))
+		return p.join("/usr/local/etc", name), p.join("/Library/Application Support", capital(name)),
+			p.join("/Library/Logs", capital(name))
 	case user:
-		return p.join(orElse(p.configHome, p.join(p.home, ".config")), name), p.join(orElse(p.dataHome, p.join(p.home, ".local/share")), name), ""
+		return p.join(orElse(p.configHome, p.join(p.home, ".config")), name),
+			p.join(orElse(p.dataHome, p.join(p.home, ".local/share")), name), ""
 	}
 	return p.join("/etc", name), p.join("/var/lib", name), ""
 }

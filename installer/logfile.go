@@ -75,7 +75,8 @@ func (l *logFile) Write(p []byte) (int, error) {
 
 // rotate renames each file to the next number and drops the oldest.
 func (l *logFile) rotate() error {
-	if err := l.file.Close(); err != nil && !errors.Is(err, fs.ErrClosed) { // closed when it could not be opened the last time
+	if err := l.file.Close(); err != nil && !errors.Is(err, fs.ErrClosed) {
+		// closed when it could not be opened the last time
 		return err
 	}
 	moved := true

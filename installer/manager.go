@@ -8,22 +8,24 @@ import (
 	"time"
 )
 
-// manager is a service manager, for one service. A definition is a text: a unit, a property list, or a service as JSON. Calls are
-// made one after another.
+// manager is a service manager, for one service. A definition is a text: a unit, a property list,
+// or a service as JSON. Calls are made one after another.
 type manager interface {
 	// available is nil when the manager can be used here, else it says why not and what to do.
 	available(ctx context.Context) error
 	// place says where a definition that is registered is kept.
 	place() string
-	// packaged says where a package of the system keeps a definition of its own, empty when there is none, and whether it is the one
-	// in effect, because none is registered. The package's is never written to.
+	// packaged says where a package of the system keeps a definition of its own, empty when there
+	// is none, and whether it is the one in effect, because none is registered. The package's is
+	// never written to.
 	packaged() (place string, inEffect bool)
 	// additions are files made by hand that change the definition; they outlive it.
 	additions() []string
 	// definition is the one in effect; found is false when there is none.
 	definition(ctx context.Context) (text string, found bool, err error)
-	// register puts a definition in the place of whatever is there, so that the service starts with the machine, or with the user's
-	// session. A service that runs goes on as it was until it is restarted.
+	// register puts a definition in the place of whatever is there, so that the service starts with
+	// the machine, or with the user's session. A service that runs goes on as it was until it is
+	// restarted.
 	register(ctx context.Context, definition string) error
 	// unregister takes what was registered away, whatever is left of it. The service must be stopped.
 	unregister(ctx context.Context) error

@@ -7,9 +7,9 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 )
 
-// Ready tells the service manager that the server serves, with one line of status for people, and that it is stopping once ctx
-// ends. Where no service manager listens it does nothing. An error means that the manager could not be told: it will then take
-// the start for failed.
+// Ready tells the service manager that the server serves, with one line of status for people, and
+// that it is stopping once ctx ends. Where no service manager listens it does nothing. An error
+// means that the manager could not be told: it will then take the start for failed.
 func Ready(ctx context.Context, status string) error {
 	listened, err := daemon.SdNotify(false, daemon.SdNotifyReady+"\nSTATUS="+plain(status))
 	if err != nil || !listened {

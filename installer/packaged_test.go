@@ -35,16 +35,25 @@ func TestAUnitOfAPackageIsInEffectUntilOneGoesBeforeIt(t *testing.T) {
 	}{
 		{"start enables it", func() error { return m.start(t.Context()) }, "the package's\n", true, []string{
 			"enable --user kagzi.service", "reset-failed --user kagzi.service", "start --user kagzi.service"}},
-		{"the same is not written", func() error { return m.register(t.Context(), "the package's\n") }, "the package's\n", true, []string{
-			"enable --user kagzi.service", "daemon-reload --user", "show --user --property=LoadState --value kagzi.service"}},
-		{"to take away what is not there is nothing", func() error { return m.unregister(t.Context()) }, "the package's\n", true, []string{""}},
+		{"the same is not written", func() error {
+			return m.register(t.Context(), "the package's\n")
+		}, "the package's\n", true, []string{
+			"enable --user kagzi.service", "daemon-reload --user",
+			"show --user --property=LoadState --value kagzi.service"}},
+		{"to take away what is not there is nothing", func() error {
+			return m.unregister(t.Context())
+		}, "the package's\n", true, []string{""}},
 		{"another goes before it", func() error { return m.register(t.Context(), "mine\n") }, "mine\n", false, []string{
-			"enable --user kagzi.service", "daemon-reload --user", "daemon-reload --user", "show --user --property=LoadState --value kagzi.service"}},
+			"enable --user kagzi.service", "daemon-reload --user", "daemon-reload --user",
+			"show --user --property=LoadState --value kagzi.service"}},
 		{"start", func() error { return m.start(t.Context()) }, "mine\n", false, []string{
 			"reset-failed --user kagzi.service", "start --user kagzi.service"}},
-		{"back to the package's", func() error { return m.register(t.Context(), "the package's\n") }, "the package's\n", true, []string{
+		{"back to the package's", func() error {
+			return m.register(t.Context(), "the package's\n")
+		}, "the package's\n", true, []string{
 			"disable --user kagzi.service", "daemon-reload --user",
-			"enable --user kagzi.service", "daemon-reload --user", "show --user --property=LoadState --value kagzi.service"}},
+			"enable --user kagzi.service", "daemon-reload --user",
+			"show --user --property=LoadState --value kagzi.service"}},
 	} {
 		if err := step.do(); err != nil {
 			t.Fatalf("%s: %v", step.name, err)
@@ -55,7 +64,8 @@ func TestAUnitOfAPackageIsInEffectUntilOneGoesBeforeIt(t *testing.T) {
 		text, found, err := m.definition(t.Context())
 		place, inEffect := m.packaged()
 		if err != nil || !found || text != step.want || place != m.vendors[1] || inEffect != step.inEffect {
-			t.Errorf("%s: definition %q, %v, %v; packaged %q, %v, want %q and in effect %v", step.name, text, found, err, place, inEffect, step.want, step.inEffect)
+			t.Errorf("%s: definition %q, %v, %v; packaged %q, %v, want %q and in effect %v", step.name, text, found,
+				err, place, inEffect, step.want, step.inEffect)
 		}
 	}
 }
@@ -84,13 +94,16 @@ func TestAServiceOfAPackageIsTakenOrRefusedAndNeverDoubled(t *testing.T) {
 	b.wantNothingDone(t)
 
 	b.host.executable = func() (string, error) { return "/usr/bin/kagzi", nil }
-	if out, err := b.kagzi(t, "install"); err != nil || !strings.Contains(out, "unchanged") || !strings.Contains(out, "started") {
+	if out, err := b.kagzi(t, "install"); err != nil || !strings.Contains(out, "unchanged") ||
+		!strings.Contains(out, "started") {
 		t.Errorf("install of what the package has = %q, %v, want it started as it is", out, err)
 	}
 	if out, err := b.kagzi(t, "status"); err != nil || !strings.Contains(out, b.manager.vendor) {
 		t.Errorf("status = %q, %v, want where the package keeps it", out, err)
 	}
-	if _, err := b.kagzi(t, "reconfigure", "--listen", "127.0.0.1:7000"); err != nil || !strings.Contains(b.manager.text, "ExecStart=/usr/bin/kagzi service run --name kagzi -- --config /etc/kagzi/kagzi.toml --data-dir /var/lib/kagzi --listen 127.0.0.1:7000") {
+	if _, err := b.kagzi(t, "reconfigure", "--listen", "127.0.0.1:7000"); err != nil ||
+		!strings.Contains(b.manager.text,
+			"ExecStart=/usr/bin/kagzi service run --name kagzi -- --config /etc/kagzi/kagzi.toml --data-dir /var/lib/kagzi --listen 127.0.0.1:7000") {
 		t.Errorf("reconfigure: %v, definition %s, want the package's program with the new address", err, b.manager.text)
 	}
 	b.manager.over = true // as the real one is from now on
@@ -119,7 +132,8 @@ func TestUninstallNamesWhatSystemctlEditLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.manager.added = []string{file}
-	if out, err := b.kagzi(t, "uninstall", "--purge"); err != nil || !strings.Contains(out, `over\x1bride.conf, which was made by hand`) {
+	if out, err := b.kagzi(t, "uninstall", "--purge"); err != nil ||
+		!strings.Contains(out, `over\x1bride.conf, which was made by hand`) {
 		t.Errorf("uninstall = %q, %v, want it to name the file", out, err)
 	}
 }
@@ -151,11 +165,13 @@ func TestSystemdHandsOverWhatOnlyRootReads(t *testing.T) {
 		}
 	}
 	// An account, or everybody, can read the file: it is no secret, and the server sees its changes.
-	if out, err := b.kagzi(t, append([]string{"print", "--config", "/root/kagzi.toml", "--run-as", "you"}, tls...)...); err == nil {
+	if out, err := b.kagzi(t, append([]string{"print", "--config", "/root/kagzi.toml", "--run-as", "you"},
+		tls...)...); err == nil {
 		t.Errorf("print for an account = %s, want /root refused", out)
 	}
 	write("/etc/kagzi/kagzi.toml", 0o644)
-	if out, err := b.kagzi(t, append([]string{"print"}, tls...)...); err != nil || strings.Contains(out, "credential:config") {
+	if out, err := b.kagzi(t, append([]string{"print"}, tls...)...); err != nil ||
+		strings.Contains(out, "credential:config") {
 		t.Errorf("print = %s, %v, want the settings read from their file", out, err)
 	}
 }

@@ -82,10 +82,12 @@ func (p *plan) unix() {
 	}
 	p.directories = append(p.directories, config)
 	if !s.dynamic() { // for which systemd makes it
-		p.directories = append(p.directories, directory{path: s.DataDir, mode: 0o700, account: s.Account, group: s.Group})
+		p.directories = append(p.directories, directory{
+			path: s.DataDir, mode: 0o700, account: s.Account, group: s.Group})
 	}
 	if s.LogDir != "" {
-		p.directories = append(p.directories, directory{path: s.LogDir, mode: 0o750, account: s.Account, group: s.Group})
+		p.directories = append(p.directories, directory{
+			path: s.LogDir, mode: 0o750, account: s.Account, group: s.Group})
 	}
 	p.files = append(p.files, file{path: s.Config, mode: configMode, group: config.group, content: configText(s)})
 	if s.System == "linux" && !s.User {
@@ -97,12 +99,15 @@ func environmentFile(s Spec) string { return joinOn(s.System, dir(s.System, s.Co
 
 // configText returns the configuration file of a new service, in which nothing is set.
 func configText(s Spec) string {
-	secrets := "The URL of a database with a password belongs into a file of its own: kagzi service reconfigure" + s.flags() + " --database-url-file FILE."
+	secrets := "The URL of a database with a password belongs into a file of its own: kagzi service reconfigure" +
+		s.flags() + " --database-url-file FILE."
 	if s.System == "linux" && !s.User {
-		secrets = "Secrets belong into " + plain(environmentFile(s)) + ", which only root can read, or into a file of their own:\n" +
+		secrets = "Secrets belong into " + plain(environmentFile(s)) +
+			", which only root can read, or into a file of their own:\n" +
 			"# kagzi service reconfigure" + s.flags() + " --database-url-file FILE."
 	}
-	return fmt.Sprintf(`# Settings of the Kagzi service %[1]s. Each is a flag of "kagzi server", see: kagzi server --help
+	return fmt.Sprintf(
+		`# Settings of the Kagzi service %[1]s. Each is a flag of "kagzi server", see: kagzi server --help
 # They hold after: kagzi service restart%[2]s
 # The data directory is not one of them: kagzi service reconfigure%[2]s --data-dir DIR.
 # %[3]s
@@ -167,7 +172,8 @@ func PackagedFiles(binary string) ([]PackagedFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	files := []PackagedFile{{Path: "/usr/lib/systemd/system/" + s.Name + ".service", Mode: 0o644, Content: p.definition}}
+	files := []PackagedFile{{Path: "/usr/lib/systemd/system/" + s.Name + ".service", Mode: 0o644,
+		Content: p.definition}}
 	for _, f := range p.files {
 		files = append(files, PackagedFile{Path: f.path, Mode: f.mode, Content: f.content, Settings: true})
 	}

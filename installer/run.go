@@ -40,7 +40,8 @@ func newRun(o Options) *cobra.Command {
 	return cmd
 }
 
-func (r runOptions) run(ctx context.Context, args []string, o Options, getenv func(string) string, setenv func(string, string) error) error {
+func (r runOptions) run(ctx context.Context, args []string, o Options, getenv func(string) string,
+	setenv func(string, string) error) error {
 	end, err := r.redirect()
 	if err != nil {
 		return err
@@ -70,7 +71,8 @@ func (r runOptions) databaseURL(getenv func(string) string, setenv func(string, 
 	if r.credential != "" {
 		base := getenv("CREDENTIALS_DIRECTORY")
 		if base == "" {
-			return refuse(exitUsage, "--database-url-credential %q: systemd has given no credentials to this process", r.credential)
+			return refuse(exitUsage, "--database-url-credential %q: systemd has given no credentials to this process",
+				r.credential)
 		}
 		file = filepath.Join(base, r.credential)
 	}

@@ -18,12 +18,13 @@ import (
 func TestTheServerRunsUntilItsContextEnds(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	var args []string
-	err := runOptions{name: "kagzi"}.run(ctx, []string{"--listen", ":0"}, Options{Run: func(ctx context.Context, got []string) error {
-		args = got
-		stop()
-		<-ctx.Done()
-		return nil
-	}}, os.Getenv, nil)
+	err := runOptions{name: "kagzi"}.run(ctx, []string{"--listen", ":0"},
+		Options{Run: func(ctx context.Context, got []string) error {
+			args = got
+			stop()
+			<-ctx.Done()
+			return nil
+		}}, os.Getenv, nil)
 	if err != nil || strings.Join(args, " ") != "--listen :0" {
 		t.Errorf("run = %v with %q, want nil with the server's arguments", err, args)
 	}
@@ -31,7 +32,8 @@ func TestTheServerRunsUntilItsContextEnds(t *testing.T) {
 
 func TestHowTheServerEndedIsHowTheProcessEnds(t *testing.T) {
 	want := refuse(70, "the disk is gone")
-	err := runOptions{name: "kagzi"}.run(t.Context(), nil, Options{Run: func(context.Context, []string) error { return want }}, os.Getenv, nil)
+	err := runOptions{name: "kagzi"}.run(t.Context(), nil,
+		Options{Run: func(context.Context, []string) error { return want }}, os.Getenv, nil)
 	if !errors.Is(err, want) || codeOf(err) != 70 {
 		t.Errorf("run = %v with code %d, want %v with 70", err, codeOf(err), want)
 	}
@@ -69,8 +71,8 @@ func TestTheDatabasesURLComesFromAFileOrACredential(t *testing.T) {
 	wantCode(t, runOptions{credential: "x"}.databaseURL(func(string) string { return "" }, nil), exitUsage, "systemd")
 }
 
-// logDir is a directory for the log of a test. What the runtime says of a crash goes there no more when the test ends: Windows removes no
-// file that is open.
+// logDir is a directory for the log of a test. What the runtime says of a crash goes there no more
+// when the test ends: Windows removes no file that is open.
 func logDir(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -80,11 +82,12 @@ func logDir(t *testing.T) string {
 
 func TestWhatIsPrintedGoesToTheLogDirectory(t *testing.T) {
 	dir := logDir(t)
-	err := runOptions{name: "kagzi", logDir: dir}.run(t.Context(), nil, Options{Run: func(context.Context, []string) error {
-		fmt.Fprintln(os.Stdout, "to stdout")
-		fmt.Fprintln(os.Stderr, "to stderr")
-		return nil
-	}}, os.Getenv, nil)
+	err := runOptions{name: "kagzi", logDir: dir}.run(
+		t.Context(), nil, Options{Run: func(context.Context, []string) error {
+			fmt.Fprintln(os.Stdout, "to stdout")
+			fmt.Fprintln(os.Stderr, "to stderr")
+			return nil
+		}}, os.Getenv, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,12 +99,15 @@ func TestWhatIsPrintedGoesToTheLogDirectory(t *testing.T) {
 func TestWhyTheServerEndedIsInItsLogBeforeTheProcessEnds(t *testing.T) {
 	dir := logDir(t)
 	stderr := os.Stderr
-	err := runOptions{name: "kagzi", logDir: dir}.run(t.Context(), nil, Options{Run: func(context.Context, []string) error {
-		fmt.Fprintln(os.Stdout, "starting")
-		return refuse(exitUsage, "the port is taken\x1b[2J")
-	}}, os.Getenv, nil)
+	err := runOptions{name: "kagzi", logDir: dir}.run(
+		t.Context(), nil, Options{Run: func(context.Context, []string) error {
+			fmt.Fprintln(os.Stdout, "starting")
+			return refuse(exitUsage, "the port is taken\x1b[2J")
+		}}, os.Getenv, nil)
 	wantCode(t, err, exitUsage, "port")
-	if text, err := os.ReadFile(filepath.Join(dir, logName)); err != nil || !strings.HasPrefix(string(text), "starting\nerror: the port is taken") || strings.Contains(string(text), "\x1b") {
+	if text, err := os.ReadFile(filepath.Join(dir, logName)); err != nil ||
+		!strings.HasPrefix(string(text), "starting\nerror: the port is taken") ||
+		strings.Contains(string(text), "\x1b") {
 		t.Errorf("log = %q, %v, want the error as well, without what moves the cursor", text, err)
 	}
 	if os.Stderr != stderr {
@@ -112,12 +118,14 @@ func TestWhyTheServerEndedIsInItsLogBeforeTheProcessEnds(t *testing.T) {
 func TestAMissingURLOfTheDatabaseIsInTheLog(t *testing.T) {
 	dir := logDir(t)
 	missing := filepath.Join(dir, "db.url")
-	err := runOptions{name: "kagzi", logDir: dir, urlFile: missing}.run(t.Context(), nil, Options{Run: func(context.Context, []string) error {
-		t.Error("the server was run without the database that it is to have")
-		return nil
-	}}, os.Getenv, nil)
+	err := runOptions{name: "kagzi", logDir: dir, urlFile: missing}.run(
+		t.Context(), nil, Options{Run: func(context.Context, []string) error {
+			t.Error("the server was run without the database that it is to have")
+			return nil
+		}}, os.Getenv, nil)
 	wantCode(t, err, 1, missing)
-	if text, err := os.ReadFile(filepath.Join(dir, logName)); err != nil || !strings.HasPrefix(string(text), "error: read the database's URL: open "+missing) {
+	if text, err := os.ReadFile(filepath.Join(dir, logName)); err != nil ||
+		!strings.HasPrefix(string(text), "error: read the database's URL: open "+missing) {
 		t.Errorf("log = %q, %v, want why the service does not run", text, err)
 	}
 }
@@ -138,7 +146,8 @@ func TestALogTakesALimitedSpace(t *testing.T) {
 	if err != nil || len(names) != logsKept+1 {
 		t.Fatalf("files = %q, %v, want %d", names, err, logsKept+1)
 	}
-	for name, want := range map[string]string{l.path: "line 18..\nline 19..\n", l.numbered(logsKept): "line 08..\nline 09..\n"} {
+	for name, want := range map[string]string{
+		l.path: "line 18..\nline 19..\n", l.numbered(logsKept): "line 08..\nline 09..\n"} {
 		if text, err := os.ReadFile(name); err != nil || string(text) != want {
 			t.Errorf("%s = %q, %v, want %q", filepath.Base(name), text, err, want)
 		}
@@ -207,7 +216,8 @@ func TestATailShowsTheLastLinesAndFollowsIntoTheNextFile(t *testing.T) {
 			t.Errorf("tail = %q, want %q", got.String(), want)
 		}
 		if first, err := os.ReadFile(l.numbered(1)); err != nil || !strings.HasSuffix(string(first), "five\n") {
-			t.Errorf("the file before, which was followed, = %q, %v, want what was written until the next began", first, err)
+			t.Errorf("the file before, which was followed, = %q, %v, want what was written until the next began",
+				first, err)
 		}
 	})
 	var none bytes.Buffer

@@ -73,7 +73,8 @@ func (m *winManager) unregister(ctx context.Context) error {
 		return !found, err
 	})
 	if errors.Is(err, errTooLong) {
-		return fmt.Errorf("the service is deleted once nobody looks at it: close the Services window and Task Manager (%w)", err)
+		return fmt.Errorf(
+			"the service is deleted once nobody looks at it: close the Services window and Task Manager (%w)", err)
 	}
 	return err
 }

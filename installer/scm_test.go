@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// fakeSCM is a Windows service manager in memory. Stopping and deleting take a while; a service that somebody looks at is only
-// marked for deletion.
+// fakeSCM is a Windows service manager in memory. Stopping and deleting take a while; a service
+// that somebody looks at is only marked for deletion.
 type fakeSCM struct {
 	calls    []string
 	fail     string // the call that fails
@@ -101,7 +101,8 @@ func TestAWindowsServiceIsCreatedOnceAndThenConfigured(t *testing.T) {
 		if want := []string{"create", "configure", "configure"}; !slices.Equal(fake.calls, want) {
 			t.Errorf("calls = %q, want %q", fake.calls, want)
 		}
-		if fake.text != text || fake.service.Account != `NT SERVICE\kagzi` || len(fake.service.Recovery) != 3 || !fake.service.RecoverFromBadExits {
+		if fake.text != text || fake.service.Account != `NT SERVICE\kagzi` || len(fake.service.Recovery) != 3 ||
+			!fake.service.RecoverFromBadExits {
 			t.Errorf("service = %+v, want what the definition says", fake.service)
 		}
 	})

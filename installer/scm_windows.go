@@ -82,7 +82,8 @@ func (systemSCM) Create(w winService) error {
 }
 
 func (systemSCM) Configure(w winService, definition string) error {
-	const all = windows.SERVICE_CHANGE_CONFIG | windows.SERVICE_QUERY_CONFIG | windows.SERVICE_START // to start again after failures
+	// to start again after failures
+	const all = windows.SERVICE_CHANGE_CONFIG | windows.SERVICE_QUERY_CONFIG | windows.SERVICE_START
 	err := with(w.Name, all, func(s *mgr.Service) error {
 		c, err := s.Config()
 		if err != nil {
@@ -96,7 +97,8 @@ func (systemSCM) Configure(w winService, definition string) error {
 		}
 		actions := make([]mgr.RecoveryAction, len(w.Recovery))
 		for i, r := range w.Recovery {
-			actions[i] = mgr.RecoveryAction{Type: mgr.ServiceRestart, Delay: time.Duration(r.DelayMS) * time.Millisecond}
+			actions[i] = mgr.RecoveryAction{Type: mgr.ServiceRestart,
+				Delay: time.Duration(r.DelayMS) * time.Millisecond}
 		}
 		if err := s.SetRecoveryActions(actions, w.RecoveryResetSecs); err != nil {
 			return err

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Spec is everything that a service's definition is rendered from. The definition carries it, so that `reconfigure` knows what
-// was asked for before.
+// Spec is everything that a service's definition is rendered from. The definition carries it, so
+// that `reconfigure` knows what was asked for before.
 type Spec struct {
 	System string `json:"system"`           // linux, darwin or windows
 	User   bool   `json:"user,omitempty"`   // a service of the user, not of the machine
@@ -21,14 +21,17 @@ type Spec struct {
 	DataDir string `json:"data_dir"`          // absolute
 	LogDir  string `json:"log_dir,omitempty"` // absolute; empty where the system keeps the log
 
-	Listen          string   `json:"listen,omitempty"`            // host:port; empty leaves it to the configuration file
-	DatabaseURLFile string   `json:"database_url_file,omitempty"` // holds the URL, which may hold a password
-	TLSCert         string   `json:"tls_cert,omitempty"`          // the server's certificate, its key, and who signs those of clients;
-	TLSKey          string   `json:"tls_key,omitempty"`           // absolute
-	ClientCA        string   `json:"client_ca,omitempty"`
-	Args            []string `json:"args,omitempty"` // further arguments of the server
+	// host:port; empty leaves it to the configuration file
+	Listen          string `json:"listen,omitempty"`
+	DatabaseURLFile string `json:"database_url_file,omitempty"` // holds the URL, which may hold a password
+	// the server's certificate, its key, and who signs those of clients;
+	TLSCert  string   `json:"tls_cert,omitempty"`
+	TLSKey   string   `json:"tls_key,omitempty"` // absolute
+	ClientCA string   `json:"client_ca,omitempty"`
+	Args     []string `json:"args,omitempty"` // further arguments of the server
 
-	// Account runs the service; empty means one that the system makes up: a dynamic user, or on Windows a virtual account.
+	// Account runs the service; empty means one that the system makes up: a dynamic user, or on
+	// Windows a virtual account.
 	Account string `json:"account,omitempty"`
 	Group   string `json:"group,omitempty"` // that of the account
 }
@@ -124,11 +127,13 @@ func (s Spec) record() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	// "--" would end a comment of XML, and "{{" begin an action of the library that writes the file. In JSON both are in strings only.
+	// "--" would end a comment of XML, and "{{" begin an action of the library that writes the
+	// file. In JSON both are in strings only.
 	return recordMark + strings.NewReplacer("-", `\u002d`, "{{", `{\u007b`).Replace(string(b)), nil
 }
 
-var errNoRecord = errors.New("it was not written by kagzi service install, or someone took the line with its record out")
+var errNoRecord = errors.New(
+	"it was not written by kagzi service install, or someone took the line with its record out")
 
 // specOf reads the Spec that a definition carries.
 func specOf(definition string) (Spec, error) {

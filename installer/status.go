@@ -18,11 +18,12 @@ type Status struct {
 	LastExit   string `json:"last_exit,omitempty"`
 	Health     string `json:"health,omitempty"` // "serving", or why not; left out when nobody was asked
 	Definition string `json:"definition"`       // where it is kept
-	Current    bool   `json:"current"`          // the definition is what this version of kagzi writes for the same settings
-	Binary     string `json:"binary,omitempty"`
-	Config     string `json:"config,omitempty"`
-	DataDir    string `json:"data_dir,omitempty"`
-	LogDir     string `json:"log_dir,omitempty"` // left out where the system keeps the log
+	// the definition is what this version of kagzi writes for the same settings
+	Current bool   `json:"current"`
+	Binary  string `json:"binary,omitempty"`
+	Config  string `json:"config,omitempty"`
+	DataDir string `json:"data_dir,omitempty"`
+	LogDir  string `json:"log_dir,omitempty"` // left out where the system keeps the log
 }
 
 // statusOf asks the service manager and, when Options.Health is set, the server itself.
@@ -69,7 +70,8 @@ func (s Status) exit(flags string) error {
 	case !s.Installed:
 		return refuse(exitNotInstalled, "%s is not installed; say: kagzi service install%s", s.Name, flags)
 	case s.State == stopped || s.State == failed || s.State == stopping:
-		return refuse(exitStopped, "%s is %s; say: kagzi service start%s, or see: kagzi service logs%s", s.Name, s.State, flags, flags)
+		return refuse(exitStopped, "%s is %s; say: kagzi service start%s, or see: kagzi service logs%s", s.Name,
+			s.State, flags, flags)
 	}
 	return nil
 }

@@ -62,8 +62,9 @@ func (m *systemd) systemctl(ctx context.Context, verb string, args ...string) (s
 
 func (m *systemd) available(ctx context.Context) error {
 	if m.user && m.env("XDG_RUNTIME_DIR") == "" {
-		return refuse(exitUnavailable, "there is no systemd of yours in this session (XDG_RUNTIME_DIR is not set), as after su and sudo; "+
-			"log in as the user, or say: machinectl shell USER@")
+		return refuse(exitUnavailable,
+			"there is no systemd of yours in this session (XDG_RUNTIME_DIR is not set), as after su and sudo; "+
+				"log in as the user, or say: machinectl shell USER@")
 	}
 	version, err := m.systemctl(ctx, "show", "--property=Version", "--value")
 	if err != nil {
@@ -72,7 +73,8 @@ func (m *systemd) available(ctx context.Context) error {
 	}
 	rest := strings.TrimLeftFunc(version, func(r rune) bool { return r >= '0' && r <= '9' })
 	if n, err := strconv.Atoi(version[:len(version)-len(rest)]); err == nil && n < leastSystemd {
-		return refuse(exitUnavailable, "systemd %d is too old: the unit needs %d; run kagzi server under a unit of your own", n, leastSystemd)
+		return refuse(exitUnavailable,
+			"systemd %d is too old: the unit needs %d; run kagzi server under a unit of your own", n, leastSystemd)
 	}
 	return nil
 }
@@ -158,7 +160,8 @@ func (m *systemd) start(ctx context.Context) error {
 			return err
 		}
 	}
-	_, _ = m.systemctl(ctx, "reset-failed", m.unit()) // else failed starts from before count; its own error does not matter
+	// else failed starts from before count; its own error does not matter
+	_, _ = m.systemctl(ctx, "reset-failed", m.unit())
 	_, err := m.systemctl(ctx, "start", m.unit())
 	return err
 }
@@ -181,7 +184,8 @@ func (m *systemd) restart(ctx context.Context) error {
 }
 
 func (m *systemd) state(ctx context.Context) (State, error) {
-	text, err := m.systemctl(ctx, "show", "--property=ActiveState,SubState,Result,MainPID,NRestarts,ExecMainCode,ExecMainStatus", m.unit())
+	text, err := m.systemctl(ctx, "show",
+		"--property=ActiveState,SubState,Result,MainPID,NRestarts,ExecMainCode,ExecMainStatus", m.unit())
 	if err != nil {
 		return State{}, err
 	}

@@ -74,7 +74,8 @@ func TestSystemdFindsNothingWrongWithTheUnits(t *testing.T) {
 func TestTheUnitOfTheMachineIsExposedByAtMostTwo(t *testing.T) {
 	tool := analyze(t)
 	for _, name := range []string{"linux", "linux-nasty"} {
-		out, err := exec.Command(tool, "security", "--offline=true", "--threshold=20", "--no-pager", unitFile(t, specs()[name])).CombinedOutput()
+		out, err := exec.Command(tool, "security", "--offline=true", "--threshold=20", "--no-pager",
+			unitFile(t, specs()[name])).CombinedOutput()
 		if err != nil {
 			t.Errorf("%s: systemd-analyze security: %v\n%s", name, err, out)
 		}

@@ -16,7 +16,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// fakeCommand puts a script in the place of a command of the system, which notes how it is called. The script's body may look at $*.
+// fakeCommand puts a script in the place of a command of the system, which notes how it is called.
+// The script's body may look at $*.
 func fakeCommand(t *testing.T, name, body string) (calls func() []string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -47,7 +48,8 @@ func userSystemd(t *testing.T) *systemd {
 	home := t.TempDir()
 	t.Setenv("HOME", home)
 	t.Setenv("XDG_RUNTIME_DIR", home)
-	return &systemd{name: "kagzi", user: true, file: filepath.Join(home, ".config/systemd/user/kagzi.service"), env: os.Getenv, run: runCommand,
+	return &systemd{name: "kagzi", user: true, file: filepath.Join(home, ".config/systemd/user/kagzi.service"),
+		env: os.Getenv, run: runCommand,
 		library: definer("linux-systemd", "kagzi", true, "SystemdScript")}
 }
 
@@ -63,14 +65,25 @@ func TestSystemdIsCalledInOrder(t *testing.T) {
 		do   func() error
 		want []string
 	}{
-		{"available", func() error { return m.available(t.Context()) }, []string{"show --user --property=Version --value"}},
+		{"available", func() error {
+			return m.available(t.Context())
+		}, []string{"show --user --property=Version --value"}},
 		{"register", func() error { return m.register(t.Context(), text) }, []string{
-			"enable --user kagzi.service", "daemon-reload --user", "daemon-reload --user", "show --user --property=LoadState --value kagzi.service",
+			"enable --user kagzi.service", "daemon-reload --user", "daemon-reload --user",
+			"show --user --property=LoadState --value kagzi.service",
 		}},
-		{"start", func() error { return m.start(t.Context()) }, []string{"reset-failed --user kagzi.service", "start --user kagzi.service"}},
-		{"restart", func() error { return m.restart(t.Context()) }, []string{"reset-failed --user kagzi.service", "restart --user kagzi.service"}},
-		{"stop", func() error { return m.stop(t.Context()) }, []string{"stop --user kagzi.service", "reset-failed --user kagzi.service"}},
-		{"unregister", func() error { return m.unregister(t.Context()) }, []string{"disable --user kagzi.service", "daemon-reload --user"}},
+		{"start", func() error {
+			return m.start(t.Context())
+		}, []string{"reset-failed --user kagzi.service", "start --user kagzi.service"}},
+		{"restart", func() error {
+			return m.restart(t.Context())
+		}, []string{"reset-failed --user kagzi.service", "restart --user kagzi.service"}},
+		{"stop", func() error {
+			return m.stop(t.Context())
+		}, []string{"stop --user kagzi.service", "reset-failed --user kagzi.service"}},
+		{"unregister", func() error {
+			return m.unregister(t.Context())
+		}, []string{"disable --user kagzi.service", "daemon-reload --user"}},
 	} {
 		if err := try.do(); err != nil {
 			t.Fatalf("%s: %v", try.name, err)
@@ -82,8 +95,10 @@ func TestSystemdIsCalledInOrder(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if installed := !slices.Contains([]string{"available", "unregister"}, try.name); found != installed || installed && got != text {
-			t.Errorf("after %s the unit is there: %v, byte for byte: %v, want %v", try.name, found, got == text, installed)
+		if installed := !slices.Contains([]string{"available", "unregister"}, try.name); found != installed ||
+			installed && got != text {
+			t.Errorf("after %s the unit is there: %v, byte for byte: %v, want %v", try.name, found,
+				got == text, installed)
 		}
 	}
 }
@@ -114,7 +129,8 @@ func TestAUnitThatCannotBeDisabledIsTakenAwayAllTheSame(t *testing.T) {
 }
 
 func TestAUnitThatSystemdCannotLoadIsStoppedWhenItDoesNotRun(t *testing.T) {
-	for state, want := range map[string]string{"inactive": "", "failed": "", "active": "not loaded", "deactivating": "not loaded"} {
+	for state, want := range map[string]string{
+		"inactive": "", "failed": "", "active": "not loaded", "deactivating": "not loaded"} {
 		fakeCommand(t, "systemctl", `case "$*" in
 stop*) echo 'Failed to stop kagzi.service: Unit kagzi.service not loaded.' >&2; exit 5 ;;
 *ActiveState*) echo ActiveState=`+state+` ;;
@@ -130,7 +146,8 @@ esac`)
 
 func TestAUnitThatSystemdDoesNotTakeIsAnError(t *testing.T) {
 	fakeCommand(t, "systemctl", `case "$*" in *LoadState*) echo bad-setting ;; esac`)
-	if err := userSystemd(t).register(t.Context(), "[Unit]\n"); err == nil || !strings.Contains(err.Error(), "bad-setting") {
+	if err := userSystemd(t).register(t.Context(), "[Unit]\n"); err == nil ||
+		!strings.Contains(err.Error(), "bad-setting") {
 		t.Errorf("register = %v, want bad-setting", err)
 	}
 }
@@ -147,11 +164,14 @@ func TestWithoutSystemdOneIsTold(t *testing.T) {
 
 func TestSystemdsWordsForAStateAreUnderstood(t *testing.T) {
 	for text, want := range map[string]State{
-		"ActiveState=active\nMainPID=42\nNRestarts=3\nExecMainCode=0\nExecMainStatus=0\n": {Phase: running, PID: 42, Restarts: 3},
-		"ActiveState=activating\nSubState=auto-restart\nExecMainCode=2\nExecMainStatus=9": {Phase: starting, LastExit: "signal 9"},
-		"ActiveState=failed\nExecMainCode=1\nExecMainStatus=78\n":                         {Phase: failed, LastExit: "exit code 78"},
-		"ActiveState=deactivating\nMainPID=1":                                             {Phase: stopping, PID: 1},
-		"ActiveState=inactive\n":                                                          {Phase: stopped},
+		"ActiveState=active\nMainPID=42\nNRestarts=3\nExecMainCode=0\nExecMainStatus=0\n": {
+			Phase: running, PID: 42, Restarts: 3},
+		"ActiveState=activating\nSubState=auto-restart\nExecMainCode=2\nExecMainStatus=9": {
+			Phase: starting, LastExit: "signal 9"},
+		"ActiveState=failed\nExecMainCode=1\nExecMainStatus=78\n": {
+			Phase: failed, LastExit: "exit code 78"},
+		"ActiveState=deactivating\nMainPID=1": {Phase: stopping, PID: 1},
+		"ActiveState=inactive\n":              {Phase: stopped},
 	} {
 		if diff := cmp.Diff(want, systemdState(text)); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", text, diff)
@@ -189,12 +209,18 @@ func TestLaunchdIsCalledInOrder(t *testing.T) {
 	}{
 		{"available", func() error { return m.available(t.Context()) }, []string{"print system"}},
 		{"register", func() error { return m.register(t.Context(), "<plist/>") }, []string{"enable " + target}},
-		{"start", func() error { return m.start(t.Context()) }, []string{"print " + target, "bootstrap system " + m.file}},
-		{"start again", func() error { return m.start(t.Context()) }, []string{"print " + target, "kickstart " + target}},
+		{"start", func() error {
+			return m.start(t.Context())
+		}, []string{"print " + target, "bootstrap system " + m.file}},
+		{"start again", func() error {
+			return m.start(t.Context())
+		}, []string{"print " + target, "kickstart " + target}},
 		{"restart", func() error { return m.restart(t.Context()) }, []string{
 			"print " + target, "bootout " + target, "print " + target, "bootstrap system " + m.file,
 		}},
-		{"unregister", func() error { return m.unregister(t.Context()) }, []string{"print " + target, "bootout " + target, "print " + target}},
+		{"unregister", func() error {
+			return m.unregister(t.Context())
+		}, []string{"print " + target, "bootout " + target, "print " + target}},
 		{"stop", func() error { return m.stop(t.Context()) }, []string{"print " + target}},
 	} {
 		if err := try.do(); err != nil {
@@ -209,7 +235,8 @@ func TestLaunchdIsCalledInOrder(t *testing.T) {
 	}
 }
 
-// endingLaunchd is launchd with a service that runs, and takes three seconds to end once it is told to, by an answer that says so or not.
+// endingLaunchd is launchd with a service that runs, and takes three seconds to end once it is told
+// to, by an answer that says so or not.
 func endingLaunchd(answer error) (m *launchd, calls *[]string) {
 	loaded, calls := true, new([]string)
 	var gone time.Time
@@ -239,8 +266,9 @@ func endingLaunchd(answer error) (m *launchd, calls *[]string) {
 
 func TestAServiceThatStillEndsIsWaitedForBeforeItIsStartedAgain(t *testing.T) {
 	for name, answer := range map[string]error{
-		"and launchctl did not wait":   nil,
-		"and launchctl waited in vain": errors.New("launchctl bootout: exit status 36: Boot-out failed: 36: Operation now in progress"),
+		"and launchctl did not wait": nil,
+		"and launchctl waited in vain": errors.New(
+			"launchctl bootout: exit status 36: Boot-out failed: 36: Operation now in progress"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -261,7 +289,8 @@ func TestAServiceThatStillEndsIsWaitedForBeforeItIsStartedAgain(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			begun := time.Now()
 			m, _ := endingLaunchd(errors.New("Boot-out failed: 1: Operation not permitted"))
-			if err := m.stop(t.Context()); err == nil || !strings.Contains(err.Error(), "not permitted") || time.Since(begun) > 0 {
+			if err := m.stop(t.Context()); err == nil || !strings.Contains(err.Error(), "not permitted") ||
+				time.Since(begun) > 0 {
 				t.Errorf("stop = %v after %v, want the refusal at once", err, time.Since(begun))
 			}
 		})
@@ -269,7 +298,8 @@ func TestAServiceThatStillEndsIsWaitedForBeforeItIsStartedAgain(t *testing.T) {
 }
 
 func TestWhereBootstrapFailsTheOldWayIsTried(t *testing.T) {
-	m, calls := fakeLaunchd(t, `[ "$1" = bootstrap ] && { echo "Bootstrap failed: 5: Input/output error" >&2; exit 5; }`)
+	m, calls := fakeLaunchd(
+		t, `[ "$1" = bootstrap ] && { echo "Bootstrap failed: 5: Input/output error" >&2; exit 5; }`)
 	if err := m.start(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -34,10 +34,12 @@ func uninstall(ctx context.Context, m manager, s Spec, d *disk, purge bool, out 
 		fmt.Fprintf(out, "%s is not installed\n", s.Name)
 	}
 	for _, path := range m.additions() {
-		fmt.Fprintf(out, "kept %s, which was made by hand and holds for the next %s too; remove it by hand\n", plain(path), s.Name)
+		fmt.Fprintf(out, "kept %s, which was made by hand and holds for the next %s too; remove it by hand\n",
+			plain(path), s.Name)
 	}
 	if packaged, _ := m.packaged(); packaged != "" {
-		fmt.Fprintf(out, "the service of the package is in effect again: %s; start it with: kagzi service start%s\n", plain(packaged), s.flags())
+		fmt.Fprintf(out, "the service of the package is in effect again: %s; start it with: kagzi service start%s\n",
+			plain(packaged), s.flags())
 	}
 	if purge && !found && !s.remains(d) {
 		return nil // the places of that name belong to something else
@@ -61,8 +63,9 @@ func uninstall(ctx context.Context, m manager, s Spec, d *disk, purge bool, out 
 func removable(m manager, name string, purge bool) error {
 	packaged, inEffect := m.packaged()
 	if inEffect || packaged != "" && purge {
-		return refuse(exitConflict, "the service %s and its data belong to the package that has put %s there; remove the package "+
-			"with apt, dnf or what the system has", name, plain(packaged))
+		return refuse(exitConflict,
+			"the service %s and its data belong to the package that has put %s there; remove the package "+
+				"with apt, dnf or what the system has", name, plain(packaged))
 	}
 	return nil
 }

@@ -23,7 +23,8 @@ func unit(s Spec) (string, error) {
 		command = append(command, unitArgument(arg))
 	}
 	view := map[string]any{
-		"Flags": s.flags(), "Edited": "", "Record": record, "User": s.User, "Dynamic": s.dynamic(), "Account": s.Account, "Group": s.Group,
+		"Flags": s.flags(), "Edited": "", "Record": record, "User": s.User, "Dynamic": s.dynamic(),
+		"Account": s.Account, "Group": s.Group,
 		"Description":      "Kagzi durable workflows" + instance(s.Name),
 		"ExecStart":        strings.Join(command, " "),
 		"EnvironmentFile":  unitGlob(joinOn(s.System, dir(s.System, s.Config), "kagzi.env")),

@@ -84,7 +84,8 @@ func (o *which) uninstall(ctx context.Context, h *host, purge, dryRun bool) erro
 		return err
 	}
 	if at.found && lost != nil && !ours(at.definition, s.Name) {
-		return refuse(exitConflict, "%s is no service of Kagzi's: %s was not written by kagzi service install; remove it by hand if you mean it",
+		return refuse(exitConflict,
+			"%s is no service of Kagzi's: %s was not written by kagzi service install; remove it by hand if you mean it",
 			s.Name, plain(m.place()))
 	}
 	if dryRun {

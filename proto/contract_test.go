@@ -16,8 +16,8 @@ import (
 // contractFile is all that clients and servers of versions that have landed count on, a line each.
 const contractFile = "testdata/contract.txt"
 
-// contract is every call, field and value of the wire, in order. A line says all that both sides must agree on; the names of fields are
-// part of it, because JSON has them.
+// contract is every call, field and value of the wire, in order. A line says all that both sides
+// must agree on; the names of fields are part of it, because JSON has them.
 func contract() (lines []string) {
 	protoregistry.GlobalFiles.RangeFilesByPackage("kagzi.v1", func(file protoreflect.FileDescriptor) bool {
 		for i := range file.Services().Len() {
@@ -47,7 +47,8 @@ func calls(s protoreflect.ServiceDescriptor) (lines []string) {
 	}
 	for i := range s.Methods().Len() {
 		m := s.Methods().Get(i)
-		lines = append(lines, fmt.Sprintf("call %s (%s) returns (%s)", m.FullName(), side(m.Input(), m.IsStreamingClient()), side(m.Output(), m.IsStreamingServer())))
+		lines = append(lines, fmt.Sprintf("call %s (%s) returns (%s)", m.FullName(),
+			side(m.Input(), m.IsStreamingClient()), side(m.Output(), m.IsStreamingServer())))
 	}
 	return lines
 }

@@ -2,12 +2,14 @@ package proto
 
 import "strings"
 
-// One operation has one name: an RPC, its handler, the method of engine.Store, the SQL file and the contract test share it. The wire is
-// inherited and frozen, and says Workflow and WorkflowSchedule where the engine says Run and Schedule: StoreMethod turns one into the other.
-// The two tables hold every RPC whose name differs in another way. A test of engine/lab/e2e fails when one is missing, wrong, or not needed
-// any more.
+// One operation has one name: an RPC, its handler, the method of engine.Store, the SQL file and the
+// contract test share it. The wire is inherited and frozen, and says Workflow and WorkflowSchedule
+// where the engine says Run and Schedule: StoreMethod turns one into the other. The two tables hold
+// every RPC whose name differs in another way. A test of engine/lab/e2e fails when one is missing,
+// wrong, or not needed any more.
 
-// StoreMethod returns the method of engine.Store that carries out an RPC; for those of OwnNames there is none of that name.
+// StoreMethod returns the method of engine.Store that carries out an RPC; for those of OwnNames
+// there is none of that name.
 func StoreMethod(rpc string) string {
 	if method, renamed := StoreMethods[rpc]; renamed {
 		return method
@@ -17,7 +19,8 @@ func StoreMethod(rpc string) string {
 
 // EngineName is the name of an RPC in the engine's words.
 func EngineName(rpc string) string {
-	return strings.NewReplacer("WorkflowSchedule", "Schedule", "Workflow", "Run", "ExternalId", "ExternalID").Replace(rpc)
+	return strings.NewReplacer("WorkflowSchedule", "Schedule", "Workflow", "Run", "ExternalId",
+		"ExternalID").Replace(rpc)
 }
 
 // StoreMethods gives RPCs the method of engine.Store that carries them out, where its name is another.

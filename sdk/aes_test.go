@@ -92,7 +92,8 @@ func TestAESCodec(t *testing.T) {
 			p := sealed(t, c, made, infos[made])
 			for _, read := range names {
 				back, err := c.Decode(p, infos[read])
-				if fits := read == made; fits != (err == nil) || fits && string(back.Data) != made || !fits && back.Data != nil {
+				if fits := read == made; fits != (err == nil) || fits && string(back.Data) != made || !fits &&
+					back.Data != nil {
 					t.Errorf("read as %s: %q, %v", read, back.Data, err)
 				}
 			}
@@ -105,7 +106,8 @@ func TestAESCodec(t *testing.T) {
 		refused := func(what string, data []byte) {
 			t.Helper()
 			var permanent nonRetryable
-			if back, err := c.Decode(Payload{Data: data, Metadata: p.Metadata}, step); back.Data != nil || !errors.As(err, &permanent) {
+			if back, err := c.Decode(Payload{Data: data, Metadata: p.Metadata}, step); back.Data != nil ||
+				!errors.As(err, &permanent) {
 				t.Errorf("%s: %q, %v", what, back.Data, err)
 			}
 		}
@@ -120,7 +122,8 @@ func TestAESCodec(t *testing.T) {
 
 	t.Run("metadata that is changed is noticed", func(t *testing.T) {
 		c := testAES(t, AESOptions{})
-		for _, name := range []string{"content-type", "encoding", "encryption", "encryption-key", "encrypted-encoding", "later"} {
+		for _, name := range []string{"content-type", "encoding", "encryption", "encryption-key",
+			"encrypted-encoding", "later"} {
 			p := sealed(t, c, "1", step)
 			p.Metadata[name] = "other"
 			if _, err := c.Decode(p, step); err == nil {
@@ -158,7 +161,8 @@ func TestAESCodec(t *testing.T) {
 		equal(t, errors.Is(err, errAlien), true)
 	})
 
-	for name, plain := range map[string]Payload{"a plain payload": {Data: []byte("1"), Metadata: jsonMetadata}, "no payload": {}} {
+	for name, plain := range map[string]Payload{
+		"a plain payload": {Data: []byte("1"), Metadata: jsonMetadata}, "no payload": {}} {
 		t.Run(name+" is taken only where that is allowed", func(t *testing.T) {
 			_, err := testAES(t, AESOptions{}).Decode(plain, step)
 			equal(t, errors.Is(err, errPlain), true)
@@ -171,10 +175,13 @@ func TestAESCodec(t *testing.T) {
 	}
 
 	for want, o := range map[string]AESOptions{
-		`kagzi: AES codec: Current is "", want the id of one of the keys`:                       {},
-		`kagzi: AES codec: Current is "b", want the id of one of the keys`:                      {Keys: map[string][]byte{"a": key(1)}, Current: "b"},
-		`kagzi: AES codec: key a has 16 bytes, want 32`:                                         {Keys: map[string][]byte{"a": make([]byte, 16)}, Current: "a"},
-		"kagzi: AES codec: key name \"a\\x1b\": only letters, digits and . _ : / - are allowed": {Keys: map[string][]byte{"a\x1b": key(1)}, Current: "a"},
+		`kagzi: AES codec: Current is "", want the id of one of the keys`: {},
+		`kagzi: AES codec: Current is "b", want the id of one of the keys`: {
+			Keys: map[string][]byte{"a": key(1)}, Current: "b"},
+		`kagzi: AES codec: key a has 16 bytes, want 32`: {
+			Keys: map[string][]byte{"a": make([]byte, 16)}, Current: "a"},
+		"kagzi: AES codec: key name \"a\\x1b\": only letters, digits and . _ : / - are allowed": {
+			Keys: map[string][]byte{"a\x1b": key(1)}, Current: "a"},
 	} {
 		t.Run("options are refused: "+want, func(t *testing.T) {
 			_, err := NewAESCodec(o)
@@ -183,7 +190,8 @@ func TestAESCodec(t *testing.T) {
 	}
 }
 
-// exchange runs a workflow of two steps with AES, lets tamper change what is stored after the first step, and returns the run.
+// exchange runs a workflow of two steps with AES, lets tamper change what is stored after the first
+// step, and returns the run.
 func exchange(t *testing.T, f *fake, tamper func(r, other *fakeRun)) *fakeRun {
 	t.Helper()
 	w := testWorker(f)
@@ -256,11 +264,20 @@ func TestEncryptedRuns(t *testing.T) {
 		tamper     func(r, other *fakeRun)
 	}{
 		{"the result of another step", alien, func(r, _ *fakeRun) { r.steps[0].Output = r.steps[1].Output }},
-		{"the same step's result of another run", alien, func(r, other *fakeRun) { r.steps[0].Output = other.steps[0].Output }},
-		{"the word that it takes the signals of another run", "input of workflow type w: codec: " + errAlien.Error(), func(r, _ *fakeRun) { r.Input.Metadata[metaSignals] = "another" }},
-		{"another run's input", "input of workflow type w: codec: " + errAlien.Error(), func(r, other *fakeRun) { r.Input = other.Input }},
-		{"a result in the clear", "recorded result of step a: codec: " + errPlain.Error(), func(r, _ *fakeRun) { r.steps[0].Output = jsonPayload(`"x"`) }},
-		{"no result", "recorded result of step a: codec: " + errPlain.Error(), func(r, _ *fakeRun) { r.steps[0].Output = nil }},
+		{"the same step's result of another run", alien, func(r, other *fakeRun) {
+			r.steps[0].Output = other.steps[0].Output
+		}},
+		{"the word that it takes the signals of another run", "input of workflow type w: codec: " + errAlien.Error(),
+			func(r, _ *fakeRun) { r.Input.Metadata[metaSignals] = "another" }},
+		{"another run's input", "input of workflow type w: codec: " + errAlien.Error(), func(r, other *fakeRun) {
+			r.Input = other.Input
+		}},
+		{"a result in the clear", "recorded result of step a: codec: " + errPlain.Error(), func(r, _ *fakeRun) {
+			r.steps[0].Output = jsonPayload(`"x"`)
+		}},
+		{"no result", "recorded result of step a: codec: " + errPlain.Error(), func(r, _ *fakeRun) {
+			r.steps[0].Output = nil
+		}},
 	} {
 		t.Run("fail rather than take "+c.name, func(t *testing.T) {
 			withFake(t, func(t *testing.T, f *fake) {
@@ -271,54 +288,60 @@ func TestEncryptedRuns(t *testing.T) {
 		})
 	}
 
-	t.Run("take signals that are bound to the first of the runs that they go on for, and those that are bound to themselves", func(t *testing.T) {
-		withFake(t, func(t *testing.T, f *fake) {
-			w := testWorker(f)
-			w.options.Codec = testAES(t, AESOptions{})
-			Handle(w, "w", func(ctx Context, in string) (string, error) {
-				for range 2 {
-					word, err := WaitSignal[string](ctx, "go", 0)
-					if err != nil {
-						return "", err
+	t.Run(
+		"take signals that are bound to the first of the runs that they go on for, and those that are bound to themselves", func(t *testing.T) {
+			withFake(t, func(t *testing.T, f *fake) {
+				w := testWorker(f)
+				w.options.Codec = testAES(t, AESOptions{})
+				Handle(w, "w", func(ctx Context, in string) (string, error) {
+					for range 2 {
+						word, err := WaitSignal[string](ctx, "go", 0)
+						if err != nil {
+							return "", err
+						}
+						in += " " + word
 					}
-					in += " " + word
-				}
-				return in, nil
-			})
-			running(t, w)
-			c := testClient(t, f)
-			c.options.Codec = w.options.Codec
-			info := inputInfo("w", "x")
-			info.signals = "first"
-			input, err := encode(c.options.Codec, "in", info)
-			if err != nil {
-				t.Fatal(err)
-			}
-			started, err := c.workflows.StartWorkflow(t.Context(), &kagziv1.StartWorkflowRequest{
-				Namespace: "default", TaskQueue: "default", WorkflowType: "w", ExternalId: "x", Input: input, RequestId: uuid.NewString(),
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			plain := &Run{c: c, id: started.GetRunId(), start: startDigest("w", "x", input.GetData())} // as a client has it that knows nothing of it
-			for word, run := range map[string]*Run{"go": plain, "gone": c.Run(started.GetRunId())} {
-				if err := Signal(t.Context(), run, "go", word, SignalOptions{}); err != nil {
+					return in, nil
+				})
+				running(t, w)
+				c := testClient(t, f)
+				c.options.Codec = w.options.Codec
+				info := inputInfo("w", "x")
+				info.signals = "first"
+				input, err := encode(c.options.Codec, "in", info)
+				if err != nil {
 					t.Fatal(err)
 				}
-			}
-			if out, err := Result[string](t.Context(), plain); err != nil || out != "in go gone" && out != "in gone go" {
-				t.Errorf("the run = %q, %v", out, err)
-			}
+				started, err := c.workflows.StartWorkflow(t.Context(), &kagziv1.StartWorkflowRequest{
+					Namespace: "default", TaskQueue: "default", WorkflowType: "w", ExternalId: "x", Input: input,
+					RequestId: uuid.NewString(),
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				// as a client has it that knows nothing of it
+				plain := &Run{c: c, id: started.GetRunId(), start: startDigest("w", "x", input.GetData())}
+				for word, run := range map[string]*Run{"go": plain, "gone": c.Run(started.GetRunId())} {
+					if err := Signal(t.Context(), run, "go", word, SignalOptions{}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if out, err := Result[string](t.Context(), plain); err != nil || out != "in go gone" &&
+					out != "in gone go" {
+					t.Errorf("the run = %q, %v", out, err)
+				}
 
-			f.mu.Lock()
-			f.runs[started.GetRunId()].Input.Metadata[metaSignals] = "another"
-			f.mu.Unlock()
-			err = Signal(t.Context(), c.Run(started.GetRunId()), "go", "stolen", SignalOptions{})
-			if want := "input of run " + started.GetRunId() + ", which says what its signals are bound to: codec: " + errAlien.Error(); err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("a signal whose run names the signals of another: %v, want %q", err, want)
-			}
+				f.mu.Lock()
+				f.runs[started.GetRunId()].Input.Metadata[metaSignals] = "another"
+				f.mu.Unlock()
+				err = Signal(t.Context(), c.Run(started.GetRunId()), "go", "stolen", SignalOptions{})
+				if want := "input of run " + started.GetRunId() +
+					", which says what its signals are bound to: codec: " +
+					errAlien.Error(); err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("a signal whose run names the signals of another: %v, want %q", err, want)
+				}
+			})
 		})
-	})
 
 	t.Run("tell their code of a signal that was meant for another run", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {

@@ -21,7 +21,8 @@ import (
 )
 
 func goodRun(id string) *kagziv1.Workflow {
-	return &kagziv1.Workflow{RunId: id, Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED, Note: "all of it", Output: &kagziv1.Payload{Data: []byte(`"out of ` + id + `"`)}}
+	return &kagziv1.Workflow{RunId: id, Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED, Note: "all of it",
+		Output: &kagziv1.Payload{Data: []byte(`"out of ` + id + `"`)}}
 }
 
 // results waits for the results of runs, and returns what came of each.
@@ -61,32 +62,39 @@ func TestAwaits(t *testing.T) {
 		withDesk(t, func(t *testing.T, d *desk, c *Client) {
 			all := results(t.Context(), c, "a", "b", "a")
 			equal(t, d.took(), []string{"stream", "waits 1 forget 0", "waits 1 forget 0", "waits 1 forget 0"})
-			d.ends(goodRun("a"), &kagziv1.Workflow{RunId: "b", Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED, Error: &kagziv1.ErrorDetail{Message: "no"}})
+			d.ends(goodRun("a"), &kagziv1.Workflow{
+				RunId: "b", Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED,
+				Error: &kagziv1.ErrorDetail{Message: "no"}})
 			equal(t, all(), []string{"out of a", "run b failed: no", "out of a"})
 			equal(t, len(d.took()), 0)
 		})
 	})
 	t.Run("Wait gets all of the run, and Result its typed failure", func(t *testing.T) {
 		withDesk(t, func(t *testing.T, d *desk, c *Client) {
-			d.ends(goodRun("a"), &kagziv1.Workflow{RunId: "b", Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_TIMED_OUT, Error: &kagziv1.ErrorDetail{
-				Message: "late", Type: "slow", Stack: "s", Code: kagziv1.ErrorCode_ERROR_CODE_TIMEOUT}})
+			d.ends(goodRun("a"), &kagziv1.Workflow{
+				RunId: "b", Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_TIMED_OUT, Error: &kagziv1.ErrorDetail{
+					Message: "late", Type: "slow", Stack: "s", Code: kagziv1.ErrorCode_ERROR_CODE_TIMEOUT}})
 			run, err := c.Run("a").Wait(t.Context())
 			if err != nil || run.Note != "all of it" || run.RunID != "a" {
 				t.Fatal(run, err)
 			}
 			_, err = Result[string](t.Context(), c.Run("b"))
-			equal(t, err, error(&RunError{RunID: "b", Status: StatusTimedOut, Type: "slow", Message: "late", Code: CodeTimeout, Stack: "s"}))
-			equal(t, []bool{errors.Is(err, ErrTimeout), errors.Is(err, ErrCancelled), errors.Is(err, context.DeadlineExceeded)}, []bool{true, false, false})
+			equal(t, err, error(&RunError{RunID: "b", Status: StatusTimedOut, Type: "slow", Message: "late",
+				Code: CodeTimeout, Stack: "s"}))
+			equal(t, []bool{errors.Is(err, ErrTimeout), errors.Is(err, ErrCancelled),
+				errors.Is(err, context.DeadlineExceeded)}, []bool{true, false, false})
 			failed, err := c.Run("b").Wait(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
-			equal(t, error(failed.Error), error(&RunError{RunID: "b", Status: StatusTimedOut, Type: "slow", Message: "late", Code: CodeTimeout, Stack: "s"}))
+			equal(t, error(failed.Error), error(&RunError{
+				RunID: "b", Status: StatusTimedOut, Type: "slow", Message: "late", Code: CodeTimeout, Stack: "s"}))
 		})
 	})
 	t.Run("it goes on with the run that goes on", func(t *testing.T) {
 		withDesk(t, func(t *testing.T, d *desk, c *Client) {
-			first := &kagziv1.Workflow{RunId: "a", Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED, ContinuedAsRunId: proto.String("b")}
+			first := &kagziv1.Workflow{RunId: "a", Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED,
+				ContinuedAsRunId: proto.String("b")}
 			d.ends(first)
 			all := results(t.Context(), c, "a")
 			equal(t, d.took(), []string{"stream", "waits 1 forget 0", "waits 1 forget 0"})
@@ -103,7 +111,8 @@ func TestAwaits(t *testing.T) {
 			_, together := Result[string](t.Context(), c.Run("missing"))
 			_, alone := c.workflows.WaitWorkflow(t.Context(), &kagziv1.WaitWorkflowRequest{RunId: "missing"})
 			var e *Error
-			if !errors.As(together, &e) || e.Code != CodeNotFound || e.Subject != "run" || !proto.Equal(e.GRPCStatus().Proto(), status.Convert(alone).Proto()) {
+			if !errors.As(together, &e) || e.Code != CodeNotFound || e.Subject != "run" ||
+				!proto.Equal(e.GRPCStatus().Proto(), status.Convert(alone).Proto()) {
 				t.Errorf("%#v, want %v", together, alone)
 			}
 		})
@@ -256,7 +265,8 @@ func TestAwaits(t *testing.T) {
 		withDesk(t, func(t *testing.T, d *desk, c *Client) {
 			all := results(t.Context(), c, "a")
 			d.took()
-			equal(t, results(t.Context(), c, "caf\xc3")(), []string{"kagzi: INVALID_ARGUMENT: run_id: is not valid UTF-8"})
+			equal(t, results(t.Context(), c, "caf\xc3")(),
+				[]string{"kagzi: INVALID_ARGUMENT: run_id: is not valid UTF-8"})
 			equal(t, d.took(), nil)
 			d.ends(goodRun("a"))
 			equal(t, all(), []string{"out of a"})

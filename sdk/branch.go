@@ -49,8 +49,9 @@ type Future[T any] struct {
 	err   error
 }
 
-// Go runs fn beside the calling code, as a branch of the run with a Context of its own, for cleaning up if ctx is one of Cleanup.
-// Branches are how a run does several things at once: the SDK knows of them, and parks the run exactly when none can go on.
+// Go runs fn beside the calling code, as a branch of the run with a Context of its own, for
+// cleaning up if ctx is one of Cleanup. Branches are how a run does several things at once: the SDK
+// knows of them, and parks the run exactly when none can go on.
 //
 // Names of steps are unique over all branches that could run at the same time, so name a branch's steps after
 // what it works on. What is still under way when the workflow function returns is dropped. A panic in fn fails the run.
@@ -60,9 +61,11 @@ func Go[T any](ctx Context, fn func(ctx Context) (T, error)) *Future[T] {
 	return f
 }
 
-// Wait returns what the function returned, waiting for it as long as it takes; branches that all wait for one another fail the run. It may be
-// called more than once. ctx is that of the caller. The cancellation of the run does not cut it short, for the function is told of it itself and
-// may have something to clean up: its calls return ErrCancelled, and so does Wait if the function returns what they do.
+// Wait returns what the function returned, waiting for it as long as it takes; branches that all
+// wait for one another fail the run. It may be called more than once. ctx is that of the caller.
+// The cancellation of the run does not cut it short, for the function is told of it itself and may
+// have something to clean up: its calls return ErrCancelled, and so does Wait if the function
+// returns what they do.
 func (f *Future[T]) Wait(ctx Context) (T, error) {
 	f.b.join(ctx.workflow())
 	return f.value, f.err
@@ -199,7 +202,8 @@ func (b *branch) join(by *branch) {
 	e.mu.Unlock()
 }
 
-// joined notes that another branch has waited for this one, which is over from then on for that one. The first time counts, and is true. Needs e.mu.
+// joined notes that another branch has waited for this one, which is over from then on for that
+// one. The first time counts, and is true. Needs e.mu.
 func (b *branch) joined(by *branch) bool {
 	switch _, again := b.joins[by]; {
 	case by == b.parent && b.joinedBy == nil:

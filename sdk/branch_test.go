@@ -56,39 +56,46 @@ func TestBranches(t *testing.T) {
 		})
 	})
 
-	t.Run("beside work that keeps the run, SleepUntil ends at its time even if the server was long in taking it", func(t *testing.T) {
-		withFake(t, func(t *testing.T, f *fake) {
-			w := testWorker(f)
-			began := time.Now()
-			f.fault = func(r *kagziv1.SessionRequest) *kagziv1.ErrorDetail {
-				if r.GetSleep() != nil && time.Since(began) < 50*time.Minute {
-					return &kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_UNAVAILABLE}
+	t.Run("beside work that keeps the run, SleepUntil ends at its time even if the server was long in taking it",
+		func(t *testing.T) {
+			withFake(t, func(t *testing.T, f *fake) {
+				w := testWorker(f)
+				began := time.Now()
+				f.fault = func(r *kagziv1.SessionRequest) *kagziv1.ErrorDetail {
+					if r.GetSleep() != nil && time.Since(began) < 50*time.Minute {
+						return &kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_UNAVAILABLE}
+					}
+					return nil
 				}
-				return nil
-			}
-			Handle(w, "w", func(ctx Context, _ struct{}) (string, error) {
-				slept := Go(ctx, func(ctx Context) (time.Duration, error) {
-					SleepUntil(ctx, "until", began.Add(time.Hour))
-					return Step(ctx, "look", func(context.Context) (time.Duration, error) { return time.Since(began), nil })
+				Handle(w, "w", func(ctx Context, _ struct{}) (string, error) {
+					slept := Go(ctx, func(ctx Context) (time.Duration, error) {
+						SleepUntil(ctx, "until", began.Add(time.Hour))
+						return Step(ctx, "look", func(context.Context) (time.Duration, error) {
+							return time.Since(began), nil
+						})
+					})
+					if _, err := Step(ctx, "work", func(ctx context.Context) (int, error) {
+						return 0, wait(ctx, 3*time.Hour)
+					}, Timeout(4*time.Hour)); err != nil {
+						return "", err
+					}
+					took, err := slept.Wait(ctx)
+					return took.Round(time.Second).String(), err
 				})
-				if _, err := Step(ctx, "work", func(ctx context.Context) (int, error) { return 0, wait(ctx, 3*time.Hour) }, Timeout(4*time.Hour)); err != nil {
-					return "", err
-				}
-				took, err := slept.Wait(ctx)
-				return took.Round(time.Second).String(), err
+				running(t, w)
+				f.start("r", "w", "")
+				equal(t, string(f.await(t, "r").Output.GetData()), `"1h0m0s"`)
 			})
-			running(t, w)
-			f.start("r", "w", "")
-			equal(t, string(f.await(t, "r").Output.GetData()), `"1h0m0s"`)
 		})
-	})
 
 	t.Run("the same names in one Map after another are numbered", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
 				for range 2 {
-					if _, err := Map(ctx, []string{"a", "b"}, func(ctx Context, s string) (int, error) { return Step(ctx, s, constant(1)) }); err != nil {
+					if _, err := Map(ctx, []string{"a", "b"}, func(ctx Context, s string) (int, error) {
+						return Step(ctx, s, constant(1))
+					}); err != nil {
 						return 0, err
 					}
 				}
@@ -105,110 +112,114 @@ func TestBranches(t *testing.T) {
 		})
 	})
 
-	t.Run("a branch may use the names of those that it, or one that it has waited for, has waited for", func(t *testing.T) {
-		withFake(t, func(t *testing.T, f *fake) {
-			w := testWorker(f)
-			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
-				a := Go(ctx, func(ctx Context) (int, error) { return Step(ctx, "a", constant(1)) })
-				behind := func(f *Future[int], names ...string) *Future[int] {
-					return Go(ctx, func(ctx Context) (int, error) {
-						if _, err := f.Wait(ctx); err != nil {
-							return 0, err
-						}
-						for _, name := range names {
-							if _, err := Step(ctx, name, constant(1)); err != nil {
+	t.Run("a branch may use the names of those that it, or one that it has waited for, has waited for",
+		func(t *testing.T) {
+			withFake(t, func(t *testing.T, f *fake) {
+				w := testWorker(f)
+				Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
+					a := Go(ctx, func(ctx Context) (int, error) { return Step(ctx, "a", constant(1)) })
+					behind := func(f *Future[int], names ...string) *Future[int] {
+						return Go(ctx, func(ctx Context) (int, error) {
+							if _, err := f.Wait(ctx); err != nil {
 								return 0, err
 							}
-						}
-						return f.Wait(ctx) // once more, which changes nothing
-					})
-				}
-				b := behind(a, "a", "b")
-				branch := behind(a, "aside")
-				c := behind(b, "b", "a")
-				if _, err := c.Wait(ctx); err != nil {
-					return 0, err
-				}
-				if _, err := Step(ctx, "a", constant(1)); err != nil {
-					return 0, err
-				}
-				return branch.Wait(ctx)
-			})
-			running(t, w)
-			f.start("r", "w", "")
-			if r := f.await(t, "r"); r.Error != nil {
-				t.Fatal(r.Error)
-			}
-			got := f.operations()[2:]
-			slices.Sort(got)
-			equal(t, got, []string{"complete a", "complete a:2", "complete a:3", "complete a:4", "complete aside", "complete b", "complete b:2", "end r"})
-		})
-	})
-
-	t.Run("branches of branches retry, sleep and draw numbers each for itself, and names are free again after them", func(t *testing.T) {
-		withFake(t, func(t *testing.T, f *fake) {
-			w := testWorker(f)
-			var mu sync.Mutex
-			drawn := map[string][]int{}
-			Handle(w, "w", func(ctx Context, in []int) ([][]int, error) {
-				outs, err := Map(ctx, in, func(ctx Context, i int) ([]int, error) {
-					return Map(ctx, in, func(ctx Context, j int) (int, error) {
-						name := fmt.Sprintf("item-%d-%d", i, j)
-						n := Random(ctx).IntN(1 << 30)
-						mu.Lock()
-						drawn[name] = append(drawn[name], n)
-						mu.Unlock()
-						Sleep(ctx, "sleep-"+name, time.Duration(i)*time.Minute)
-						return Step(ctx, name, func(ctx context.Context) (int, error) {
-							if Attempt(ctx) < j {
-								return 0, errors.New("again")
+							for _, name := range names {
+								if _, err := Step(ctx, name, constant(1)); err != nil {
+									return 0, err
+								}
 							}
-							return 10*i + j, nil
+							return f.Wait(ctx) // once more, which changes nothing
+						})
+					}
+					b := behind(a, "a", "b")
+					branch := behind(a, "aside")
+					c := behind(b, "b", "a")
+					if _, err := c.Wait(ctx); err != nil {
+						return 0, err
+					}
+					if _, err := Step(ctx, "a", constant(1)); err != nil {
+						return 0, err
+					}
+					return branch.Wait(ctx)
+				})
+				running(t, w)
+				f.start("r", "w", "")
+				if r := f.await(t, "r"); r.Error != nil {
+					t.Fatal(r.Error)
+				}
+				got := f.operations()[2:]
+				slices.Sort(got)
+				equal(t, got, []string{"complete a", "complete a:2", "complete a:3", "complete a:4", "complete aside",
+					"complete b", "complete b:2", "end r"})
+			})
+		})
+
+	t.Run("branches of branches retry, sleep and draw numbers each for itself, and names are free again after them",
+		func(t *testing.T) {
+			withFake(t, func(t *testing.T, f *fake) {
+				w := testWorker(f)
+				var mu sync.Mutex
+				drawn := map[string][]int{}
+				Handle(w, "w", func(ctx Context, in []int) ([][]int, error) {
+					outs, err := Map(ctx, in, func(ctx Context, i int) ([]int, error) {
+						return Map(ctx, in, func(ctx Context, j int) (int, error) {
+							name := fmt.Sprintf("item-%d-%d", i, j)
+							n := Random(ctx).IntN(1 << 30)
+							mu.Lock()
+							drawn[name] = append(drawn[name], n)
+							mu.Unlock()
+							Sleep(ctx, "sleep-"+name, time.Duration(i)*time.Minute)
+							return Step(ctx, name, func(ctx context.Context) (int, error) {
+								if Attempt(ctx) < j {
+									return 0, errors.New("again")
+								}
+								return 10*i + j, nil
+							})
 						})
 					})
+					if err != nil {
+						return nil, err
+					}
+					_, err = Step(ctx, "item-1-1", constant(0))
+					return outs, err
 				})
-				if err != nil {
-					return nil, err
+				running(t, w)
+				f.start("r", "w", "[1,2,3]")
+				equal(t, string(f.await(t, "r").Output.GetData()), "[[11,12,13],[21,22,23],[31,32,33]]")
+				if !slices.Contains(f.operations(), "complete item-1-1:2") {
+					t.Errorf("operations %q, want a second item-1-1 in the end", f.operations())
 				}
-				_, err = Step(ctx, "item-1-1", constant(0))
-				return outs, err
+				others := map[int]bool{}
+				for name, numbers := range drawn {
+					if len(numbers) < 2 || len(slices.Compact(numbers)) != 1 || others[numbers[0]] {
+						t.Errorf("%s drew %v in its activations, want one number of its own in each", name, numbers)
+					}
+					others[numbers[0]] = true
+				}
 			})
-			running(t, w)
-			f.start("r", "w", "[1,2,3]")
-			equal(t, string(f.await(t, "r").Output.GetData()), "[[11,12,13],[21,22,23],[31,32,33]]")
-			if !slices.Contains(f.operations(), "complete item-1-1:2") {
-				t.Errorf("operations %q, want a second item-1-1 in the end", f.operations())
-			}
-			others := map[int]bool{}
-			for name, numbers := range drawn {
-				if len(numbers) < 2 || len(slices.Compact(numbers)) != 1 || others[numbers[0]] {
-					t.Errorf("%s drew %v in its activations, want one number of its own in each", name, numbers)
-				}
-				others[numbers[0]] = true
-			}
 		})
-	})
 
-	t.Run("a name that its parent has used since it began is not a branch's to use: another time it may come first", func(t *testing.T) {
-		withFake(t, func(t *testing.T, f *fake) {
-			w := testWorker(f)
-			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
-				used := make(chan struct{})
-				other := Go(ctx, func(ctx Context) (int, error) {
-					<-used
-					return Step(ctx, "same", constant(1))
+	t.Run("a name that its parent has used since it began is not a branch's to use: another time it may come first",
+		func(t *testing.T) {
+			withFake(t, func(t *testing.T, f *fake) {
+				w := testWorker(f)
+				Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
+					used := make(chan struct{})
+					other := Go(ctx, func(ctx Context) (int, error) {
+						<-used
+						return Step(ctx, "same", constant(1))
+					})
+					if _, err := Step(ctx, "same", constant(2)); err != nil {
+						return 0, err
+					}
+					close(used)
+					return other.Wait(ctx)
 				})
-				if _, err := Step(ctx, "same", constant(2)); err != nil {
-					return 0, err
-				}
-				close(used)
-				return other.Wait(ctx)
+				running(t, w)
+				f.start("r", "w", "")
+				equal(t, f.await(t, "r").Error.GetType(), "step_name_clash")
 			})
-			running(t, w)
-			f.start("r", "w", "")
-			equal(t, f.await(t, "r").Error.GetType(), "step_name_clash")
 		})
-	})
 
 	t.Run("a run that is woken for one branch makes the retry of another no sooner", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
@@ -241,7 +252,9 @@ func TestBranches(t *testing.T) {
 			w := testWorker(f)
 			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
 				slow := Go(ctx, func(ctx Context) (int, error) {
-					return Step(ctx, "slow", func(ctx context.Context) (int, error) { return 1, wait(ctx, time.Minute) })
+					return Step(ctx, "slow", func(ctx context.Context) (int, error) {
+						return 1, wait(ctx, time.Minute)
+					})
 				})
 				n, err := Step(ctx, "flaky", func(ctx context.Context) (int, error) {
 					if Attempt(ctx) < 3 {
@@ -260,7 +273,8 @@ func TestBranches(t *testing.T) {
 			f.start("r", "w", "")
 			equal(t, string(f.await(t, "r").Output.GetData()), "3")
 			equal(t, time.Since(began).Round(time.Second), time.Minute)
-			equal(t, f.operations(), []string{"hello ", "claim r", "failed flaky hold=true", "begin slow", "failed flaky hold=true",
+			equal(t, f.operations(), []string{"hello ", "claim r", "failed flaky hold=true", "begin slow",
+				"failed flaky hold=true",
 				"complete flaky", "complete slow", "end r"})
 		})
 	})
@@ -271,7 +285,9 @@ func TestBranches(t *testing.T) {
 			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
 				long := Go(ctx, func(ctx Context) (int, error) { Sleep(ctx, "long", 3*time.Hour); return 1, nil })
 				short := Go(ctx, func(ctx Context) (int, error) {
-					_, _ = Step(ctx, "work", func(ctx context.Context) (int, error) { return 0, wait(ctx, 200*time.Millisecond) })
+					_, _ = Step(ctx, "work", func(ctx context.Context) (int, error) {
+						return 0, wait(ctx, 200*time.Millisecond)
+					})
 					Sleep(ctx, "short", time.Hour)
 					return Step(ctx, "then", constant(1))
 				})
@@ -284,39 +300,47 @@ func TestBranches(t *testing.T) {
 			f.start("r", "w", "")
 			equal(t, string(f.await(t, "r").Output.GetData()), "2")
 			equal(t, time.Since(began).Round(time.Minute), 3*time.Hour)
-			equal(t, f.operations(), []string{"hello ", "claim r", "sleep long hold=true", "complete work", "sleep short hold=true",
+			equal(t, f.operations(), []string{"hello ", "claim r", "sleep long hold=true", "complete work",
+				"sleep short hold=true",
 				"release park=true", "claim r", "complete then", "release park=true", "claim r", "end r"})
 		})
 	})
 
 	for _, skew := range []time.Duration{-time.Minute, time.Minute} {
-		t.Run(fmt.Sprintf("timers are read by the server's clock, also when it is off by %v", skew), func(t *testing.T) {
-			withFake(t, func(t *testing.T, f *fake) {
-				f.skew = skew
-				w := testWorker(f)
-				Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
-					slow := Go(ctx, func(ctx Context) (int, error) {
-						return Step(ctx, "slow", func(ctx context.Context) (int, error) { return 1, wait(ctx, 20*time.Second) })
+		t.Run(fmt.Sprintf("timers are read by the server's clock, also when it is off by %v", skew),
+			func(t *testing.T) {
+				withFake(t, func(t *testing.T, f *fake) {
+					f.skew = skew
+					w := testWorker(f)
+					Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
+						slow := Go(ctx, func(ctx Context) (int, error) {
+							return Step(ctx, "slow", func(ctx context.Context) (int, error) {
+								return 1, wait(ctx, 20*time.Second)
+							})
+						})
+						_, _ = Step(ctx, "flaky", func(ctx context.Context) (int, error) {
+							return 0, fmt.Errorf("attempt %d", Attempt(ctx))
+						})
+						Sleep(ctx, "held", 5*time.Second)
+						_, _ = slow.Wait(ctx)
+						Sleep(ctx, "parked", time.Hour)
+						SleepUntil(ctx, "until", Now(ctx).Add(time.Hour))
+						return 1, nil
 					})
-					_, _ = Step(ctx, "flaky", func(ctx context.Context) (int, error) { return 0, fmt.Errorf("attempt %d", Attempt(ctx)) })
-					Sleep(ctx, "held", 5*time.Second)
-					_, _ = slow.Wait(ctx)
-					Sleep(ctx, "parked", time.Hour)
-					SleepUntil(ctx, "until", Now(ctx).Add(time.Hour))
-					return 1, nil
+					running(t, w)
+					began := time.Now()
+					f.start("r", "w", "")
+					if r := f.await(t, "r"); r.Error != nil {
+						t.Fatal(r.Error)
+					}
+					equal(t, time.Since(began).Round(time.Second), 2*time.Hour+20*time.Second)
+					equal(t, f.operations(), []string{"hello ", "claim r", "failed flaky hold=true", "begin slow",
+						"failed flaky hold=true",
+						"failed flaky hold=true", "sleep held hold=true", "complete slow",
+						"sleep parked hold=false", "claim r",
+						"complete kagzi:now", "sleep until hold=false", "claim r", "end r"})
 				})
-				running(t, w)
-				began := time.Now()
-				f.start("r", "w", "")
-				if r := f.await(t, "r"); r.Error != nil {
-					t.Fatal(r.Error)
-				}
-				equal(t, time.Since(began).Round(time.Second), 2*time.Hour+20*time.Second)
-				equal(t, f.operations(), []string{"hello ", "claim r", "failed flaky hold=true", "begin slow", "failed flaky hold=true",
-					"failed flaky hold=true", "sleep held hold=true", "complete slow", "sleep parked hold=false", "claim r",
-					"complete kagzi:now", "sleep until hold=false", "claim r", "end r"})
 			})
-		})
 	}
 
 	t.Run("a run that is handed out with nothing due is not handed back at once", func(t *testing.T) {
@@ -369,11 +393,15 @@ func TestBranches(t *testing.T) {
 			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
 				var group sync.WaitGroup
 				group.Go(func() {
-					_, _ = Step(ctx, "a", func(ctx context.Context) (int, error) { return 1, wait(ctx, 100*time.Millisecond) })
+					_, _ = Step(ctx, "a", func(ctx context.Context) (int, error) {
+						return 1, wait(ctx, 100*time.Millisecond)
+					})
 					_ = wait(ctx, parkSettle/2)
 					_, _ = Step(ctx, "b", constant(1))
 				})
-				_, _ = Step(ctx, "m", func(ctx context.Context) (int, error) { return 1, wait(ctx, 99*time.Millisecond) })
+				_, _ = Step(ctx, "m", func(ctx context.Context) (int, error) {
+					return 1, wait(ctx, 99*time.Millisecond)
+				})
 				_ = wait(ctx, time.Millisecond+parkSettle/4)
 				Sleep(ctx, "s", time.Hour)
 				group.Wait()
@@ -382,7 +410,8 @@ func TestBranches(t *testing.T) {
 			running(t, w)
 			f.start("r", "w", "")
 			f.await(t, "r")
-			equal(t, f.operations(), []string{"hello ", "claim r", "complete m", "complete a", "sleep s hold=true", "complete b", "release park=true",
+			equal(t, f.operations(), []string{"hello ", "claim r", "complete m", "complete a", "sleep s hold=true",
+				"complete b", "release park=true",
 				"claim r", "end r"})
 		})
 	})
@@ -414,15 +443,26 @@ func TestBranches(t *testing.T) {
 			func(ctx Context) (int, error) {
 				var itself *Future[int]
 				made := make(chan struct{}) // a branch may come further than who has just begun it
-				itself = Go(ctx, func(ctx Context) (int, error) { Sleep(ctx, "s", time.Hour); <-made; return itself.Wait(ctx) })
+				itself = Go(ctx, func(ctx Context) (int, error) {
+					Sleep(ctx, "s", time.Hour)
+					<-made
+					return itself.Wait(ctx)
+				})
 				close(made)
 				return itself.Wait(ctx)
 			},
 			func(ctx Context) (int, error) {
 				var one, other *Future[int]
 				made := make(chan struct{})
-				one = Go(ctx, func(ctx Context) (int, error) { _, _ = Step(ctx, "a", constant(1)); <-made; return other.Wait(ctx) })
-				other = Go(ctx, func(ctx Context) (int, error) { _, _ = Step(ctx, "b", constant(1)); return one.Wait(ctx) })
+				one = Go(ctx, func(ctx Context) (int, error) {
+					_, _ = Step(ctx, "a", constant(1))
+					<-made
+					return other.Wait(ctx)
+				})
+				other = Go(ctx, func(ctx Context) (int, error) {
+					_, _ = Step(ctx, "b", constant(1))
+					return one.Wait(ctx)
+				})
 				close(made)
 				_, _ = Step(ctx, "c", constant(1))
 				return one.Wait(ctx)
@@ -433,26 +473,27 @@ func TestBranches(t *testing.T) {
 		}
 	})
 
-	t.Run("branches that an author's goroutine waits for, beside a branch's own that is at work, do not wait for one another", func(t *testing.T) {
-		withFake(t, func(t *testing.T, f *fake) {
-			w := testWorker(f)
-			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
-				open := make(chan struct{})
-				inner := make(chan *Future[int], 1)
-				outer := Go(ctx, func(ctx Context) (int, error) {
-					go func() { _, _ = (<-inner).Wait(ctx) }()
-					<-open // in plain code, while its other goroutine waits for the branch that waits for it
-					return 7, nil
+	t.Run(
+		"branches that an author's goroutine waits for, beside a branch's own that is at work, do not wait for one another", func(t *testing.T) {
+			withFake(t, func(t *testing.T, f *fake) {
+				w := testWorker(f)
+				Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
+					open := make(chan struct{})
+					inner := make(chan *Future[int], 1)
+					outer := Go(ctx, func(ctx Context) (int, error) {
+						go func() { _, _ = (<-inner).Wait(ctx) }()
+						<-open // in plain code, while its other goroutine waits for the branch that waits for it
+						return 7, nil
+					})
+					inner <- Go(ctx, func(ctx Context) (int, error) { return outer.Wait(ctx) })
+					time.AfterFunc(time.Second, func() { close(open) })
+					return outer.Wait(ctx)
 				})
-				inner <- Go(ctx, func(ctx Context) (int, error) { return outer.Wait(ctx) })
-				time.AfterFunc(time.Second, func() { close(open) })
-				return outer.Wait(ctx)
+				running(t, w)
+				f.start("r", "w", "")
+				equal(t, string(f.await(t, "r").Output.GetData()), "7")
 			})
-			running(t, w)
-			f.start("r", "w", "")
-			equal(t, string(f.await(t, "r").Output.GetData()), "7")
 		})
-	})
 
 	t.Run("a future gives its result to everybody who waits, as often as asked", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {

@@ -11,8 +11,9 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
-// cancellation is what an execution knows about the graceful cancellation of its run. It takes effect where the code is past
-// all that is recorded: a run that is woken for it first comes back to where it was. But for the contexts, guarded by e.mu.
+// cancellation is what an execution knows about the graceful cancellation of its run. It takes
+// effect where the code is past all that is recorded: a run that is woken for it first comes back
+// to where it was. But for the contexts, guarded by e.mu.
 type cancellation struct {
 	ctx      context.Context // what workflow code sees: ends with life, and when the cancellation takes effect
 	cancel   context.CancelCauseFunc
@@ -24,7 +25,8 @@ type cancellation struct {
 	graceCounts bool      // the grace is measured from here on
 	graceTimer  *time.Timer
 	arriving    []arrival
-	settling    bool // it takes effect when the code, which had come to the end of one branch's record, is past all that is recorded
+	// it takes effect when the code, which had come to the end of one branch's record, is past all that is recorded
+	settling bool
 }
 
 // arrival is a branch that is past what is recorded of it, while others may not be.
@@ -48,9 +50,10 @@ func (g *graceContext) Deadline() (time.Time, bool) {
 	return g.e.graceUntil.Add(-g.e.ahead), !g.e.graceUntil.IsZero()
 }
 
-// Cleanup returns a Context for undoing what a cancelled run has done: it does not end with the cancellation but with the grace that
-// Run.CancelGracefully gave, which is its Deadline, and with the lease. Under it steps, sleeps, waits and branches do as always, so that a
-// step may be retried. Without a cancellation it is like ctx.
+// Cleanup returns a Context for undoing what a cancelled run has done: it does not end with the
+// cancellation but with the grace that Run.CancelGracefully gave, which is its Deadline, and with
+// the lease. Under it steps, sleeps, waits and branches do as always, so that a step may be
+// retried. Without a cancellation it is like ctx.
 //
 //	if errors.Is(err, kagzi.ErrCancelled) {
 //		_, undoErr := kagzi.Step(kagzi.Cleanup(ctx), "refund", refund)
@@ -104,9 +107,11 @@ func (e *execution) goLive() {
 	}
 }
 
-// comeLive is goLive for a branch that is past what is recorded of it. Where the run is being cancelled that waits until the others are as well, or can
-// go no further without it: else their Contexts would end before calls that have returned, and code that looks at its own would not come back to where it
-// was. Needs e.mu, which it gives up meanwhile; if the code has to end, it ends the goroutine without it.
+// comeLive is goLive for a branch that is past what is recorded of it. Where the run is being
+// cancelled that waits until the others are as well, or can go no further without it: else their
+// Contexts would end before calls that have returned, and code that looks at its own would not come
+// back to where it was. Needs e.mu, which it gives up meanwhile; if the code has to end, it ends
+// the goroutine without it.
 func (b *branch) comeLive() {
 	e := b.e
 	if e.live && !e.settling || !e.cancelAsked {
@@ -158,8 +163,9 @@ func (e *execution) settled(live <-chan struct{}) bool {
 	return false
 }
 
-// comeSoFar is another number when branches have come further, and comesFurther says that they have, or that one is about to: a call that returns by its
-// record may take long to decode it, and has come further when it is done, before the code's next call. Both need e.mu.
+// comeSoFar is another number when branches have come further, and comesFurther says that they
+// have, or that one is about to: a call that returns by its record may take long to decode it, and
+// has come further when it is done, before the code's next call. Both need e.mu.
 func (e *execution) comeSoFar() int { return e.generation + e.recalls - e.unread }
 
 func (e *execution) comesFurther(since int) bool { return e.comeSoFar() != since || e.recalling > 0 }
@@ -185,7 +191,8 @@ func (e *execution) armGrace() {
 	e.graceTimer = time.AfterFunc(left, func() { e.endGrace(ErrCancelled) })
 }
 
-// graceIsOver says that the run has been cancelled for good, which may be heard from the server before the timer here has fired.
+// graceIsOver says that the run has been cancelled for good, which may be heard from the server
+// before the timer here has fired.
 func (e *execution) graceIsOver() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -223,10 +230,13 @@ func (b *branch) toldOfCancellation(call string) {
 	b.e.mu.Unlock()
 }
 
-// noteCancellation takes note of a call. The first one that cleans up without a call having told of the cancellation comes from code that looked at its
-// Context. In a replay that has to have ended there as well, although what is recorded goes on: it does so behind the call before, which is recorded
-// for that, or behind the wait for a branch. Branches that had ended by then because they looked have to end there again: it took effect behind the last
-// call of each. seen says that the Context had ended when the call was made. It reports whether the cancellation took effect behind this call. Needs e.mu.
+// noteCancellation takes note of a call. The first one that cleans up without a call having told of
+// the cancellation comes from code that looked at its Context. In a replay that has to have ended
+// there as well, although what is recorded goes on: it does so behind the call before, which is
+// recorded for that, or behind the wait for a branch. Branches that had ended by then because they
+// looked have to end there again: it took effect behind the last call of each. seen says that the
+// Context had ended when the call was made. It reports whether the cancellation took effect behind
+// this call. Needs e.mu.
 func (b *branch) noteCancellation(scope context.Context, call string, recorded *kagziv1.Step, seen bool) (ended bool) {
 	e := b.e
 	if scope == context.Context(e.grace) && recorded == nil && seen && !b.told && e.replay == nil {
@@ -235,7 +245,8 @@ func (b *branch) noteCancellation(scope context.Context, call string, recorded *
 			places = []string{b.place()}
 		}
 		for _, place := range places {
-			e.sendVerdict(&kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_CANCELLED, NonRetryable: true, Type: "cancelled",
+			e.sendVerdict(&kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_CANCELLED, NonRetryable: true,
+				Type:    "cancelled",
 				Message: "the cancellation of the run took effect", Metadata: map[string]string{verdictAfter: place}})
 		}
 		b.told = true
@@ -263,8 +274,8 @@ func (b *branch) placeBehind(other *branch) string {
 	return verdictName + ":" + b.path() + "/" + other.path()
 }
 
-// noteJoin takes note that the branch has waited for another, for the first time. If the cancellation took effect behind that, it does so now. Needs e.mu,
-// which it may give up meanwhile.
+// noteJoin takes note that the branch has waited for another, for the first time. If the
+// cancellation took effect behind that, it does so now. Needs e.mu, which it may give up meanwhile.
 func (b *branch) noteJoin(other *branch) {
 	e := b.e
 	switch {
@@ -281,28 +292,33 @@ func (b *branch) noteJoin(other *branch) {
 	}
 }
 
-// cancelledError is what a call returns that the cancellation has ended. last is the failure of its last attempt, if any.
+// cancelledError is what a call returns that the cancellation has ended. last is the failure of its
+// last attempt, if any.
 func cancelledError(step string, last *kagziv1.ErrorDetail, attempts int) *StepError {
 	text := "the run is being cancelled"
 	if m := last.GetMessage(); m != "" {
 		text += "; last error: " + m
 	}
-	return &StepError{Step: step, Type: last.GetType(), Message: text, Code: CodeCancelled, Attempts: attempts, NonRetryable: true}
+	return &StepError{Step: step, Type: last.GetType(), Message: text, Code: CodeCancelled, Attempts: attempts,
+		NonRetryable: true}
 }
 
-// asCancelled makes the failure of a step whose context the cancellation has ended final. One that is final by itself stays as it is.
+// asCancelled makes the failure of a step whose context the cancellation has ended final. One that
+// is final by itself stays as it is.
 func asCancelled(d *kagziv1.ErrorDetail) {
 	if !d.GetNonRetryable() {
 		d.Code, d.NonRetryable, d.RetryAfterMs = kagziv1.ErrorCode_ERROR_CODE_CANCELLED, true, 0
 	}
 }
 
-// verdicts are the ends of calls that have no record of their own for it: that a sleep or a wait was ended by the cancellation,
-// although its time or its signal may come later, and that the server refused to start a child. Each is recorded as a failed step of
-// the SDK's own, so that every replay agrees. A run that is tried again has none of them.
+// verdicts are the ends of calls that have no record of their own for it: that a sleep or a wait
+// was ended by the cancellation, although its time or its signal may come later, and that the
+// server refused to start a child. Each is recorded as a failed step of the SDK's own, so that
+// every replay agrees. A run that is tried again has none of them.
 type verdicts struct {
 	calls map[string]*kagziv1.ErrorDetail // by the name of the call
-	after map[string]bool                 // the calls and waits behind which the cancellation took effect; "": at the beginning
+	// the calls and waits behind which the cancellation took effect; "": at the beginning
+	after map[string]bool
 	count int
 	early int64 // the sequence of the verdict that it did so at the beginning; 0: there is none
 }
@@ -362,10 +378,11 @@ func (e *execution) sendVerdict(d *kagziv1.ErrorDetail) *session.Operation {
 	if e.verdicts.count > 1 {
 		name += ":" + strconv.Itoa(e.verdicts.count)
 	}
-	return e.send(&kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_FailStep{FailStep: &kagziv1.FailStepRequest{
-		Namespace: e.task.GetNamespace(), RunId: e.info.RunID, LeaseToken: e.task.GetLeaseToken(),
-		StepId: name, Error: d, StartedAt: timestamppb.New(e.now()), Hold: true,
-	}}}, nil)
+	return e.send(&kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_FailStep{
+		FailStep: &kagziv1.FailStepRequest{
+			Namespace: e.task.GetNamespace(), RunId: e.info.RunID, LeaseToken: e.task.GetLeaseToken(),
+			StepId: name, Error: d, StartedAt: timestamppb.New(e.now()), Hold: true,
+		}}}, nil)
 }
 
 // endedByCancellation reports whether the record says so of a call, which is where the cancellation took effect.
@@ -382,8 +399,8 @@ func (b *branch) endedByCancellation(call string) bool {
 	return ended
 }
 
-// endByCancellation records that the cancellation ends a call that the server has a record of, and which it may still settle. Should it
-// refuse, only a replay could see a difference.
+// endByCancellation records that the cancellation ends a call that the server has a record of, and
+// which it may still settle. Should it refuse, only a replay could see a difference.
 func (e *execution) endByCancellation(call string) {
 	if e.replay != nil {
 		return

@@ -42,7 +42,10 @@ func TestGracefulCancel(t *testing.T) {
 				})
 				isCancelled(t, "the running step", err)
 				isCancelled(t, "cause of the context", context.Cause(ctx))
-				_, err = Step(ctx, "next", func(context.Context) (int, error) { t.Error("a step began"); return 0, nil })
+				_, err = Step(ctx, "next", func(context.Context) (int, error) {
+					t.Error("a step began")
+					return 0, nil
+				})
 				isCancelled(t, "a new step", err)
 				Sleep(ctx, "no-time-for-that", time.Hour)
 				_, err = WaitSignal[int](ctx, "signal", 0)
@@ -52,7 +55,9 @@ func TestGracefulCancel(t *testing.T) {
 				_, err = ContinueAsNew[int](ctx, 1)
 				isCancelled(t, "a continuation", err)
 				clean := Cleanup(ctx)
-				return Step(clean, "undo", func(ctx context.Context) (string, error) { return "undone", errors.Join(clean.Err(), ctx.Err()) })
+				return Step(clean, "undo", func(ctx context.Context) (string, error) {
+					return "undone", errors.Join(clean.Err(), ctx.Err())
+				})
 			})
 			running(t, w)
 			f.start("r", "w", "")
@@ -67,7 +72,8 @@ func TestGracefulCancel(t *testing.T) {
 			equal(t, string(r.Output.GetData()), `"undone"`)
 			equal(t, r.steps[0].Error.GetCode(), kagziv1.ErrorCode_ERROR_CODE_CANCELLED)
 			equal(t, r.steps[0].Error.GetNonRetryable(), true)
-			equal(t, f.operations(), []string{"hello ", "claim r", "begin long", "failed long hold=false", "complete undo", "end r"})
+			equal(t, f.operations(), []string{"hello ", "claim r", "begin long", "failed long hold=false",
+				"complete undo", "end r"})
 		})
 	})
 
@@ -85,7 +91,8 @@ func TestGracefulCancel(t *testing.T) {
 			f.awaitSteps(t, "r", 1)
 			f.askCancel("r", time.Minute)
 			d := f.await(t, "r").steps[0].Error
-			equal(t, []string{d.GetType(), d.GetMessage(), d.GetCode().String()}, []string{"half", "half done", "ERROR_CODE_UNSPECIFIED"})
+			equal(t, []string{d.GetType(), d.GetMessage(), d.GetCode().String()},
+				[]string{"half", "half done", "ERROR_CODE_UNSPECIFIED"})
 		})
 	})
 
@@ -113,7 +120,8 @@ func TestGracefulCancel(t *testing.T) {
 			if took := time.Since(began); took > time.Second {
 				t.Fatalf("took %v", took)
 			}
-			equal(t, f.operations(), []string{"hello ", "claim r", "complete a", "complete b", "sleep s hold=false", "claim r",
+			equal(t, f.operations(), []string{"hello ", "claim r", "complete a", "complete b",
+				"sleep s hold=false", "claim r",
 				"failed kagzi:ended hold=true", "fail r"})
 		})
 	})
@@ -133,7 +141,8 @@ func TestGracefulCancel(t *testing.T) {
 			_, _ = Step(ctx, "b", constant(1))
 			Sleep(ctx, "s", time.Hour)
 		},
-		"a refused start that is all there is between the start of a child and the wait for it": func(ctx Context, look func()) {
+		"a refused start that is all there is between the start of a child and the wait for it": func(ctx Context,
+			look func()) {
 			child, _ := StartChild[int](ctx, "child", "child", 1, ChildOptions{})
 			look()
 			refused(ctx)
@@ -150,7 +159,10 @@ func TestGracefulCancel(t *testing.T) {
 					seen = append(seen, fmt.Sprint(before, context.Cause(ctx)))
 					return 0, nil
 				})
-				Handle(w, "child", func(ctx Context, _ int) (int, error) { Sleep(ctx, "long", time.Hour); return 0, nil })
+				Handle(w, "child", func(ctx Context, _ int) (int, error) {
+					Sleep(ctx, "long", time.Hour)
+					return 0, nil
+				})
 				running(t, w)
 				f.start("r", "w", "")
 				f.awaitParked(t, "r")
@@ -180,7 +192,10 @@ func TestGracefulCancel(t *testing.T) {
 				w := testWorker(f)
 				var errs []error
 				undone := 0
-				Handle(w, "child", func(ctx Context, _ int) (int, error) { Sleep(ctx, "s", 2*time.Minute); return 1, nil })
+				Handle(w, "child", func(ctx Context, _ int) (int, error) {
+					Sleep(ctx, "s", 2*time.Minute)
+					return 1, nil
+				})
 				Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
 					err := wait(ctx)
 					errs = append(errs, err)
@@ -226,7 +241,11 @@ func TestGracefulCancel(t *testing.T) {
 			goOn := sync.OnceFunc(func() { close(slept) })
 			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
 				beside := Go(ctx, func(ctx Context) (int, error) {
-					return Step(ctx, "beside", func(context.Context) (int, error) { close(began); <-slept; return 1, nil })
+					return Step(ctx, "beside", func(context.Context) (int, error) {
+						close(began)
+						<-slept
+						return 1, nil
+					})
 				})
 				Sleep(ctx, "stay", 2*time.Minute)
 				causes = append(causes, context.Cause(ctx))
@@ -261,7 +280,10 @@ func TestGracefulCancel(t *testing.T) {
 			}
 			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
 				_, _ = Step(ctx, "first", constant(1))
-				_, err := Step(ctx, "second", func(context.Context) (int, error) { t.Error("a step began"); return 2, nil })
+				_, err := Step(ctx, "second", func(context.Context) (int, error) {
+					t.Error("a step began")
+					return 2, nil
+				})
 				isCancelled(t, "the second step", err)
 				return 0, nil
 			})
@@ -284,10 +306,14 @@ func TestGracefulCancel(t *testing.T) {
 				Handle(w, "w", func(ctx Context, _ struct{}) (string, error) {
 					if held {
 						Go(ctx, func(ctx Context) (int, error) {
-							return Step(ctx, "beside", func(ctx context.Context) (int, error) { return 0, wait(ctx, time.Hour) })
+							return Step(ctx, "beside", func(ctx context.Context) (int, error) {
+								return 0, wait(ctx, time.Hour)
+							})
 						})
 					}
-					_, err := Step(ctx, "s", func(context.Context) (int, error) { return 0, errors.New("no") }, Retry{Initial: time.Hour})
+					_, err := Step(ctx, "s", func(context.Context) (int, error) {
+						return 0, errors.New("no")
+					}, Retry{Initial: time.Hour})
 					isCancelled(t, "step", err)
 					return err.Error(), nil
 				})
@@ -295,7 +321,8 @@ func TestGracefulCancel(t *testing.T) {
 				f.start("r", "w", "")
 				f.until(t, func() bool { return count(f.log, fmt.Sprintf("failed s hold=%v", held)) == 1 })
 				f.askCancel("r", time.Minute)
-				equal(t, string(f.await(t, "r").Output.GetData()), `"step s: the run is being cancelled; last error: no"`)
+				equal(t, string(f.await(t, "r").Output.GetData()),
+					`"step s: the run is being cancelled; last error: no"`)
 				equal(t, count(f.operations(), "release park=true"), 0)
 			})
 		}
@@ -377,7 +404,8 @@ func TestGracefulCancel(t *testing.T) {
 					f.mu.Lock()
 					r := f.runs["r"]
 					r.cancelAsk, r.CancelGraceUntil = true, timestamppb.New(asked.Add(grace))
-					r.session.send(&kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_CancelTask{CancelTask: r.cancelTask()}})
+					r.session.send(&kagziv1.SessionResponse{
+						Event: &kagziv1.SessionResponse_CancelTask{CancelTask: r.cancelTask()}})
 					f.mu.Unlock()
 				}
 				equal(t, (<-ended).Sub(asked), time.Minute)
@@ -392,7 +420,9 @@ func TestGracefulCancel(t *testing.T) {
 			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
 				_, err := Map(ctx, []string{"a", "b"}, func(ctx Context, name string) (int, error) {
 					_, err := Step(ctx, name, func(ctx context.Context) (int, error) { return 0, wait(ctx, time.Hour) })
-					_, undo := Step(Cleanup(ctx), "undo-"+name, func(ctx context.Context) (int, error) { return 0, wait(ctx, time.Second) })
+					_, undo := Step(Cleanup(ctx), "undo-"+name, func(ctx context.Context) (int, error) {
+						return 0, wait(ctx, time.Second)
+					})
 					return 0, errors.Join(err, undo)
 				})
 				isCancelled(t, "Map", err)
@@ -459,7 +489,8 @@ func TestGracefulCancel(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err = Result[int](t.Context(), run)
-			equal(t, err, error(&RunError{RunID: run.ID(), Status: StatusCancelled, Message: "changed my mind", Code: CodeCancelled}))
+			equal(t, err, error(&RunError{RunID: run.ID(), Status: StatusCancelled, Message: "changed my mind",
+				Code: CodeCancelled}))
 		})
 	})
 
@@ -490,31 +521,33 @@ func TestGracefulCancel(t *testing.T) {
 		})
 	})
 
-	for end, want := range map[kagziv1.WorkflowStatus]error{cancelled: ErrCancelled, kagziv1.WorkflowStatus_WORKFLOW_STATUS_TERMINATED: errLeaseLost} {
-		t.Run("the cause is heard from a heartbeat where nothing else has told the worker: "+end.String(), func(t *testing.T) {
-			withFake(t, func(t *testing.T, f *fake) {
-				w := testWorker(f)
-				began, cause := make(chan struct{}), make(chan error, 1)
-				Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
-					return Step(ctx, "long", func(ctx context.Context) (int, error) {
-						close(began)
-						<-ctx.Done()
-						cause <- context.Cause(ctx)
-						return 0, ctx.Err()
+	for end, want := range map[kagziv1.WorkflowStatus]error{
+		cancelled: ErrCancelled, kagziv1.WorkflowStatus_WORKFLOW_STATUS_TERMINATED: errLeaseLost} {
+		t.Run("the cause is heard from a heartbeat where nothing else has told the worker: "+end.String(),
+			func(t *testing.T) {
+				withFake(t, func(t *testing.T, f *fake) {
+					w := testWorker(f)
+					began, cause := make(chan struct{}), make(chan error, 1)
+					Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
+						return Step(ctx, "long", func(ctx context.Context) (int, error) {
+							close(began)
+							<-ctx.Done()
+							cause <- context.Cause(ctx)
+							return 0, ctx.Err()
+						})
 					})
+					running(t, w)
+					f.start("r", "w", "")
+					<-began
+					f.awaitSteps(t, "r", 1) // its announcement would be answered with the run's end
+					f.mu.Lock()
+					f.end(f.runs["r"], end, nil)
+					f.mu.Unlock()
+					if got := <-cause; !errors.Is(got, want) {
+						t.Errorf("cause = %v, want %v", got, want)
+					}
 				})
-				running(t, w)
-				f.start("r", "w", "")
-				<-began
-				f.awaitSteps(t, "r", 1) // its announcement would be answered with the run's end
-				f.mu.Lock()
-				f.end(f.runs["r"], end, nil)
-				f.mu.Unlock()
-				if got := <-cause; !errors.Is(got, want) {
-					t.Errorf("cause = %v, want %v", got, want)
-				}
 			})
-		})
 	}
 }
 

@@ -15,8 +15,8 @@ import (
 	"github.com/kagzi/kagzi/sdk/internal/convert"
 )
 
-// Capsule is a run that was exported, with its children, open for reading. Nothing of it is written to disk, and what it
-// holds is bounded: 1 GiB unpacked, 10,001 runs.
+// Capsule is a run that was exported, with its children, open for reading. Nothing of it is written
+// to disk, and what it holds is bounded: 1 GiB unpacked, 10,001 runs.
 type Capsule struct {
 	file    *os.File // nil when the capsule was not opened by its name
 	content *capsule.Content
@@ -91,14 +91,17 @@ type ReplayOptions struct {
 	Logger *slog.Logger // (slog.Default())
 }
 
-// Replay runs a workflow function against the recorded results of a run, without a server, and without running the code of any
-// step. Where a result is not recorded, the code is suspended as in production. It returns nil when code and record agree, and
-// a *Divergence for the first place where they part: the code does not come to a step that is recorded, or comes to another kind
-// of step in its place; a recorded value cannot be read; the run ended otherwise than the code does. As in production, steps are
-// known by their names: the order in which the code comes to recorded ones does not matter.
+// Replay runs a workflow function against the recorded results of a run, without a server, and
+// without running the code of any step. Where a result is not recorded, the code is suspended as in
+// production. It returns nil when code and record agree, and a *Divergence for the first place
+// where they part: the code does not come to a step that is recorded, or comes to another kind of
+// step in its place; a recorded value cannot be read; the run ended otherwise than the code does.
+// As in production, steps are known by their names: the order in which the code comes to recorded
+// ones does not matter.
 //
-// There is no limit of time, so the code can be stepped through in a debugger. Use Go and Map rather than goroutines of your own
-// there: of those it cannot be told whether they are about to call, and they are given up after a quarter of a second.
+// There is no limit of time, so the code can be stepped through in a debugger. Use Go and Map
+// rather than goroutines of your own there: of those it cannot be told whether they are about to
+// call, and they are given up after a quarter of a second.
 func Replay[In, Out any](c *Capsule, fn func(ctx Context, in In) (Out, error), opts ReplayOptions) error {
 	if fn == nil {
 		return errors.New("kagzi: Replay: no function")
@@ -124,11 +127,12 @@ type TestingT interface {
 	Fatalf(format string, args ...any)
 }
 
-// ReplayCapsule is Replay as a test, for a capsule in a file: it fails at the first divergence, with the step, what was expected
-// there and what the code did. Of several options the last holds.
+// ReplayCapsule is Replay as a test, for a capsule in a file: it fails at the first divergence,
+// with the step, what was expected there and what the code did. Of several options the last holds.
 //
 //	func TestOrder4711(t *testing.T) { kagzi.ReplayCapsule(t, "testdata/order-4711.kagzi", Order) }
-func ReplayCapsule[In, Out any](t TestingT, file string, fn func(ctx Context, in In) (Out, error), opts ...ReplayOptions) {
+func ReplayCapsule[In, Out any](t TestingT, file string, fn func(ctx Context, in In) (Out, error),
+	opts ...ReplayOptions) {
 	t.Helper()
 	var o ReplayOptions
 	if len(opts) > 0 {
@@ -149,8 +153,10 @@ func ReplayCapsule[In, Out any](t TestingT, file string, fn func(ctx Context, in
 		if d.Stack != "" {
 			t.Logf("panic of the code:\n%s", d.Stack)
 		}
-		t.Fatalf("run %s of type %s diverges\n  step:     %s\n  expected: %s\n  got:      %s", convert.Printable(d.RunID), convert.Printable(d.WorkflowType),
-			convert.Printable(cmp.Or(d.Step, "(input or end)")), convert.Printable(d.Expected), convert.Printable(d.Got))
+		t.Fatalf("run %s of type %s diverges\n  step:     %s\n  expected: %s\n  got:      %s",
+			convert.Printable(d.RunID), convert.Printable(d.WorkflowType),
+			convert.Printable(cmp.Or(d.Step, "(input or end)")), convert.Printable(d.Expected),
+			convert.Printable(d.Got))
 	case err != nil:
 		t.Fatalf("%v", err)
 	}
@@ -164,8 +170,8 @@ type ExportOptions struct {
 	RedactPayloads bool // only their sizes and hashes; such a capsule can be read, but neither imported nor replayed
 }
 
-// Export writes the run with its children, steps, payloads and signals to w as one zip file, a capsule, for ReplayCapsule and
-// Import. What is written before an error is no whole file.
+// Export writes the run with its children, steps, payloads and signals to w as one zip file, a
+// capsule, for ReplayCapsule and Import. What is written before an error is no whole file.
 func (r *Run) Export(ctx context.Context, w io.Writer, opts ExportOptions) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // ends the stream when w fails
@@ -195,9 +201,10 @@ type ImportOptions struct {
 	RequestID string
 }
 
-// Import reads a capsule and puts its runs, under new ids, into the client's namespace. It returns the run that was exported;
-// AlreadyExisted tells that the RequestID had been answered before. Nothing or all of it is imported. Runs that are open come in
-// paused: Run.Resume lets each go on. They keep their external ids, and do not hold them: a start with one of these does not find them.
+// Import reads a capsule and puts its runs, under new ids, into the client's namespace. It returns
+// the run that was exported; AlreadyExisted tells that the RequestID had been answered before.
+// Nothing or all of it is imported. Runs that are open come in paused: Run.Resume lets each go on.
+// They keep their external ids, and do not hold them: a start with one of these does not find them.
 func (c *Client) Import(ctx context.Context, capsule io.Reader, opts ImportOptions) (*Run, error) {
 	id, err := requestID(opts.RequestID)
 	if err != nil {

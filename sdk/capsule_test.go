@@ -44,9 +44,11 @@ func zipped(t *testing.T, entries ...entry) []byte {
 
 // manifestOf is the manifest of an export of these records, the root first.
 func manifestOf(records ...*runRecord) capsule.Manifest {
-	m := capsule.Manifest{Format: capsule.Format, Version: 1, KagziVersion: "1.0.0", Namespace: "default", RootRunID: records[0].run.GetRunId()}
+	m := capsule.Manifest{Format: capsule.Format, Version: 1, KagziVersion: "1.0.0", Namespace: "default",
+		RootRunID: records[0].run.GetRunId()}
 	for _, r := range records {
-		m.Runs = append(m.Runs, capsule.ManifestRun{RunID: r.run.GetRunId(), WorkflowType: r.run.GetWorkflowType(), Status: r.run.GetStatus().String(),
+		m.Runs = append(m.Runs, capsule.ManifestRun{
+			RunID: r.run.GetRunId(), WorkflowType: r.run.GetWorkflowType(), Status: r.run.GetStatus().String(),
 			ParentRunID: r.run.GetParentRunId(), Directory: "runs/" + r.run.GetRunId()})
 	}
 	return m
@@ -71,7 +73,8 @@ func capsuleOf(t *testing.T, change func(m *capsule.Manifest), records ...*runRe
 			steps[i] = write.Format(s)
 		}
 		at := "runs/" + r.run.GetRunId()
-		entries = append(entries, entry{at + "/run.json", write.Format(r.run)}, entry{at + "/steps.json", "[" + strings.Join(steps, ",") + "]"},
+		entries = append(entries, entry{at + "/run.json", write.Format(r.run)},
+			entry{at + "/steps.json", "[" + strings.Join(steps, ",") + "]"},
 			entry{at + "/signals.json", "[]"}, entry{at + "/audit.json", "[]"})
 	}
 	return entries
@@ -110,7 +113,8 @@ func TestCapsule(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		equal(t, c.Runs(), []CapsuleRun{{recordedRun, "order", StatusCompleted, ""}, {childRun, "parcel", StatusSleeping, recordedRun}})
+		equal(t, c.Runs(), []CapsuleRun{{recordedRun, "order", StatusCompleted, ""},
+			{childRun, "parcel", StatusSleeping, recordedRun}})
 		r, err := c.load("")
 		if err != nil {
 			t.Fatal(err)
@@ -146,7 +150,8 @@ func TestCapsule(t *testing.T) {
 			return &kagziv1.Step{Name: "a", AttemptNumber: n, IsLatest: latest}
 		}
 		for _, attempts := range [][]*kagziv1.Step{
-			{attempt(1, false), attempt(2, false)}, {attempt(2, false), attempt(1, false)}, {attempt(3, false), attempt(2, true), attempt(1, false)},
+			{attempt(1, false), attempt(2, false)}, {attempt(2, false), attempt(1, false)},
+			{attempt(3, false), attempt(2, true), attempt(1, false)},
 		} {
 			r := newRecord(new(kagziv1.Workflow), attempts)
 			equal(t, []int{len(r.steps), int(r.steps[0].GetAttemptNumber())}, []int{1, 2})
@@ -159,19 +164,31 @@ func TestCapsule(t *testing.T) {
 		want    string
 	}{
 		{"no manifest", func() []entry { return []entry{{"x.json", "{}"}} }, "not a capsule: manifest.json is missing"},
-		{"no JSON", func() []entry { return []entry{{capsule.ManifestName, "{"}} }, "not a capsule: manifest.json: unexpected end of JSON input"},
-		{"another format", func() []entry { return capsuleOf(t, func(m *capsule.Manifest) { m.Format = "zip" }, parent()) },
+		{"no JSON", func() []entry {
+			return []entry{{capsule.ManifestName, "{"}}
+		}, "not a capsule: manifest.json: unexpected end of JSON input"},
+		{"another format", func() []entry {
+			return capsuleOf(t, func(m *capsule.Manifest) { m.Format = "zip" }, parent())
+		},
 			`not a capsule: the manifest's format is "zip", want "kagzi-capsule"`},
 		{"a newer version", func() []entry {
 			return capsuleOf(t, func(m *capsule.Manifest) { m.Version, m.KagziVersion = 2, "9.0\x1b" }, parent())
 		},
 			`version 2 was written by a newer Kagzi ("9.0\x1b"); this one reads version 1`},
-		{"no version", func() []entry { return capsuleOf(t, func(m *capsule.Manifest) { m.Version = 0 }, parent()) }, "the manifest's version is 0, want 1"},
-		{"no runs", func() []entry { return capsuleOf(t, func(m *capsule.Manifest) { m.Runs = nil }, parent()) }, "0 runs, want 1 to 10001"},
+		{"no version", func() []entry {
+			return capsuleOf(t, func(m *capsule.Manifest) { m.Version = 0 }, parent())
+		}, "the manifest's version is 0, want 1"},
+		{"no runs", func() []entry {
+			return capsuleOf(t, func(m *capsule.Manifest) { m.Runs = nil }, parent())
+		}, "0 runs, want 1 to 10001"},
 		{"too many runs", func() []entry {
-			return capsuleOf(t, func(m *capsule.Manifest) { m.Runs = make([]capsule.ManifestRun, capsule.MaxRuns+1) }, parent())
+			return capsuleOf(t, func(m *capsule.Manifest) {
+				m.Runs = make([]capsule.ManifestRun, capsule.MaxRuns+1)
+			}, parent())
 		}, "10002 runs, want 1 to 10001"},
-		{"another root", func() []entry { return capsuleOf(t, func(m *capsule.Manifest) { m.RootRunID = childRun }, parent()) },
+		{"another root", func() []entry {
+			return capsuleOf(t, func(m *capsule.Manifest) { m.RootRunID = childRun }, parent())
+		},
 			`the first run is "` + recordedRun + `", want root_run_id "` + childRun + `"`},
 		{"a run twice", func() []entry {
 			return capsuleOf(t, func(m *capsule.Manifest) { m.Runs[1] = m.Runs[0] }, parent(), parcel())
@@ -189,16 +206,22 @@ func TestCapsule(t *testing.T) {
 			"run " + recordedRun + ` has the directory "runs/../..", want runs/` + recordedRun},
 		{"an entry above", func() []entry { return append(capsuleOf(t, nil, parent()), entry{"../../evil", "x"}) },
 			`an entry has the name "../../evil", want a plain relative path`},
-		{"an entry from the root", func() []entry { return append(capsuleOf(t, nil, parent()), entry{"/etc/passwd", "x"}) },
+		{"an entry from the root", func() []entry {
+			return append(capsuleOf(t, nil, parent()), entry{"/etc/passwd", "x"})
+		},
 			`an entry has the name "/etc/passwd", want a plain relative path`},
 		{"an entry on a drive", func() []entry { return append(capsuleOf(t, nil, parent()), entry{`c:\x`, "x"}) },
 			`an entry has the name "c:\\x", want a plain relative path`},
-		{"an entry twice", func() []entry { return append(capsuleOf(t, nil, parent()), entry{capsule.ManifestName, "{}"}) },
+		{"an entry twice", func() []entry {
+			return append(capsuleOf(t, nil, parent()), entry{capsule.ManifestName, "{}"})
+		},
 			`two entries are named "manifest.json"`},
 		{"too large a manifest", func() []entry {
 			return []entry{{capsule.ManifestName, strings.Repeat(" ", capsule.MaxManifest+1)}}
 		}, "not a capsule: manifest.json is larger than the limit of 8388608 bytes"},
-		{"no run.json", func() []entry { return capsuleOf(t, nil, parent())[:1] }, "runs/" + recordedRun + "/run.json is missing"},
+		{"no run.json", func() []entry {
+			return capsuleOf(t, nil, parent())[:1]
+		}, "runs/" + recordedRun + "/run.json is missing"},
 		{"the run.json of another", func() []entry {
 			e := capsuleOf(t, nil, parent())
 			e[1].text = `{"run_id":"x"}`
@@ -229,7 +252,8 @@ func TestCapsule(t *testing.T) {
 		var b bytes.Buffer
 		z := zip.NewWriter(&b)
 		for i := range 4 {
-			_, err := z.CreateRaw(&zip.FileHeader{Name: fmt.Sprint("bomb-", i), Method: zip.Deflate, UncompressedSize64: capsule.MaxBytes / 3})
+			_, err := z.CreateRaw(&zip.FileHeader{
+				Name: fmt.Sprint("bomb-", i), Method: zip.Deflate, UncompressedSize64: capsule.MaxBytes / 3})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -242,7 +266,8 @@ func TestCapsule(t *testing.T) {
 	})
 
 	t.Run("a file that is missing or no zip is named", func(t *testing.T) {
-		if _, err := OpenCapsule(filepath.Join(t.TempDir(), "none")); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "none") {
+		if _, err := OpenCapsule(filepath.Join(t.TempDir(), "none")); !errors.Is(err, fs.ErrNotExist) ||
+			!strings.Contains(err.Error(), "none") {
 			t.Fatalf("err = %v", err)
 		}
 		file := filepath.Join(t.TempDir(), "text")
@@ -289,7 +314,8 @@ func TestReplayCapsule(t *testing.T) {
 		}
 	})
 	t.Run("replays a child by its id", func(t *testing.T) {
-		file := capsuleFile(t, capsuleOf(t, nil, recorded(completed, "1"), child(recorded(completed, `"x"`, done("pack", `"y"`)).with(`"xy"`))))
+		file := capsuleFile(t, capsuleOf(t, nil, recorded(completed, "1"),
+			child(recorded(completed, `"x"`, done("pack", `"y"`)).with(`"xy"`))))
 		ReplayCapsule(t, file, func(ctx Context, in string) (string, error) {
 			y, err := Step(ctx, "pack", constant("z"))
 			return in + y, err

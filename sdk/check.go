@@ -39,8 +39,9 @@ func (e *CheckError) Error() string {
 	return text
 }
 
-// init takes the argument of a check away before main sees it, since a main that parses flags would refuse one that it does not know. The
-// variable stands for it from then on, also in a program that this one starts with the rest of its arguments.
+// init takes the argument of a check away before main sees it, since a main that parses flags would
+// refuse one that it does not know. The variable stands for it from then on, also in a program that
+// this one starts with the rest of its arguments.
 func init() {
 	rest, asked := withoutCheck(os.Args)
 	if !asked {
@@ -61,28 +62,32 @@ func withoutCheck(arguments []string) (rest []string, asked bool) {
 	return append(arguments[:1:1], others...), true
 }
 
-// check replays the open runs of the worker's types in its queues, and writes one line for each that diverges, and a summary.
-// Nothing is registered, no code of a step is run, and nothing changes on the server.
+// check replays the open runs of the worker's types in its queues, and writes one line for each
+// that diverges, and a summary. Nothing is registered, no code of a step is run, and nothing
+// changes on the server.
 func (w *Worker) check(ctx context.Context, out io.Writer) error {
 	conn, err := transport.Dial(w.options.Address, w.options.APIKey, w.options.TLS, w.options.DialOptions)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-	c := &checker{w: w, out: out, workflows: kagziv1.NewWorkflowServiceClient(conn), admin: kagziv1.NewAdminServiceClient(conn),
+	c := &checker{w: w, out: out, workflows: kagziv1.NewWorkflowServiceClient(conn),
+		admin:      kagziv1.NewAdminServiceClient(conn),
 		namespaces: kagziv1.NewNamespaceServiceClient(conn)}
 	list := &kagziv1.ListWorkflowsRequest{
 		Namespace:     w.options.Namespace,
 		WorkflowTypes: slices.Sorted(maps.Keys(w.handlers)),
-		TaskQueues:    slices.Compact(slices.Sorted(slices.Values(append([]string{w.options.Queue}, w.options.Queues...)))),
+		TaskQueues: slices.Compact(slices.Sorted(
+			slices.Values(append([]string{w.options.Queue}, w.options.Queues...)))),
 		Statuses: []kagziv1.WorkflowStatus{kagziv1.WorkflowStatus_WORKFLOW_STATUS_PENDING,
 			kagziv1.WorkflowStatus_WORKFLOW_STATUS_RUNNING, kagziv1.WorkflowStatus_WORKFLOW_STATUS_SLEEPING},
 	}
-	for run, err := range pages(ctx, checkPage, func(page *kagziv1.PageRequest) ([]*kagziv1.Workflow, *kagziv1.PageInfo, error) {
-		list.Page = page
-		resp, err := c.workflows.ListWorkflows(ctx, list)
-		return resp.GetWorkflows(), resp.GetPage(), err
-	}) {
+	for run, err := range pages(ctx, checkPage,
+		func(page *kagziv1.PageRequest) ([]*kagziv1.Workflow, *kagziv1.PageInfo, error) {
+			list.Page = page
+			resp, err := c.workflows.ListWorkflows(ctx, list)
+			return resp.GetWorkflows(), resp.GetPage(), err
+		}) {
 		if err == nil {
 			err = c.run(ctx, run.GetRunId())
 		}
@@ -98,9 +103,10 @@ func (w *Worker) check(ctx context.Context, out io.Writer) error {
 	return c.conclude()
 }
 
-// namespaceThere is an error where the server says that there is no such namespace: a misspelt one has no open runs either, and that is
-// no verdict. Who may not ask, or asks a server that does not know the question, gets none. The one that nobody has to name is there with its first
-// run, and a check before that is in order.
+// namespaceThere is an error where the server says that there is no such namespace: a misspelt one
+// has no open runs either, and that is no verdict. Who may not ask, or asks a server that does not
+// know the question, gets none. The one that nobody has to name is there with its first run, and a
+// check before that is in order.
 func (c *checker) namespaceThere(ctx context.Context) error {
 	name := c.w.options.Namespace
 	if name == "default" {
@@ -110,7 +116,8 @@ func (c *checker) namespaceThere(ctx context.Context) error {
 	if !gone(err) {
 		return nil
 	}
-	return fmt.Errorf("kagzi: check: there is no namespace %[1]s, so nothing was checked; if that is its name and nothing has run there yet, make it with: kagzi namespace create %[1]s", convert.Printable(name))
+	return fmt.Errorf(
+		"kagzi: check: there is no namespace %[1]s, so nothing was checked; if that is its name and nothing has run there yet, make it with: kagzi namespace create %[1]s", convert.Printable(name))
 }
 
 // checker is one check.
@@ -123,8 +130,8 @@ type checker struct {
 	result     CheckError
 }
 
-// run checks one run. Its pages are not read at one moment, so a verdict against it holds only when a second look finds it at the
-// same place.
+// run checks one run. Its pages are not read at one moment, so a verdict against it holds only when
+// a second look finds it at the same place.
 func (c *checker) run(ctx context.Context, runID string) error {
 	var verdict error
 	for last, look := (*runRecord)(nil), 0; look < checkLooks; look++ {

@@ -58,7 +58,8 @@ func (d *fakeServer) open(records ...*runRecord) {
 }
 
 func (d *fakeServer) worker() *Worker {
-	return NewWorker(WorkerOptions{Address: "passthrough:///door", DialOptions: d.dial(), Namespace: "shop", Queue: "q2", Queues: []string{"q1", "q2"},
+	return NewWorker(WorkerOptions{Address: "passthrough:///door", DialOptions: d.dial(), Namespace: "shop",
+		Queue: "q2", Queues: []string{"q1", "q2"},
 		Logger: slog.New(slog.DiscardHandler)})
 }
 
@@ -133,7 +134,8 @@ checked 5 open runs of 2 workflow types in namespace shop: 3 diverge, 0 came to 
 		equal(t, len(d.asked), 2)
 		d.wants(t, &kagziv1.GetNamespaceRequest{Namespace: "shop"})
 		d.asked = d.asked[:1]
-		d.wants(t, &kagziv1.ListWorkflowsRequest{Namespace: "shop", WorkflowTypes: []string{"another", "order"}, TaskQueues: []string{"q1", "q2"},
+		d.wants(t, &kagziv1.ListWorkflowsRequest{
+			Namespace: "shop", WorkflowTypes: []string{"another", "order"}, TaskQueues: []string{"q1", "q2"},
 			Statuses: []kagziv1.WorkflowStatus{1, 2, 3}, Page: &kagziv1.PageRequest{PageSize: checkPage}})
 	})
 
@@ -157,18 +159,22 @@ checked 5 open runs of 2 workflow types in namespace shop: 3 diverge, 0 came to 
 		w.options.Namespace = "default"
 		Handle(w, "order", order)
 		out, err := checked(t, d, w)
-		equal(t, fmt.Sprint(out, err), "checked 0 open runs of 1 workflow types in namespace default: 0 diverge, 0 came to no end\n<nil>")
+		equal(t, fmt.Sprint(out, err),
+			"checked 0 open runs of 1 workflow types in namespace default: 0 diverge, 0 came to no end\n<nil>")
 		equal(t, len(d.asked), 1)
 	})
 
 	t.Run("one that may not ask for the namespace is checked all the same", func(t *testing.T) {
 		d := newFakeServer(t)
 		d.open()
-		d.answers["GetNamespace"] = func(proto.Message) (proto.Message, error) { return nil, status.Error(codes.PermissionDenied, "no") }
+		d.answers["GetNamespace"] = func(proto.Message) (proto.Message, error) {
+			return nil, status.Error(codes.PermissionDenied, "no")
+		}
 		w := d.worker()
 		Handle(w, "order", order)
 		out, err := checked(t, d, w)
-		equal(t, fmt.Sprint(out, err), "checked 0 open runs of 1 workflow types in namespace shop: 0 diverge, 0 came to no end\n<nil>")
+		equal(t, fmt.Sprint(out, err),
+			"checked 0 open runs of 1 workflow types in namespace shop: 0 diverge, 0 came to no end\n<nil>")
 	})
 
 	t.Run("a run that moves while it is read is looked at again", func(t *testing.T) {
@@ -248,7 +254,9 @@ checked 5 open runs of 2 workflow types in namespace shop: 3 diverge, 0 came to 
 		for _, method := range []string{"ListWorkflows", "GetWorkflow", "ListSteps"} {
 			d := newFakeServer(t)
 			d.open(recorded(pending, "1"))
-			d.answers[method] = func(proto.Message) (proto.Message, error) { return nil, status.Error(codes.PermissionDenied, "no") }
+			d.answers[method] = func(proto.Message) (proto.Message, error) {
+				return nil, status.Error(codes.PermissionDenied, "no")
+			}
 			w := d.worker()
 			Handle(w, "order", order)
 			out, err := checked(t, d, w)
@@ -302,7 +310,8 @@ checked 5 open runs of 2 workflow types in namespace shop: 3 diverge, 0 came to 
 		}{
 			{[]string{"worker"}, []string{"worker"}, false},
 			{[]string{"worker", "-kagzi-check"}, []string{"worker"}, true},
-			{[]string{"worker", "-kagzi-check", "-v", "--", "x", "-kagzi-check"}, []string{"worker", "-v", "--", "x"}, true},
+			{[]string{"worker", "-kagzi-check", "-v", "--", "x", "-kagzi-check"},
+				[]string{"worker", "-v", "--", "x"}, true},
 			{[]string{"-kagzi-check"}, []string{"-kagzi-check"}, false},
 			{[]string{"worker", "-kagzi-check=1"}, []string{"worker", "-kagzi-check=1"}, false},
 			{nil, nil, false},
@@ -364,7 +373,8 @@ func TestWhatAWorkerRecordsReplays(t *testing.T) {
 			f.mu.Unlock()
 			ended = statusOf(r).Ended()
 			shadow := NewWorker(WorkerOptions{Logger: slog.New(slog.DiscardHandler)})
-			if err := replayRecord(t.Context(), shadow, typed(shadow, "w", code("work-")), newRecord(r, steps)); err != nil {
+			if err := replayRecord(t.Context(), shadow, typed(shadow, "w", code("work-")),
+				newRecord(r, steps)); err != nil {
 				t.Fatalf("after %d steps, %s: %v", len(steps), r.Status, err)
 			}
 			err := replayRecord(t.Context(), shadow, typed(shadow, "w", code("task-")), newRecord(r, steps))

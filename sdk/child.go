@@ -14,8 +14,8 @@ import (
 // ParentClosePolicy says what becomes of a child that is still open when its parent has ended.
 type ParentClosePolicy int
 
-// The policies for children of a parent that has ended. One that continues as new has not ended: its children that would end with it are
-// those of the run that goes on.
+// The policies for children of a parent that has ended. One that continues as new has not ended:
+// its children that would end with it are those of the run that goes on.
 const (
 	ParentCloseAbandon   ParentClosePolicy = iota // it goes on
 	ParentCloseCancel                             // it is CANCELLED
@@ -39,10 +39,11 @@ type ChildOptions struct {
 	Delay    time.Duration // in place of StartAt: so long from when the server takes the start
 	Priority int           // -100 to 100, higher first within a queue, until one has been due for a minute (0)
 
-	Tags             map[string]string // searchable (none)
-	Requirements     map[string]string // as in StartOptions (none)
-	ConcurrencyKey   string            // runs of this type with the same key: ConcurrencyLimit at a time (none)
-	ConcurrencyLimit int               // (1 when there is a key); where runs name other limits for one key, each goes by its own
+	Tags           map[string]string // searchable (none)
+	Requirements   map[string]string // as in StartOptions (none)
+	ConcurrencyKey string            // runs of this type with the same key: ConcurrencyLimit at a time (none)
+	// (1 when there is a key); where runs name other limits for one key, each goes by its own
+	ConcurrencyLimit int
 
 	OnFailure      string // workflow type that is started when the child fails or times out (none)
 	OnFailureQueue string // (the child's own queue)
@@ -57,10 +58,13 @@ func (p ParentClosePolicy) wire() kagziv1.ParentClosePolicy {
 
 func (o ChildOptions) start(parentQueue string) StartOptions {
 	return StartOptions{
-		ExternalID: o.ExternalID, ExternalIDReuse: ReuseReject, Queue: cmp.Or(o.Queue, parentQueue), Version: o.Version, Retry: o.Retry,
-		StepTimeout: o.StepTimeout, HeartbeatTimeout: o.HeartbeatTimeout, ExecutionTimeout: o.ExecutionTimeout, Deadline: o.Deadline,
-		StartAt: o.StartAt, Delay: o.Delay, Priority: o.Priority, Tags: o.Tags, Requirements: o.Requirements,
-		ConcurrencyKey: o.ConcurrencyKey, ConcurrencyLimit: o.ConcurrencyLimit, OnFailure: o.OnFailure, OnFailureQueue: o.OnFailureQueue,
+		ExternalID: o.ExternalID, ExternalIDReuse: ReuseReject, Queue: cmp.Or(o.Queue, parentQueue), Version: o.Version,
+		Retry:       o.Retry,
+		StepTimeout: o.StepTimeout, HeartbeatTimeout: o.HeartbeatTimeout, ExecutionTimeout: o.ExecutionTimeout,
+		Deadline: o.Deadline,
+		StartAt:  o.StartAt, Delay: o.Delay, Priority: o.Priority, Tags: o.Tags, Requirements: o.Requirements,
+		ConcurrencyKey: o.ConcurrencyKey, ConcurrencyLimit: o.ConcurrencyLimit, OnFailure: o.OnFailure,
+		OnFailureQueue: o.OnFailureQueue,
 	}
 }
 
@@ -78,13 +82,15 @@ type startedChild struct {
 	step  *kagziv1.Step // how it ended, nil before: guarded by the execution's mutex
 }
 
-// StartChild starts a run of a workflow type as a child of this one, and returns when that is on the server's disk. The name is that of a
-// step, under the same rules; in a replay it stands for the same child. Out is the type of the child's result:
+// StartChild starts a run of a workflow type as a child of this one, and returns when that is on
+// the server's disk. The name is that of a step, under the same rules; in a replay it stands for
+// the same child. Out is the type of the child's result:
 //
 //	parcel, err := kagzi.StartChild[Parcel](ctx, "ship", "shipping", order, kagzi.ChildOptions{})
 //
-// A start that the server refuses is a *StepError with the server's code, such as CONFLICT when an open run has the external id, and
-// is refused again in every replay. When the run is being cancelled errors.Is(err, ErrCancelled) holds.
+// A start that the server refuses is a *StepError with the server's code, such as CONFLICT when an
+// open run has the external id, and is refused again in every replay. When the run is being
+// cancelled errors.Is(err, ErrCancelled) holds.
 func StartChild[Out, In any](ctx Context, name, workflowType string, in In, opts ChildOptions) (*Child[Out], error) {
 	b := ctx.workflow()
 	c, err := b.startChild(ctx.scope(), name, opts.ParentClose, func() (*kagziv1.StartWorkflowRequest, error) {
@@ -107,11 +113,13 @@ func StartChild[Out, In any](ctx Context, name, workflowType string, in In, opts
 	return &Child[Out]{c}, nil
 }
 
-// Wait returns the child's result, waiting for it as long as it takes; meanwhile the run is parked. A child that ended without a
-// result is a *RunError with the child's run id and status; one that continued as new gives the result of its last run. When this
-// run is being cancelled errors.Is(err, ErrCancelled) holds. It may be called more than once.
+// Wait returns the child's result, waiting for it as long as it takes; meanwhile the run is parked.
+// A child that ended without a result is a *RunError with the child's run id and status; one that
+// continued as new gives the result of its last run. When this run is being cancelled
+// errors.Is(err, ErrCancelled) holds. It may be called more than once.
 //
-// To wait for many children use WaitAll, which wakes the run once. Beside a sibling that is at work the end of a child is noticed within 10 s.
+// To wait for many children use WaitAll, which wakes the run once. Beside a sibling that is at work
+// the end of a child is noticed within 10 s.
 func (c *Child[Out]) Wait(ctx Context) (Out, error) {
 	outs, err := WaitAll(ctx, c)
 	return outs[0], err
@@ -127,9 +135,10 @@ func RunChild[Out, In any](ctx Context, name, workflowType string, in In, opts C
 	return c.Wait(ctx)
 }
 
-// WaitAll waits until all children have ended; the run is parked until the last one has. The results stand in the order of the children, with
-// a zero value for one that failed; the error joins all errors, in that order, as in Map. When the run is being cancelled there are no
-// results, and errors.Is(err, ErrCancelled) holds.
+// WaitAll waits until all children have ended; the run is parked until the last one has. The
+// results stand in the order of the children, with a zero value for one that failed; the error
+// joins all errors, in that order, as in Map. When the run is being cancelled there are no results,
+// and errors.Is(err, ErrCancelled) holds.
 func WaitAll[Out any](ctx Context, children ...*Child[Out]) ([]Out, error) {
 	b := ctx.workflow()
 	outs, all := make([]Out, len(children)), make([]*startedChild, len(children))
@@ -169,14 +178,17 @@ func childResult[Out any](e *execution, c *startedChild) (*Out, error) {
 	return out, nil
 }
 
-// metaChildRunID is where the server says of which run the output, or the failure, of a child's step is: of a child that has continued as new
-// the step has the first run's id, and the result is the last one's.
+// metaChildRunID is where the server says of which run the output, or the failure, of a child's
+// step is: of a child that has continued as new the step has the first run's id, and the result is
+// the last one's.
 const metaChildRunID = "child_run_id"
 
-// output is the payload that the child's run has returned, as that returned it, and whose it is: the codec has bound the one to the other.
+// output is the payload that the child's run has returned, as that returned it, and whose it is:
+// the codec has bound the one to the other.
 func (c *startedChild) output() (*kagziv1.Payload, PayloadInfo) {
 	p := c.step.GetOutput()
-	info := PayloadInfo{Kind: PayloadOutput, RunID: cmp.Or(p.GetMetadata()[metaChildRunID], c.step.GetChildRunId(), c.runID)}
+	info := PayloadInfo{Kind: PayloadOutput, RunID: cmp.Or(
+		p.GetMetadata()[metaChildRunID], c.step.GetChildRunId(), c.runID)}
 	if _, named := p.GetMetadata()[metaChildRunID]; named {
 		metadata := maps.Clone(p.GetMetadata())
 		delete(metadata, metaChildRunID)
@@ -194,7 +206,8 @@ func childError(c *startedChild, d *kagziv1.ErrorDetail) *RunError {
 	}
 }
 
-func (b *branch) startChild(scope context.Context, name string, policy ParentClosePolicy, request func() (*kagziv1.StartWorkflowRequest, error)) (*startedChild, error) {
+func (b *branch) startChild(scope context.Context, name string, policy ParentClosePolicy,
+	request func() (*kagziv1.StartWorkflowRequest, error)) (*startedChild, error) {
 	e := b.e
 	name, recorded := b.claim(scope, name, kagziv1.StepKind_STEP_KIND_CHILD_WORKFLOW)
 	defer b.release(name)
@@ -235,9 +248,11 @@ func newChild(s *kagziv1.Step, name string, now time.Time) *startedChild {
 	return c
 }
 
-// refuseChild records that a child is not started, and returns the error that the code gets for it, now and in every replay.
+// refuseChild records that a child is not started, and returns the error that the code gets for it,
+// now and in every replay.
 func (e *execution) refuseChild(name string, d *kagziv1.ErrorDetail) *StepError {
-	d = &kagziv1.ErrorDetail{Code: d.GetCode(), Type: d.GetType(), Message: d.GetMessage(), NonRetryable: true, Metadata: map[string]string{verdictStep: name}}
+	d = &kagziv1.ErrorDetail{Code: d.GetCode(), Type: d.GetType(), Message: d.GetMessage(), NonRetryable: true,
+		Metadata: map[string]string{verdictStep: name}}
 	e.lock()
 	defer e.mu.Unlock()
 	e.judge(name, d)
@@ -245,7 +260,8 @@ func (e *execution) refuseChild(name string, d *kagziv1.ErrorDetail) *StepError 
 }
 
 // sendChild asks the server to start a child, and returns its answer or its refusal.
-func (e *execution) sendChild(name string, run *kagziv1.StartWorkflowRequest, policy ParentClosePolicy) (*kagziv1.StartChildResponse, *kagziv1.ErrorDetail) {
+func (e *execution) sendChild(name string, run *kagziv1.StartWorkflowRequest,
+	policy ParentClosePolicy) (*kagziv1.StartChildResponse, *kagziv1.ErrorDetail) {
 	type answer struct {
 		started *kagziv1.StartChildResponse
 		refusal *kagziv1.ErrorDetail
@@ -294,7 +310,9 @@ func (b *branch) awaitOpen(scope context.Context, open []*startedChild) bool {
 	defer b.end()
 	w := &serverWait{
 		question: func(hold bool) *kagziv1.SessionRequest { return awaitChildren(e, open, false, hold) },
-		answered: func(r *kagziv1.SessionResponse) bool { return e.childrenEnded(open, r.GetAwaitedChildren().GetSteps()) },
+		answered: func(r *kagziv1.SessionResponse) bool {
+			return e.childrenEnded(open, r.GetAwaitedChildren().GetSteps())
+		},
 		known:    open[0].known,
 		children: open,
 	}
@@ -313,8 +331,8 @@ func (e *execution) openChildren(children []*startedChild) []*startedChild {
 	return open
 }
 
-// childrenEnded takes the steps of children that have ended; false when there are none. What is known of a child stays, for branches that were told of it
-// read it without e.mu. Needs e.mu.
+// childrenEnded takes the steps of children that have ended; false when there are none. What is
+// known of a child stays, for branches that were told of it read it without e.mu. Needs e.mu.
 func (e *execution) childrenEnded(open []*startedChild, steps []*kagziv1.Step) bool {
 	byName := make(map[string]*kagziv1.Step, len(steps))
 	for _, s := range steps {
@@ -330,7 +348,8 @@ func (e *execution) childrenEnded(open []*startedChild, steps []*kagziv1.Step) b
 
 func awaitChildren(e *execution, children []*startedChild, first, hold bool) *kagziv1.SessionRequest {
 	r := &kagziv1.AwaitChildrenRequest{
-		Namespace: e.task.GetNamespace(), RunId: e.info.RunID, LeaseToken: e.task.GetLeaseToken(), Any: first, Hold: hold,
+		Namespace: e.task.GetNamespace(), RunId: e.info.RunID, LeaseToken: e.task.GetLeaseToken(), Any: first,
+		Hold:        hold,
 		ChildRunIds: make([]string, len(children)),
 	}
 	for i, c := range children {

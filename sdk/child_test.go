@@ -38,7 +38,8 @@ func TestChildren(t *testing.T) {
 			equal(t, string(f.await(t, "r").Output.GetData()), "9")
 			c := f.order[1]
 			equal(t, []string{c.GetParentRunId(), c.TaskQueue, c.Tags["of"]}, []string{"r", "default", "r"})
-			equal(t, f.operations(), []string{"hello ", "claim r", "child three", "children 1 any=false hold=false", "claim r.1", "sleep think hold=false",
+			equal(t, f.operations(), []string{"hello ", "claim r", "child three", "children 1 any=false hold=false",
+				"claim r.1", "sleep think hold=false",
 				"claim r.1", "end r.1", "claim r", "sleep s hold=false", "claim r", "end r"})
 		})
 	})
@@ -68,7 +69,8 @@ func TestChildren(t *testing.T) {
 			r := f.await(t, "r")
 			want := &RunError{RunID: "r.1", Status: StatusFailed, Type: "luck", Message: "no luck with 7"}
 			equal(t, errs, []*RunError{want, want})
-			equal(t, []string{r.Error.GetType(), r.Error.GetMessage()}, []string{"luck", "run r.1 failed: no luck with 7"})
+			equal(t, []string{r.Error.GetType(), r.Error.GetMessage()},
+				[]string{"luck", "run r.1 failed: no luck with 7"})
 		})
 	})
 
@@ -91,27 +93,35 @@ func TestChildren(t *testing.T) {
 		})
 	})
 
-	t.Run("a child whose type or policy cannot be sent is not started, and takes no other run's session along", func(t *testing.T) {
-		withFake(t, func(t *testing.T, f *fake) {
-			w := testWorker(f)
-			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
-				_, err := StartChild[int](ctx, "a", "square\xff", 7, ChildOptions{})
-				equal(t, fmt.Sprint(err), "step a: start of workflow type square\uFFFD: workflow type \"square\\xff\", want UTF-8")
-				_, err = StartChild[int](ctx, "b", "square", 7, ChildOptions{Retry: &Retry{NonRetryable: []string{"\xff"}}})
-				equal(t, fmt.Sprint(err), "step b: start of workflow type square: option Retry.NonRetryable[0] is \"\\xff\", want UTF-8 without NUL of at most 255 bytes")
-				return 0, nil
+	t.Run("a child whose type or policy cannot be sent is not started, and takes no other run's session along",
+		func(t *testing.T) {
+			withFake(t, func(t *testing.T, f *fake) {
+				w := testWorker(f)
+				Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
+					_, err := StartChild[int](ctx, "a", "square\xff", 7, ChildOptions{})
+					equal(t, fmt.Sprint(err),
+						"step a: start of workflow type square\uFFFD: workflow type \"square\\xff\", want UTF-8")
+					_, err = StartChild[int](ctx, "b", "square", 7,
+						ChildOptions{Retry: &Retry{NonRetryable: []string{"\xff"}}})
+					equal(t, fmt.Sprint(err),
+						"step b: start of workflow type square: option Retry.NonRetryable[0] is \"\\xff\", want UTF-8 without NUL of at most 255 bytes")
+					return 0, nil
+				})
+				running(t, w)
+				f.start("r", "w", "")
+				equal(t, f.await(t, "r").Status, kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED)
+				equal(t, f.operations(), []string{"hello ", "claim r", "failed kagzi:ended hold=true",
+					"failed kagzi:ended:2 hold=true", "end r"})
 			})
-			running(t, w)
-			f.start("r", "w", "")
-			equal(t, f.await(t, "r").Status, kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED)
-			equal(t, f.operations(), []string{"hello ", "claim r", "failed kagzi:ended hold=true", "failed kagzi:ended:2 hold=true", "end r"})
 		})
-	})
 
-	t.Run("a policy for the parent's end that there is not reaches the server as it is, which refuses it", func(t *testing.T) {
-		equal(t, []kagziv1.ParentClosePolicy{ParentClosePolicy(-1).wire(), ParentCloseAbandon.wire(), ParentCloseTerminate.wire()},
-			[]kagziv1.ParentClosePolicy{-1, kagziv1.ParentClosePolicy_PARENT_CLOSE_POLICY_ABANDON, kagziv1.ParentClosePolicy_PARENT_CLOSE_POLICY_TERMINATE})
-	})
+	t.Run("a policy for the parent's end that there is not reaches the server as it is, which refuses it",
+		func(t *testing.T) {
+			equal(t, []kagziv1.ParentClosePolicy{ParentClosePolicy(-1).wire(), ParentCloseAbandon.wire(),
+				ParentCloseTerminate.wire()},
+				[]kagziv1.ParentClosePolicy{-1, kagziv1.ParentClosePolicy_PARENT_CLOSE_POLICY_ABANDON,
+					kagziv1.ParentClosePolicy_PARENT_CLOSE_POLICY_TERMINATE})
+		})
 
 	t.Run("a cancelled child does not look like the cancellation of its parent", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
@@ -120,7 +130,8 @@ func TestChildren(t *testing.T) {
 			Handle(w, "w", func(ctx Context, _ struct{}) (string, error) {
 				_, err := RunChild[int](ctx, "c", "square", 3, ChildOptions{})
 				var failed *RunError
-				return fmt.Sprint(errors.As(err, &failed), errors.Is(err, ErrCancelled), cmp.Or(failed, &RunError{}).Status), nil
+				return fmt.Sprint(errors.As(err, &failed), errors.Is(err, ErrCancelled),
+					cmp.Or(failed, &RunError{}).Status), nil
 			})
 			running(t, w)
 			f.start("r", "w", "")
@@ -172,7 +183,9 @@ func TestChildren(t *testing.T) {
 					c, _ := StartChild[int](ctx, fmt.Sprint("square-", n), "square", n, ChildOptions{})
 					all = append(all, c)
 				}
-				_, _ = Step(ctx, "meanwhile", func(ctx context.Context) (int, error) { return 0, wait(ctx, time.Minute) })
+				_, _ = Step(ctx, "meanwhile", func(ctx context.Context) (int, error) {
+					return 0, wait(ctx, time.Minute)
+				})
 				return WaitAll(ctx, all...)
 			})
 			running(t, w)
@@ -195,7 +208,8 @@ func TestChildren(t *testing.T) {
 			f.start("r", "w", "")
 			equal(t, string(f.await(t, "r").Output.GetData()), "[1,4,9]")
 			ops := f.operations()
-			equal(t, []int{count(ops, "children 3 any=true hold=true"), count(ops, "children 2 any=true hold=true"), count(ops, "claim r")}, []int{1, 1, 4})
+			equal(t, []int{count(ops, "children 3 any=true hold=true"), count(ops, "children 2 any=true hold=true"),
+				count(ops, "claim r")}, []int{1, 1, 4})
 		})
 	})
 
@@ -206,7 +220,9 @@ func TestChildren(t *testing.T) {
 			var took time.Duration
 			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
 				slow := Go(ctx, func(ctx Context) (int, error) {
-					return Step(ctx, "slow", func(ctx context.Context) (int, error) { return 1, wait(ctx, 2*time.Hour) }, Timeout(3*time.Hour))
+					return Step(ctx, "slow", func(ctx context.Context) (int, error) {
+						return 1, wait(ctx, 2*time.Hour)
+					}, Timeout(3*time.Hour))
 				})
 				began := time.Now()
 				n, err := RunChild[int](ctx, "one", "square", 1, ChildOptions{})
@@ -223,30 +239,33 @@ func TestChildren(t *testing.T) {
 		})
 	})
 
-	t.Run("branches that ask after one child at once are all told, each as soon as it is (for the race detector)", func(t *testing.T) {
-		withFake(t, func(t *testing.T, f *fake) {
-			w := testWorker(f)
-			Handle(w, "three", func(Context, int) (int, error) { return 3, nil })
-			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
-				c, err := StartChild[int](ctx, "c", "three", 0, ChildOptions{})
-				if err != nil {
-					return 0, err
-				}
-				if _, err := Step(ctx, "work", func(ctx context.Context) (int, error) { return 0, wait(ctx, time.Minute) }); err != nil {
-					return 0, err
-				}
-				outs, err := Map(ctx, make([]int, 50), func(ctx Context, _ int) (int, error) { return c.Wait(ctx) })
-				total := 0
-				for _, n := range outs {
-					total += n
-				}
-				return total, err
+	t.Run("branches that ask after one child at once are all told, each as soon as it is (for the race detector)",
+		func(t *testing.T) {
+			withFake(t, func(t *testing.T, f *fake) {
+				w := testWorker(f)
+				Handle(w, "three", func(Context, int) (int, error) { return 3, nil })
+				Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
+					c, err := StartChild[int](ctx, "c", "three", 0, ChildOptions{})
+					if err != nil {
+						return 0, err
+					}
+					if _, err := Step(ctx, "work", func(ctx context.Context) (int, error) {
+						return 0, wait(ctx, time.Minute)
+					}); err != nil {
+						return 0, err
+					}
+					outs, err := Map(ctx, make([]int, 50), func(ctx Context, _ int) (int, error) { return c.Wait(ctx) })
+					total := 0
+					for _, n := range outs {
+						total += n
+					}
+					return total, err
+				})
+				running(t, w)
+				f.start("r", "w", "")
+				equal(t, string(f.await(t, "r").Output.GetData()), "150")
 			})
-			running(t, w)
-			f.start("r", "w", "")
-			equal(t, string(f.await(t, "r").Output.GetData()), "150")
 		})
-	})
 
 	t.Run("a start that is refused is an error of the code's, recorded for every replay", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
@@ -260,12 +279,14 @@ func TestChildren(t *testing.T) {
 				return Step(ctx, "on", constant(1))
 			})
 			running(t, w)
-			if _, err := Start(t.Context(), testClient(t, f), "square", 30, StartOptions{ExternalID: "taken"}); err != nil {
+			if _, err := Start(t.Context(), testClient(t, f), "square", 30,
+				StartOptions{ExternalID: "taken"}); err != nil {
 				t.Fatal(err)
 			}
 			f.start("r", "w", "")
 			f.await(t, "r")
-			want := &StepError{Step: "child", Message: "external id taken is taken", Code: CodeConflict, Attempts: 1, NonRetryable: true}
+			want := &StepError{Step: "child", Message: "external id taken is taken", Code: CodeConflict, Attempts: 1,
+				NonRetryable: true}
 			equal(t, errs, []error{want, want})
 			equal(t, len(f.order), 2)
 		})
@@ -283,8 +304,10 @@ func TestChildren(t *testing.T) {
 			w := testWorker(f)
 			square(w)
 			Handle(w, "w", func(ctx Context, _ struct{}) (string, error) {
-				c, err := StartChild[int](ctx, "c", "square", 3, ChildOptions{ParentClose: ParentCloseTerminate, ExternalID: "x", Queue: "q", Version: "2",
-					Retry: &Retry{Attempts: 2}, ExecutionTimeout: time.Minute, Priority: 5, ConcurrencyKey: "k", OnFailure: "cleanup", Delay: time.Hour})
+				c, err := StartChild[int](ctx, "c", "square", 3,
+					ChildOptions{ParentClose: ParentCloseTerminate, ExternalID: "x", Queue: "q", Version: "2",
+						Retry: &Retry{Attempts: 2}, ExecutionTimeout: time.Minute, Priority: 5, ConcurrencyKey: "k",
+						OnFailure: "cleanup", Delay: time.Hour})
 				return c.RunID(), err
 			})
 			running(t, w)
@@ -294,8 +317,10 @@ func TestChildren(t *testing.T) {
 			c := <-asked
 			equal(t, c.GetParentClosePolicy(), kagziv1.ParentClosePolicy_PARENT_CLOSE_POLICY_TERMINATE)
 			got := c.GetChild()
-			equal(t, fmt.Sprint(got.GetExternalId(), got.GetTaskQueue(), got.GetVersion(), got.GetRetryPolicy().GetMaximumAttempts(), got.GetTimeouts().GetExecutionTimeoutMs(),
-				got.GetPriority(), got.GetConcurrencyKey(), got.GetOnFailureWorkflow(), got.GetStartAt().AsTime().Sub(now), got.GetStartIn().AsDuration(), got.GetParentRunId()),
+			equal(t, fmt.Sprint(got.GetExternalId(), got.GetTaskQueue(), got.GetVersion(),
+				got.GetRetryPolicy().GetMaximumAttempts(), got.GetTimeouts().GetExecutionTimeoutMs(),
+				got.GetPriority(), got.GetConcurrencyKey(), got.GetOnFailureWorkflow(),
+				got.GetStartAt().AsTime().Sub(now), got.GetStartIn().AsDuration(), got.GetParentRunId()),
 				"xq22 60000 5kcleanup1h0m0s 1h0m0sr")
 			equal(t, f.order[1].Status, kagziv1.WorkflowStatus_WORKFLOW_STATUS_TERMINATED)
 		})

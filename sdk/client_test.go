@@ -20,7 +20,8 @@ import (
 
 func testClient(t *testing.T, f *fake) *Client {
 	t.Helper()
-	c, err := NewClient(ClientOptions{Address: "passthrough:///fake", DialOptions: f.dial(), Logger: slog.New(slog.DiscardHandler)})
+	c, err := NewClient(ClientOptions{Address: "passthrough:///fake", DialOptions: f.dial(),
+		Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +88,8 @@ func TestClient(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			_, err := testClient(t, f).Get(t.Context(), "missing")
 			var e *Error
-			if !errors.As(err, &e) || e.Code != CodeNotFound || e.Subject != "run" || e.SubjectID != "missing" || status.Code(err) != codes.NotFound {
+			if !errors.As(err, &e) || e.Code != CodeNotFound || e.Subject != "run" || e.SubjectID != "missing" ||
+				status.Code(err) != codes.NotFound {
 				t.Fatalf("err = %#v", err)
 			}
 		})
@@ -104,7 +106,8 @@ func TestClient(t *testing.T) {
 				if _, err := Start(t.Context(), c, "w", 1, o); err == nil || err.Error() != want {
 					t.Errorf("Start: %v, want %s", err, want)
 				}
-				if _, err := StartMany(t.Context(), c, "w", []int{1, 2}, o); err == nil || err.Error() != "start 0: "+want {
+				if _, err := StartMany(t.Context(), c, "w", []int{1, 2}, o); err == nil ||
+					err.Error() != "start 0: "+want {
 					t.Errorf("StartMany: %v, want %s", err, want)
 				}
 			}
@@ -115,43 +118,55 @@ func TestClient(t *testing.T) {
 	t.Run("a list of runs with a status that is none names it", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			var errs []error
-			for _, err := range testClient(t, f).List(t.Context(), ListOptions{Statuses: []Status{StatusFailed, "BAD"}}) {
+			for _, err := range testClient(t, f).List(
+				t.Context(), ListOptions{Statuses: []Status{StatusFailed, "BAD"}}) {
 				errs = append(errs, err)
 			}
 			equal(t, fmt.Sprint(errs), `[kagzi: option Statuses has "BAD", want StatusPending and its like]`)
 		})
 	})
 
-	t.Run("every option of a list of runs reaches the server, which is asked page by page, and a run is found by its external id", func(t *testing.T) {
-		d := newFakeServer(t)
-		d.answers["ListWorkflows"] = func(m proto.Message) (proto.Message, error) {
-			if m.(*kagziv1.ListWorkflowsRequest).GetPage().GetPageToken() == "" {
-				return &kagziv1.ListWorkflowsResponse{Workflows: []*kagziv1.Workflow{{RunId: "2"}}, Page: &kagziv1.PageInfo{NextPageToken: "t"}}, nil
+	t.Run(
+		"every option of a list of runs reaches the server, which is asked page by page, and a run is found by its external id", func(t *testing.T) {
+			d := newFakeServer(t)
+			d.answers["ListWorkflows"] = func(m proto.Message) (proto.Message, error) {
+				if m.(*kagziv1.ListWorkflowsRequest).GetPage().GetPageToken() == "" {
+					return &kagziv1.ListWorkflowsResponse{
+						Workflows: []*kagziv1.Workflow{{RunId: "2"}}, Page: &kagziv1.PageInfo{NextPageToken: "t"}}, nil
+				}
+				return &kagziv1.ListWorkflowsResponse{Workflows: []*kagziv1.Workflow{{RunId: "1"}}}, nil
 			}
-			return &kagziv1.ListWorkflowsResponse{Workflows: []*kagziv1.Workflow{{RunId: "1"}}}, nil
-		}
-		d.on("GetWorkflowByExternalId", &kagziv1.GetWorkflowByExternalIdResponse{Workflow: &kagziv1.Workflow{RunId: "2"}})
-		c, noon := d.client(t), time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-		var ids []string
-		for run, err := range c.List(t.Context(), ListOptions{Statuses: []Status{StatusFailed, StatusTimedOut}, WorkflowTypes: []string{"w"}, Queues: []string{"q"},
-			Tags: map[string]string{"a": "b"}, CreatedAfter: noon, CreatedBefore: noon.Add(time.Hour), ParentRunID: "p", ScheduleID: "s", WorkerID: "w-1",
-			Search: "order-", PageSize: 7}) {
-			if err != nil {
-				t.Fatal(err)
+			d.on("GetWorkflowByExternalId", &kagziv1.GetWorkflowByExternalIdResponse{
+				Workflow: &kagziv1.Workflow{RunId: "2"}})
+			c, noon := d.client(t), time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+			var ids []string
+			for run, err := range c.List(t.Context(),
+				ListOptions{Statuses: []Status{StatusFailed, StatusTimedOut}, WorkflowTypes: []string{"w"},
+					Queues: []string{"q"},
+					Tags:   map[string]string{"a": "b"}, CreatedAfter: noon, CreatedBefore: noon.Add(time.Hour),
+					ParentRunID: "p",
+					ScheduleID:  "s", WorkerID: "w-1",
+					Search: "order-", PageSize: 7}) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				ids = append(ids, run.RunID)
 			}
-			ids = append(ids, run.RunID)
-		}
-		equal(t, ids, []string{"2", "1"})
-		d.wants(t, &kagziv1.ListWorkflowsRequest{Namespace: "shop", WorkflowTypes: []string{"w"}, TaskQueues: []string{"q"}, Tags: map[string]string{"a": "b"},
-			Statuses:     []kagziv1.WorkflowStatus{kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED, kagziv1.WorkflowStatus_WORKFLOW_STATUS_TIMED_OUT},
-			CreatedAfter: timestamppb.New(noon), CreatedBefore: timestamppb.New(noon.Add(time.Hour)), ParentRunId: new("p"), ScheduleId: new("s"),
-			WorkerId: new("w-1"), Search: new("order-"), Page: &kagziv1.PageRequest{PageSize: 7, PageToken: "t"}})
-		run, err := c.GetByExternalID(t.Context(), "order-17")
-		if err != nil || run.RunID != "2" {
-			t.Fatalf("%v, %v", run, err)
-		}
-		d.wants(t, &kagziv1.GetWorkflowByExternalIdRequest{Namespace: "shop", ExternalId: "order-17"})
-	})
+			equal(t, ids, []string{"2", "1"})
+			d.wants(t, &kagziv1.ListWorkflowsRequest{
+				Namespace: "shop", WorkflowTypes: []string{"w"}, TaskQueues: []string{"q"},
+				Tags: map[string]string{"a": "b"},
+				Statuses: []kagziv1.WorkflowStatus{
+					kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED, kagziv1.WorkflowStatus_WORKFLOW_STATUS_TIMED_OUT},
+				CreatedAfter: timestamppb.New(noon), CreatedBefore: timestamppb.New(noon.Add(time.Hour)),
+				ParentRunId: new("p"), ScheduleId: new("s"),
+				WorkerId: new("w-1"), Search: new("order-"), Page: &kagziv1.PageRequest{PageSize: 7, PageToken: "t"}})
+			run, err := c.GetByExternalID(t.Context(), "order-17")
+			if err != nil || run.RunID != "2" {
+				t.Fatalf("%v, %v", run, err)
+			}
+			d.wants(t, &kagziv1.GetWorkflowByExternalIdRequest{Namespace: "shop", ExternalId: "order-17"})
+		})
 
 	t.Run("a number that does not fit is not taken for another, nor a duration for the default", func(t *testing.T) {
 		for _, o := range []StartOptions{
@@ -161,7 +176,8 @@ func TestClient(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if max(r.GetPriority(), r.GetConcurrencyLimit()) < 1<<31-1 && min(int64(r.GetPriority()), r.GetTimeouts().GetStartToCloseTimeoutMs()) >= 0 {
+			if max(r.GetPriority(), r.GetConcurrencyLimit()) < 1<<31-1 &&
+				min(int64(r.GetPriority()), r.GetTimeouts().GetStartToCloseTimeoutMs()) >= 0 {
 				t.Errorf("%+v becomes %v", o, r)
 			}
 		}
@@ -169,14 +185,21 @@ func TestClient(t *testing.T) {
 
 	t.Run("every option of a start reaches the server, and of a child's", func(t *testing.T) {
 		at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-		options := StartOptions{ExternalID: "x", ExternalIDReuse: ReuseReject, Queue: "q", Version: "v", RequestID: "once", Retry: &Retry{Attempts: 2},
-			StepTimeout: time.Second, HeartbeatTimeout: time.Minute, ExecutionTimeout: time.Hour, Deadline: at.Add(time.Hour), StartAt: at, Priority: -5,
-			Tags: map[string]string{"a": "b"}, Requirements: map[string]string{"gpu": "a100"}, ConcurrencyKey: "k", ConcurrencyLimit: 3,
-			OnFailure: "mourn", OnFailureQueue: "fq"}
-		want := &kagziv1.StartWorkflowRequest{Namespace: "shop", WorkflowType: "w", Input: jsonPayload("1"), ExternalId: "x",
-			ExternalIdReuse: kagziv1.ExternalIdReuse_EXTERNAL_ID_REUSE_REJECT, TaskQueue: "q", Version: "v", RequestId: "once",
-			RetryPolicy: &kagziv1.RetryPolicy{MaximumAttempts: 2}, DeadlineAt: timestamppb.New(at.Add(time.Hour)), StartAt: timestamppb.New(at),
-			Timeouts: &kagziv1.TimeoutConfig{StartToCloseTimeoutMs: 1000, HeartbeatTimeoutMs: 60_000, ExecutionTimeoutMs: 3_600_000},
+		options := StartOptions{ExternalID: "x", ExternalIDReuse: ReuseReject, Queue: "q", Version: "v",
+			RequestID: "once", Retry: &Retry{Attempts: 2},
+			StepTimeout: time.Second, HeartbeatTimeout: time.Minute, ExecutionTimeout: time.Hour,
+			Deadline: at.Add(time.Hour), StartAt: at, Priority: -5,
+			Tags: map[string]string{"a": "b"}, Requirements: map[string]string{"gpu": "a100"}, ConcurrencyKey: "k",
+			ConcurrencyLimit: 3,
+			OnFailure:        "mourn", OnFailureQueue: "fq"}
+		want := &kagziv1.StartWorkflowRequest{Namespace: "shop", WorkflowType: "w", Input: jsonPayload("1"),
+			ExternalId:      "x",
+			ExternalIdReuse: kagziv1.ExternalIdReuse_EXTERNAL_ID_REUSE_REJECT, TaskQueue: "q", Version: "v",
+			RequestId:   "once",
+			RetryPolicy: &kagziv1.RetryPolicy{MaximumAttempts: 2}, DeadlineAt: timestamppb.New(at.Add(time.Hour)),
+			StartAt: timestamppb.New(at),
+			Timeouts: &kagziv1.TimeoutConfig{StartToCloseTimeoutMs: 1000, HeartbeatTimeoutMs: 60_000,
+				ExecutionTimeoutMs: 3_600_000},
 			Priority: new(int32(-5)), Tags: map[string]string{"a": "b"}, Requirements: map[string]string{"gpu": "a100"},
 			ConcurrencyKey: "k", ConcurrencyLimit: 3, OnFailureWorkflow: "mourn", OnFailureTaskQueue: "fq"}
 		got, err := newStart("shop", "w", jsonPayload("1"), options, at)
@@ -186,22 +209,26 @@ func TestClient(t *testing.T) {
 		if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}
-		child := ChildOptions{ExternalID: "x", Queue: "q", Version: "v", Retry: options.Retry, StepTimeout: time.Second, HeartbeatTimeout: time.Minute,
-			ExecutionTimeout: time.Hour, Deadline: at.Add(time.Hour), StartAt: at, Priority: -5, Tags: options.Tags, Requirements: options.Requirements,
+		child := ChildOptions{ExternalID: "x", Queue: "q", Version: "v", Retry: options.Retry, StepTimeout: time.Second,
+			HeartbeatTimeout: time.Minute,
+			ExecutionTimeout: time.Hour, Deadline: at.Add(time.Hour), StartAt: at, Priority: -5, Tags: options.Tags,
+			Requirements:   options.Requirements,
 			ConcurrencyKey: "k", ConcurrencyLimit: 3, OnFailure: "mourn", OnFailureQueue: "fq"}
 		options.RequestID = "" // what makes the start of a child safe to repeat is its step
 		equal(t, child.start("parent's"), options)
 		later := ChildOptions{Delay: time.Hour}
-		equal(t, later.start("parent's"), StartOptions{Queue: "parent's", ExternalIDReuse: ReuseReject, Delay: time.Hour})
+		equal(t, later.start("parent's"), StartOptions{
+			Queue: "parent's", ExternalIDReuse: ReuseReject, Delay: time.Hour})
 	})
 
 	t.Run("StartMany starts in order, and one bad start fails alone", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
-			runs, err := StartMany(t.Context(), testClient(t, f), "w", []int{1, 2, 3}, StartOptions{}, func(i int, o *StartOptions) {
-				if o.ExternalID = fmt.Sprint("x-", i); i == 1 {
-					o.ExternalID = "bad id"
-				}
-			})
+			runs, err := StartMany(t.Context(), testClient(t, f), "w", []int{1, 2, 3}, StartOptions{},
+				func(i int, o *StartOptions) {
+					if o.ExternalID = fmt.Sprint("x-", i); i == 1 {
+						o.ExternalID = "bad id"
+					}
+				})
 			var e *StartError
 			if !errors.As(err, &e) || e.Index != 1 {
 				t.Fatalf("err = %v", err)
@@ -212,7 +239,8 @@ func TestClient(t *testing.T) {
 			if none, err := StartMany(t.Context(), closed, "w", []int{}, StartOptions{}); len(none) != 0 || err != nil {
 				t.Errorf("StartMany of nothing: %v, %v", none, err)
 			}
-			if _, err := StartMany(t.Context(), testClient(t, f), "w", make([]int, MaxBatch+1), StartOptions{}); err == nil {
+			if _, err := StartMany(t.Context(), testClient(t, f), "w", make([]int, MaxBatch+1),
+				StartOptions{}); err == nil {
 				t.Fatal("more than MaxBatch were taken")
 			}
 		})
@@ -241,9 +269,11 @@ func TestClient(t *testing.T) {
 			}
 			r := f.await(t, "run-1")
 			equal(t, string(r.Input.GetData()), base64.StdEncoding.EncodeToString([]byte(`"secret"`)))
-			equal(t, r.steps[0].GetOutput().GetMetadata(), map[string]string{"content-type": "application/json", "encoding": "base64"})
+			equal(t, r.steps[0].GetOutput().GetMetadata(),
+				map[string]string{"content-type": "application/json", "encoding": "base64"})
 			start := startDigest("w", "", r.Input.GetData())
-			equal(t, codec.seen, map[PayloadInfo]int{{Kind: PayloadInput, WorkflowType: "w"}: 3, {Kind: PayloadStep, Start: start, Step: "shout"}: 2,
+			equal(t, codec.seen, map[PayloadInfo]int{
+				{Kind: PayloadInput, WorkflowType: "w"}: 3, {Kind: PayloadStep, Start: start, Step: "shout"}: 2,
 				{Kind: PayloadOutput, RunID: "run-1"}: 2})
 		})
 	})

@@ -22,7 +22,8 @@ func TestWhenAStepBeganIsToldByTheServersClock(t *testing.T) {
 				var told []string
 				f.fault = func(r *kagziv1.SessionRequest) *kagziv1.ErrorDetail {
 					for what, at := range map[string]*timestamppb.Timestamp{
-						"begin": r.GetBeginStep().GetStartedAt(), "fail": r.GetFailStep().GetStartedAt(), "complete": r.GetCompleteStep().GetStartedAt(),
+						"begin": r.GetBeginStep().GetStartedAt(), "fail": r.GetFailStep().GetStartedAt(),
+						"complete": r.GetCompleteStep().GetStartedAt(),
 					} {
 						if at != nil {
 							told = append(told, fmt.Sprintf("%s %v", what, at.AsTime().Sub(time.Unix(0, began.Load()))))
@@ -57,7 +58,9 @@ func TestAHeldRetryWaitsForItsDelayThoughTheServersClockIsSet(t *testing.T) {
 				var failed, again time.Time
 				Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
 					slow := Go(ctx, func(ctx Context) (int, error) { // keeps the run here
-						return Step(ctx, "slow", func(ctx context.Context) (int, error) { return 1, wait(ctx, 3*time.Hour) }, Timeout(10*time.Hour))
+						return Step(ctx, "slow", func(ctx context.Context) (int, error) {
+							return 1, wait(ctx, 3*time.Hour)
+						}, Timeout(10*time.Hour))
 					})
 					_, err := Step(ctx, "flaky", func(ctx context.Context) (int, error) {
 						if Attempt(ctx) == 1 {
@@ -97,8 +100,10 @@ func TestTheServersClockIsToldByTheLeaseOfTheRun(t *testing.T) {
 	w := NewWorker(WorkerOptions{})
 	w.lease.Start(30*time.Second, w.expired)
 	defer w.lease.Stop()
-	for own, lease := range map[time.Duration]time.Duration{0: 30 * time.Second, 10 * time.Second: 30 * time.Second, 10 * time.Minute: 10 * time.Minute} {
-		e := newExecution(w, &kagziv1.Task{RunId: "r", Timeouts: &kagziv1.TimeoutConfig{HeartbeatTimeoutMs: own.Milliseconds()},
+	for own, lease := range map[time.Duration]time.Duration{
+		0: 30 * time.Second, 10 * time.Second: 30 * time.Second, 10 * time.Minute: 10 * time.Minute} {
+		e := newExecution(w, &kagziv1.Task{RunId: "r",
+			Timeouts:       &kagziv1.TimeoutConfig{HeartbeatTimeoutMs: own.Milliseconds()},
 			LeaseExpiresAt: timestamppb.New(time.Now().Add(time.Hour + lease))})
 		if ahead := e.ahead.Round(time.Minute); ahead != time.Hour {
 			t.Errorf("with a lease of %v of its own the server's clock is %v ahead, want 1h0m0s", own, ahead)
@@ -123,14 +128,16 @@ func TestAGraceEndsByTheServersClockAndIsToldByOurs(t *testing.T) {
 			w.lease.Start(30*time.Second, w.expired)
 			defer w.lease.Stop()
 			server := time.Now().Add(skew)
-			e := newExecution(w, &kagziv1.Task{RunId: "r", LeaseExpiresAt: timestamppb.New(server.Add(30 * time.Second)),
+			e := newExecution(w, &kagziv1.Task{RunId: "r",
+				LeaseExpiresAt:  timestamppb.New(server.Add(30 * time.Second)),
 				CancelRequested: true, CancelGraceUntil: timestamppb.New(server.Add(10 * time.Second))})
 			e.mu.Lock()
 			e.armGrace()
 			e.mu.Unlock()
 			began := time.Now()
 			if deadline, ok := e.grace.Deadline(); !ok || !deadline.Equal(began.Add(10*time.Second)) {
-				t.Errorf("with a server %v ahead the code may clean up until %v from now, want 10s", skew, deadline.Sub(began))
+				t.Errorf("with a server %v ahead the code may clean up until %v from now, want 10s", skew,
+					deadline.Sub(began))
 			}
 			equal(t, e.graceIsOver(), false)
 			<-e.grace.Done()

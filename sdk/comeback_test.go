@@ -22,7 +22,8 @@ func (c slowCodec) Decode(p Payload, _ PayloadInfo) (Payload, error) {
 // A Context of a branch does not end before what is recorded of that branch, however long its results take to decode.
 func TestACancelledBranchComesBackInFullWithASlowCodec(t *testing.T) {
 	const rooms = 10
-	for name, whileComingBack := range map[string]bool{"woken for the cancellation": false, "cancelled while it comes back for a timer": true} {
+	for name, whileComingBack := range map[string]bool{
+		"woken for the cancellation": false, "cancelled while it comes back for a timer": true} {
 		t.Run(name, func(t *testing.T) {
 			withFake(t, func(t *testing.T, f *fake) {
 				w := testWorker(f)
@@ -43,7 +44,10 @@ func TestACancelledBranchComesBackInFullWithASlowCodec(t *testing.T) {
 					}
 					Sleep(ctx, "stay-"+guest, 24*time.Hour)
 					for _, name := range booked {
-						_, _ = Step(Cleanup(ctx), "undo-"+name, func(context.Context) (int, error) { undone[guest].Add(1); return 0, nil })
+						_, _ = Step(Cleanup(ctx), "undo-"+name, func(context.Context) (int, error) {
+							undone[guest].Add(1)
+							return 0, nil
+						})
 					}
 					return 0, ErrCancelled
 				}
@@ -95,7 +99,10 @@ func TestABranchThatEndedBeforeTheCancellationTakesNoOtherWayWhenItIsWaitedForLa
 				return 0, nil
 			}
 			for _, n := range []string{"a-0", "a-1", "b-0"} {
-				_, _ = Step(Cleanup(ctx), "undo-"+n, func(context.Context) (int, error) { undone = append(undone, n); return 0, nil })
+				_, _ = Step(Cleanup(ctx), "undo-"+n, func(context.Context) (int, error) {
+					undone = append(undone, n)
+					return 0, nil
+				})
 				Sleep(Cleanup(ctx), "rest-"+n, time.Minute)
 			}
 			return 0, ErrCancelled

@@ -42,11 +42,13 @@ func (e *refused) Error() string {
 }
 func (e *refused) Unwrap() error { return e.err }
 
-// serve keeps a session open until ctx ends, or until the server refuses the worker. When the worker begins to drain it tries at once, and often from
-// then on: what it holds and cannot report has to be done again by another.
+// serve keeps a session open until ctx ends, or until the server refuses the worker. When the
+// worker begins to drain it tries at once, and often from then on: what it holds and cannot report
+// has to be done again by another.
 func (w *Worker) serve(ctx context.Context) error {
 	defer w.lease.Stop()
-	for failures, refusals := 0, 0; ; { // in a row; a refusal is a failure that was a server's, be it that it did not answer
+	for failures, refusals := 0, 0; ; {
+		// in a row; a refusal is a failure that was a server's, be it that it did not answer
 		reached, registered, err := w.oneSession(ctx)
 		if ctx.Err() != nil || w.isParting() {
 			return nil
@@ -92,10 +94,12 @@ func (w *Worker) serve(ctx context.Context) error {
 	}
 }
 
-// lookOut looks out for a server that could not be reached in several attempts: the connection, which gRPC tries every few seconds by itself, tells
-// of its return long before a delay of up to a minute is over. back is closed then, after a delay as that of an early attempt, so that all the
-// workers of a server do not come at once. A server that answers, and refuses, is given the whole delay: one that the attempt has reached, for a
-// connection that stands by now may be none that stood then. stop ends the looking out.
+// lookOut looks out for a server that could not be reached in several attempts: the connection,
+// which gRPC tries every few seconds by itself, tells of its return long before a delay of up to a
+// minute is over. back is closed then, after a delay as that of an early attempt, so that all the
+// workers of a server do not come at once. A server that answers, and refuses, is given the whole
+// delay: one that the attempt has reached, for a connection that stands by now may be none that
+// stood then. stop ends the looking out.
 func (w *Worker) lookOut(ctx context.Context, failures int, reached bool) (back <-chan struct{}, stop func()) {
 	if failures <= returnTries || reached && w.conn.GetState() == connectivity.Ready {
 		return nil, func() {}
@@ -155,7 +159,8 @@ func (w *Worker) forgetID(refusal fatalError) bool {
 	return true
 }
 
-// oneSession is one stream, from hello to its end. reached says whether there was a connection for it, registered whether it came to a welcome.
+// oneSession is one stream, from hello to its end. reached says whether there was a connection for
+// it, registered whether it came to a welcome.
 func (w *Worker) oneSession(ctx context.Context) (reached, registered bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -186,7 +191,8 @@ func (w *Worker) oneSession(ctx context.Context) (reached, registered bool, err 
 	interval := w.welcomed(welcome, helloAt)
 
 	w.session.Open()
-	w.readyOnce.Do(func() { close(w.ready) }) // not before: who ends a worker that is ready has it say goodbye on this stream
+	// not before: who ends a worker that is ready has it say goodbye on this stream
+	w.readyOnce.Do(func() { close(w.ready) })
 	var parts sync.WaitGroup
 	parts.Go(func() { w.session.Write(ctx, stream); cancel() })
 	parts.Go(func() { w.heartbeats(ctx, interval, cancel) })
@@ -200,7 +206,8 @@ func (w *Worker) oneSession(ctx context.Context) (reached, registered bool, err 
 
 // welcomed adopts what the server decided, and returns the heartbeat interval.
 func (w *Worker) welcomed(r *kagziv1.RegisterResponse, helloAt time.Time) time.Duration {
-	interval, lease := time.Duration(r.GetHeartbeatIntervalMs())*time.Millisecond, time.Duration(r.GetLeaseMs())*time.Millisecond
+	interval, lease := time.Duration(r.GetHeartbeatIntervalMs())*time.Millisecond,
+		time.Duration(r.GetLeaseMs())*time.Millisecond
 	if interval <= 0 {
 		interval = time.Duration(r.GetHeartbeatIntervalSecs()) * time.Second
 	}
@@ -216,11 +223,13 @@ func (w *Worker) welcomed(r *kagziv1.RegisterResponse, helloAt time.Time) time.D
 	w.id = r.GetWorkerId()
 	w.mu.Unlock()
 	if holds {
-		w.lease.Heard(helloAt) // others may have what is held: the first heartbeat of this stream names it, and is told so
+		// others may have what is held: the first heartbeat of this stream names it, and is told so
+		w.lease.Heard(helloAt)
 	} else {
 		w.lease.Confirm(helloAt)
 	}
-	w.log.Info("worker registered", "worker", r.GetWorkerId(), "namespace", w.options.Namespace, "queue", w.options.Queue,
+	w.log.Info("worker registered", "worker", r.GetWorkerId(), "namespace", w.options.Namespace, "queue",
+		w.options.Queue,
 		"address", w.options.Address, "again", !first)
 	return interval
 }
@@ -286,7 +295,8 @@ func sessionError(err error) error {
 
 func fatalStatus(err error) bool {
 	switch status.Code(err) {
-	case codes.InvalidArgument, codes.AlreadyExists, codes.NotFound, codes.Unauthenticated, codes.PermissionDenied, codes.Unimplemented:
+	case codes.InvalidArgument, codes.AlreadyExists, codes.NotFound, codes.Unauthenticated, codes.PermissionDenied,
+		codes.Unimplemented:
 		return true
 	}
 	return false

@@ -35,8 +35,9 @@ func TestWorkersAreBackSoonAfterALongOutage(t *testing.T) {
 	})
 }
 
-// backAfterAnOutage has gRPC look for the server every 5 s, half as much more or less, and the workers spread over the 4 s of a third attempt. Each
-// refusal then costs what it would without an outage before it.
+// backAfterAnOutage has gRPC look for the server every 5 s, half as much more or less, and the
+// workers spread over the 4 s of a third attempt. Each refusal then costs what it would without an
+// outage before it.
 func backAfterAnOutage(t *testing.T, soon time.Duration, onHello func(*kagziv1.RegisterRequest) error) {
 	const workers = 20 // of which one would draw a long delay, almost certainly
 	withFake(t, func(t *testing.T, f *fake) {
@@ -78,15 +79,17 @@ func backAfterAnOutage(t *testing.T, soon time.Duration, onHello func(*kagziv1.R
 func TestAConnectionThatStandsBehindAFailedAttemptIsNoRefusal(t *testing.T) {
 	withFake(t, func(t *testing.T, f *fake) {
 		left := 20
-		w := NewWorker(WorkerOptions{Address: "passthrough:///fake", Logger: slog.New(slog.DiscardHandler), HandleSignals: []os.Signal{}, DialOptions: append(f.dial(),
-			grpc.WithStreamInterceptor(func(ctx context.Context, d *grpc.StreamDesc, conn *grpc.ClientConn, method string, open grpc.Streamer, o ...grpc.CallOption) (grpc.ClientStream, error) {
-				if left > 0 {
-					left--
-					transport.AwaitConnection(ctx, conn)
-					return nil, errCut
-				}
-				return open(ctx, d, conn, method, o...)
-			}))})
+		w := NewWorker(WorkerOptions{Address: "passthrough:///fake", Logger: slog.New(slog.DiscardHandler),
+			HandleSignals: []os.Signal{}, DialOptions: append(f.dial(),
+				grpc.WithStreamInterceptor(func(ctx context.Context, d *grpc.StreamDesc, conn *grpc.ClientConn,
+					method string, open grpc.Streamer, o ...grpc.CallOption) (grpc.ClientStream, error) {
+					if left > 0 {
+						left--
+						transport.AwaitConnection(ctx, conn)
+						return nil, errCut
+					}
+					return open(ctx, d, conn, method, o...)
+				}))})
 		Handle(w, "w", func(Context, struct{}) (int, error) { return 0, nil })
 		began := time.Now()
 		running(t, w)
@@ -123,16 +126,21 @@ func TestAWelcomeSaysHowOftenAWorkerSpeaksAndHowLongItsLeasesHold(t *testing.T) 
 		welcome         *kagziv1.RegisterResponse
 		interval, lease time.Duration
 	}{
-		"to the millisecond":                  {&kagziv1.RegisterResponse{HeartbeatIntervalMs: 2500, HeartbeatIntervalSecs: 3, LeaseMs: 6500}, 2500 * time.Millisecond, 6500 * time.Millisecond},
-		"by an older server, in seconds":      {&kagziv1.RegisterResponse{HeartbeatIntervalSecs: 5}, 5 * time.Second, 30 * time.Second},
-		"by an older server, which is slower": {&kagziv1.RegisterResponse{HeartbeatIntervalSecs: 20}, 20 * time.Second, 60 * time.Second},
-		"not at all":                          {&kagziv1.RegisterResponse{}, 10 * time.Second, 30 * time.Second},
+		"to the millisecond": {
+			&kagziv1.RegisterResponse{HeartbeatIntervalMs: 2500, HeartbeatIntervalSecs: 3, LeaseMs: 6500},
+			2500 * time.Millisecond, 6500 * time.Millisecond},
+		"by an older server, in seconds": {
+			&kagziv1.RegisterResponse{HeartbeatIntervalSecs: 5}, 5 * time.Second, 30 * time.Second},
+		"by an older server, which is slower": {
+			&kagziv1.RegisterResponse{HeartbeatIntervalSecs: 20}, 20 * time.Second, 60 * time.Second},
+		"not at all": {&kagziv1.RegisterResponse{}, 10 * time.Second, 30 * time.Second},
 	} {
 		w, hello := NewWorker(WorkerOptions{Logger: slog.New(slog.DiscardHandler)}), time.Now().Add(-time.Second)
 		interval := w.welcomed(c.welcome, hello)
 		w.lease.Stop()
 		if lease := w.lease.Duration(); interval != c.interval || lease != c.lease {
-			t.Errorf("%s: a heartbeat each %v and a lease of %v, want %v and %v", name, interval, lease, c.interval, c.lease)
+			t.Errorf("%s: a heartbeat each %v and a lease of %v, want %v and %v", name, interval, lease,
+				c.interval, c.lease)
 		}
 		if confirmed := w.lease.LastConfirmed(); !confirmed.Equal(hello) {
 			t.Errorf("%s: the leases are measured from %v, want from when hello was said, %v", name, confirmed, hello)

@@ -13,7 +13,8 @@ import (
 )
 
 // Context is what a workflow function and its branches get. It is a context.Context whose end means
-// that the run is being cancelled (context.Cause is ErrCancelled) or is no longer held by this worker; only the SDK makes one.
+// that the run is being cancelled (context.Cause is ErrCancelled) or is no longer held by this
+// worker; only the SDK makes one.
 //
 // Every function of this package that takes a Context may end the calling goroutine: see "Suspension"
 // in the package documentation.
@@ -77,7 +78,8 @@ func newRunInfo(w *Worker, t *kagziv1.Task) RunInfo {
 	return info
 }
 
-// Now returns the time by the server's clock, in UTC. It is recorded, so replays see the same; each call is one durable write.
+// Now returns the time by the server's clock, in UTC. It is recorded, so replays see the same; each
+// call is one durable write.
 func Now(ctx Context) time.Time {
 	b := ctx.workflow()
 	return record(b, "kagzi:now", func() time.Time { return b.e.now().UTC() })
@@ -120,8 +122,9 @@ func (b *branch) seed(what string) {
 	b.random, b.uuids = rand.New(rand.NewChaCha8(seeds[0])), rand.NewChaCha8(seeds[1])
 }
 
-// record is a step whose value the SDK makes itself, on the spot. A cancellation does not end it, so that it is recorded like what cleans up, whatever its
-// Context: code that has looked at that, and begins with the time, has to find it ended in every replay too.
+// record is a step whose value the SDK makes itself, on the spot. A cancellation does not end it,
+// so that it is recorded like what cleans up, whatever its Context: code that has looked at that,
+// and begins with the time, has to find it ended in every replay too.
 func record[T any](b *branch, name string, value func() T) T {
 	if path := b.path(); path != "" {
 		name += "/" + path
@@ -149,18 +152,21 @@ func record[T any](b *branch, name string, value func() T) T {
 	return v
 }
 
-// ContinueAsNew ends the run and starts the next one, of the same type and with in as its input, in one commit: a loop without end whose
-// history does not grow without end. Its error is to be returned by the workflow function; that is what makes it count:
+// ContinueAsNew ends the run and starts the next one, of the same type and with in as its input, in
+// one commit: a loop without end whose history does not grow without end. Its error is to be
+// returned by the workflow function; that is what makes it count:
 //
 //	return kagzi.ContinueAsNew[Out](ctx, next)
 //
-// The next run begins with an empty history. It takes over the external id, the queue, the policies, the tags, the parent, which gets the
-// last run's result, the children that are to end with it, and the signals that this run has not taken, in their order. This run ends
-// COMPLETED, with no output.
+// The next run begins with an empty history. It takes over the external id, the queue, the
+// policies, the tags, the parent, which gets the last run's result, the children that are to end
+// with it, and the signals that this run has not taken, in their order. This run ends COMPLETED,
+// with no output.
 //
-// The error counts also when it is wrapped, or comes out of a branch. In a step it fails the step for good, as a step cannot end
-// its run. Of a function that returns something else although it called ContinueAsNew, that counts, with a warning in the log. When the run is
-// being cancelled the error is ErrCancelled.
+// The error counts also when it is wrapped, or comes out of a branch. In a step it fails the step
+// for good, as a step cannot end its run. Of a function that returns something else although it
+// called ContinueAsNew, that counts, with a warning in the log. When the run is being cancelled the
+// error is ErrCancelled.
 func ContinueAsNew[Out, In any](ctx Context, in In) (Out, error) {
 	var none Out
 	b, scope := ctx.workflow(), ctx.scope()
@@ -203,11 +209,13 @@ func (e *execution) continuation(err error) *kagziv1.StartWorkflowRequest {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		if e.continued && !e.quitted {
-			e.w.log.Warn("ContinueAsNew was called, but its error not returned: the run just ends", "run", e.info.RunID, "type", e.info.WorkflowType)
+			e.w.log.Warn("ContinueAsNew was called, but its error not returned: the run just ends", "run", e.info.RunID,
+				"type", e.info.WorkflowType)
 		}
 		return nil
 	}
 	return &kagziv1.StartWorkflowRequest{
-		Namespace: e.task.GetNamespace(), TaskQueue: e.info.Queue, WorkflowType: e.info.WorkflowType, Version: e.info.Version, Input: c.input,
+		Namespace: e.task.GetNamespace(), TaskQueue: e.info.Queue, WorkflowType: e.info.WorkflowType,
+		Version: e.info.Version, Input: c.input,
 	}
 }

@@ -45,7 +45,8 @@ func TestContinueAsNew(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			equal(t, []string{last.RunID, last.ExternalID, last.ContinuedFromRunID, last.Queue}, []string{"run-3", "counter", "run-2", "default"})
+			equal(t, []string{last.RunID, last.ExternalID, last.ContinuedFromRunID, last.Queue},
+				[]string{"run-3", "counter", "run-2", "default"})
 		})
 	})
 
@@ -71,7 +72,9 @@ func TestContinueAsNew(t *testing.T) {
 		d := failure(t, func(ctx Context, _ struct{}) (int, error) {
 			return Step(ctx, "s", func(context.Context) (int, error) { return ContinueAsNew[int](ctx, struct{}{}) })
 		})
-		equal(t, []string{d.GetType(), d.GetMessage()}, []string{"continue_as_new", "step s: kagzi: ContinueAsNew: its error has to be returned by the workflow function"})
+		equal(t, []string{d.GetType(), d.GetMessage()},
+			[]string{"continue_as_new",
+				"step s: kagzi: ContinueAsNew: its error has to be returned by the workflow function"})
 		equal(t, d.GetNonRetryable(), true)
 	})
 
@@ -151,48 +154,58 @@ func TestNotes(t *testing.T) {
 }
 
 func TestFailureHandlers(t *testing.T) {
-	t.Run("get the event, the failed run's id and its input, through a codec that the server does not know", func(t *testing.T) {
-		withFake(t, func(t *testing.T, f *fake) {
-			codec := &base64Codec{seen: map[PayloadInfo]int{}}
-			w := testWorker(f)
-			w.options.Codec = codec
-			seen := make(chan string, 1)
-			Handle(w, GlobalFailureHandler, func(ctx Context, event WorkflowFailedEvent) (int, error) {
-				in, err := OriginalInput[map[string]int](ctx, event)
-				seen <- fmt.Sprintln(Info(ctx).FailedRunID, event.FailedRunID, event.Status, event.Error, event.Error.Code, event.Attempts,
-					event.StartedAt.IsZero(), event.FailedAt.UTC().Format(time.DateOnly), in["total"], err)
-				return 1, nil
+	t.Run("get the event, the failed run's id and its input, through a codec that the server does not know",
+		func(t *testing.T) {
+			withFake(t, func(t *testing.T, f *fake) {
+				codec := &base64Codec{seen: map[PayloadInfo]int{}}
+				w := testWorker(f)
+				w.options.Codec = codec
+				seen := make(chan string, 1)
+				Handle(w, GlobalFailureHandler, func(ctx Context, event WorkflowFailedEvent) (int, error) {
+					in, err := OriginalInput[map[string]int](ctx, event)
+					seen <- fmt.Sprintln(Info(ctx).FailedRunID, event.FailedRunID, event.Status, event.Error,
+						event.Error.Code, event.Attempts,
+						event.StartedAt.IsZero(), event.FailedAt.UTC().Format(time.DateOnly), in["total"], err)
+					return 1, nil
+				})
+				running(t, w)
+				failed, _ := codec.Encode(Payload{Data: []byte(`{"total":7}`), Metadata: map[string]string{}},
+					PayloadInfo{})
+				event, err := json.Marshal(WorkflowFailedEvent{
+					FailedRunID: "f", Status: StatusTimedOut, Attempts: 2, Input: failed,
+					Error: &RunError{Message: "too late", Code: CodeTimeout}, FailedAt: time.Now()})
+				if err != nil {
+					t.Fatal(err)
+				}
+				f.mu.Lock()
+				handler := f.add("h", &kagziv1.StartWorkflowRequest{
+					WorkflowType: GlobalFailureHandler, Input: &kagziv1.Payload{Data: event, Metadata: jsonMetadata}})
+				of := "f"
+				handler.FailedRunId = &of
+				f.pump()
+				f.mu.Unlock()
+				f.await(t, "h")
+				equal(t, <-seen, "f f TIMED_OUT run f timed out: too late TIMEOUT 2 true 2000-01-01 7 <nil>\n")
 			})
-			running(t, w)
-			failed, _ := codec.Encode(Payload{Data: []byte(`{"total":7}`), Metadata: map[string]string{}}, PayloadInfo{})
-			event, err := json.Marshal(WorkflowFailedEvent{FailedRunID: "f", Status: StatusTimedOut, Attempts: 2, Input: failed,
-				Error: &RunError{Message: "too late", Code: CodeTimeout}, FailedAt: time.Now()})
-			if err != nil {
-				t.Fatal(err)
-			}
-			f.mu.Lock()
-			handler := f.add("h", &kagziv1.StartWorkflowRequest{WorkflowType: GlobalFailureHandler, Input: &kagziv1.Payload{Data: event, Metadata: jsonMetadata}})
-			of := "f"
-			handler.FailedRunId = &of
-			f.pump()
-			f.mu.Unlock()
-			f.await(t, "h")
-			equal(t, <-seen, "f f TIMED_OUT run f timed out: too late TIMEOUT 2 true 2000-01-01 7 <nil>\n")
 		})
-	})
 
 	t.Run("read the event as the server writes it", func(t *testing.T) {
 		var event WorkflowFailedEvent
-		err := json.Unmarshal([]byte(`{"event":"kagzi/workflow.failed","failed_run_id":"f","namespace_id":"default","workflow_type":"order","task_queue":"q",
+		err := json.Unmarshal(
+			[]byte(
+				`{"event":"kagzi/workflow.failed","failed_run_id":"f","namespace_id":"default","workflow_type":"order","task_queue":"q",
 			"status":"FAILED","error":{"code":"ERROR_CODE_CRASHED","message":"m","type":"t","retry_after_ms":"5","later_field":1},"original_input":"eyJhIjoxfQ==",
 			"original_input_metadata":{"content-type":"application/json"},"attempts":3,"failed_at":"2026-11-20T12:00:00.5Z","started_at":"2026-11-20T11:00:00Z"}`), &event)
 		if err != nil {
 			t.Fatal(err)
 		}
-		equal(t, event, WorkflowFailedEvent{FailedRunID: "f", Namespace: "default", WorkflowType: "order", Queue: "q", Status: StatusFailed, Attempts: 3,
+		equal(t, event, WorkflowFailedEvent{FailedRunID: "f", Namespace: "default", WorkflowType: "order", Queue: "q",
+			Status: StatusFailed, Attempts: 3,
 			Error:     &RunError{RunID: "f", Status: StatusFailed, Type: "t", Message: "m", Code: CodeCrashed},
-			StartedAt: time.Date(2026, 11, 20, 11, 0, 0, 0, time.UTC), FailedAt: time.Date(2026, 11, 20, 12, 0, 0, 5e8, time.UTC),
-			Input: Payload{Data: []byte(`{"a":1}`), Metadata: map[string]string{"content-type": "application/json"}}})
+			StartedAt: time.Date(2026, 11, 20, 11, 0, 0, 0, time.UTC),
+			FailedAt:  time.Date(2026, 11, 20, 12, 0, 0, 5e8, time.UTC),
+			Input: Payload{Data: []byte(`{"a":1}`),
+				Metadata: map[string]string{"content-type": "application/json"}}})
 		if err := json.Unmarshal([]byte(`{"failed_at":"yesterday"}`), &event); err == nil {
 			t.Fatal("a malformed event was read")
 		}

@@ -57,23 +57,27 @@ type deskWait struct {
 func withDesk(t *testing.T, test func(t *testing.T, d *desk, c *Client)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		d := &desk{listener: bufconn.Listen(1 << 20), starts: map[string]int{}, traces: map[string]string{}, sent: map[string]*kagziv1.StartWorkflowRequest{}, open: map[*deskStream]map[uint64]*deskWait{}, changed: make(chan struct{})}
+		d := &desk{listener: bufconn.Listen(1 << 20), starts: map[string]int{}, traces: map[string]string{},
+			sent: map[string]*kagziv1.StartWorkflowRequest{}, open: map[*deskStream]map[uint64]*deskWait{},
+			changed: make(chan struct{})}
 		d.ended = func(string) *kagziv1.Workflow { return nil }
 		server := grpc.NewServer(grpc.MaxRecvMsgSize(transport.MaxMessage),
-			grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: time.Second, PermitWithoutStream: true}))
+			grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{
+				MinTime: time.Second, PermitWithoutStream: true}))
 		kagziv1.RegisterWorkflowServiceServer(server, d)
 		go func() { _ = server.Serve(d.listener) }()
-		c, err := NewClient(ClientOptions{Profile: NoProfile, Address: "passthrough:///desk", Logger: slog.New(slog.DiscardHandler), DialOptions: []grpc.DialOption{
-			grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
-				d.mu.Lock()
-				defer d.mu.Unlock()
-				if d.away {
-					return nil, errCut
-				}
-				conn, err := d.listener.DialContext(ctx)
-				d.conns = append(d.conns, conn)
-				return conn, err
-			})}})
+		c, err := NewClient(ClientOptions{Profile: NoProfile, Address: "passthrough:///desk",
+			Logger: slog.New(slog.DiscardHandler), DialOptions: []grpc.DialOption{
+				grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+					d.mu.Lock()
+					defer d.mu.Unlock()
+					if d.away {
+						return nil, errCut
+					}
+					conn, err := d.listener.DialContext(ctx)
+					d.conns = append(d.conns, conn)
+					return conn, err
+				})}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -120,7 +124,8 @@ func (d *desk) leave(away bool) {
 func (d *desk) startOne(r *kagziv1.StartWorkflowRequest, trace string) (*kagziv1.StartWorkflowResponse, error) {
 	if r.GetExternalId() == "taken" {
 		st, _ := status.New(codes.FailedPrecondition, "is taken").WithDetails(&kagziv1.ErrorDetail{
-			Code: kagziv1.ErrorCode_ERROR_CODE_CONFLICT, Message: "is taken", Subject: "run", SubjectId: "r", Metadata: map[string]string{"status": "RUNNING"}})
+			Code: kagziv1.ErrorCode_ERROR_CODE_CONFLICT, Message: "is taken", Subject: "run", SubjectId: "r",
+			Metadata: map[string]string{"status": "RUNNING"}})
 		return nil, st.Err()
 	}
 	d.mu.Lock()
@@ -159,7 +164,8 @@ func traceOf(ctx context.Context) string {
 	return strings.Join(md.Get(traceparent), ",")
 }
 
-func (d *desk) StartWorkflow(ctx context.Context, r *kagziv1.StartWorkflowRequest) (*kagziv1.StartWorkflowResponse, error) {
+func (d *desk) StartWorkflow(ctx context.Context,
+	r *kagziv1.StartWorkflowRequest) (*kagziv1.StartWorkflowResponse, error) {
 	started, refused := d.startOne(r, traceOf(ctx))
 	if err := d.carried(ctx, "one", 1); err != nil {
 		return nil, err
@@ -167,7 +173,8 @@ func (d *desk) StartWorkflow(ctx context.Context, r *kagziv1.StartWorkflowReques
 	return started, refused
 }
 
-func (d *desk) StartWorkflows(ctx context.Context, r *kagziv1.StartWorkflowsRequest) (*kagziv1.StartWorkflowsResponse, error) {
+func (d *desk) StartWorkflows(ctx context.Context,
+	r *kagziv1.StartWorkflowsRequest) (*kagziv1.StartWorkflowsResponse, error) {
 	if d.noBatch {
 		d.note("unknown")
 		return d.UnimplementedWorkflowServiceServer.StartWorkflows(ctx, r)
@@ -194,13 +201,15 @@ func (d *desk) WaitWorkflow(_ context.Context, r *kagziv1.WaitWorkflowRequest) (
 	}
 	w := d.ended(r.GetRunId())
 	if w == nil {
-		st, _ := status.New(codes.NotFound, "no such run").WithDetails(&kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_NOT_FOUND, Message: "no such run", Subject: "run"})
+		st, _ := status.New(codes.NotFound, "no such run").WithDetails(
+			&kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_NOT_FOUND, Message: "no such run", Subject: "run"})
 		return nil, st.Err()
 	}
 	return &kagziv1.WaitWorkflowResponse{Workflow: w, Finished: true}, nil
 }
 
-func (d *desk) AwaitWorkflows(stream grpc.BidiStreamingServer[kagziv1.AwaitWorkflowsRequest, kagziv1.AwaitWorkflowsResponse]) error {
+func (d *desk) AwaitWorkflows(stream grpc.BidiStreamingServer[kagziv1.AwaitWorkflowsRequest,
+	kagziv1.AwaitWorkflowsResponse]) error {
 	if d.noBatch {
 		d.note("unknown")
 		return d.UnimplementedWorkflowServiceServer.AwaitWorkflows(stream)
@@ -245,7 +254,9 @@ func (d *desk) AwaitWorkflows(stream grpc.BidiStreamingServer[kagziv1.AwaitWorkf
 		}
 		d.mu.Unlock()
 		if len(m.Ended) > 0 {
-			slices.SortFunc(m.Ended, func(a, b *kagziv1.AwaitWorkflowsResponse_Ended) int { return int(a.Seq) - int(b.Seq) })
+			slices.SortFunc(m.Ended, func(a, b *kagziv1.AwaitWorkflowsResponse_Ended) int {
+				return int(a.Seq) - int(b.Seq)
+			})
 			if err := stream.Send(m); err != nil {
 				return err
 			}
@@ -265,7 +276,8 @@ func (d *desk) AwaitWorkflows(stream grpc.BidiStreamingServer[kagziv1.AwaitWorkf
 func (d *desk) endOf(seq uint64, w *deskWait) *kagziv1.AwaitWorkflowsResponse_Ended {
 	if w.runID == "missing" {
 		return &kagziv1.AwaitWorkflowsResponse_Ended{Seq: seq, StatusCode: int32(codes.NotFound),
-			Refusal: &kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_NOT_FOUND, Message: "no such run", Subject: "run"}}
+			Refusal: &kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_NOT_FOUND, Message: "no such run",
+				Subject: "run"}}
 	}
 	run := d.ended(w.runID)
 	switch {
@@ -274,7 +286,8 @@ func (d *desk) endOf(seq uint64, w *deskWait) *kagziv1.AwaitWorkflowsResponse_En
 	case w.whole:
 		return &kagziv1.AwaitWorkflowsResponse_Ended{Seq: seq, Workflow: run}
 	}
-	return &kagziv1.AwaitWorkflowsResponse_Ended{Seq: seq, Status: run.Status, Output: run.Output, Error: run.Error, ContinuedAsRunId: run.GetContinuedAsRunId()}
+	return &kagziv1.AwaitWorkflowsResponse_Ended{
+		Seq: seq, Status: run.Status, Output: run.Output, Error: run.Error, ContinuedAsRunId: run.GetContinuedAsRunId()}
 }
 
 // tell has all streams look again.

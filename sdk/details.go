@@ -100,19 +100,25 @@ type RunDetails struct {
 
 func newRunDetails(c *Client, w *kagziv1.Workflow) *RunDetails {
 	d := &RunDetails{
-		RunID: w.GetRunId(), ExternalID: w.GetExternalId(), WorkflowType: w.GetWorkflowType(), Namespace: w.GetNamespace(),
-		Queue: w.GetTaskQueue(), Version: w.GetVersion(), Status: statusOf(w),
+		RunID: w.GetRunId(), ExternalID: w.GetExternalId(), WorkflowType: w.GetWorkflowType(),
+		Namespace: w.GetNamespace(),
+		Queue:     w.GetTaskQueue(), Version: w.GetVersion(), Status: statusOf(w),
 		Attempts: int(w.GetAttempts()), Priority: int(w.GetPriority()), Steps: w.GetStepCount(),
 		Tags: w.GetTags(), Requirements: w.GetRequirements(), Note: w.GetNote(), WaitingFor: w.GetWaitingFor(),
 		WorkerID: w.GetWorkerId(), LeaseLosses: int(w.GetLeaseLosses()), Paused: w.GetPaused(), Pinned: w.GetPinned(),
-		ParentRunID: w.GetParentRunId(), ParentStep: w.GetParentStepId(), ScheduleID: w.GetScheduleId(), FailedRunID: w.GetFailedRunId(),
-		RetriedFromRunID: w.GetRetriedFromRunId(), ContinuedAsRunID: w.GetContinuedAsRunId(), ContinuedFromRunID: w.GetContinuedFromRunId(),
-		ConcurrencyKey: w.GetConcurrencyKey(), ConcurrencyLimit: int(w.GetConcurrencyLimit()),
+		ParentRunID: w.GetParentRunId(), ParentStep: w.GetParentStepId(), ScheduleID: w.GetScheduleId(),
+		FailedRunID:      w.GetFailedRunId(),
+		RetriedFromRunID: w.GetRetriedFromRunId(), ContinuedAsRunID: w.GetContinuedAsRunId(),
+		ContinuedFromRunID: w.GetContinuedFromRunId(),
+		ConcurrencyKey:     w.GetConcurrencyKey(), ConcurrencyLimit: int(w.GetConcurrencyLimit()),
 		OnFailure: w.GetOnFailureWorkflow(), OnFailureQueue: w.GetOnFailureTaskQueue(),
-		CreatedAt: convert.When(w.GetCreatedAt()), StartedAt: convert.When(w.GetStartedAt()), FinishedAt: convert.When(w.GetFinishedAt()),
-		WakeUpAt: convert.When(w.GetWakeUpAt()), Deadline: convert.When(w.GetDeadlineAt()), ScheduledAt: convert.When(w.GetScheduledAt()),
-		CancelRequestedAt: convert.When(w.GetCancelRequestedAt()), CancelGraceUntil: convert.When(w.GetCancelGraceUntil()),
-		input: w.GetInput(), output: w.GetOutput(), codec: c.options.Codec,
+		CreatedAt: convert.When(w.GetCreatedAt()), StartedAt: convert.When(w.GetStartedAt()),
+		FinishedAt: convert.When(w.GetFinishedAt()),
+		WakeUpAt:   convert.When(w.GetWakeUpAt()), Deadline: convert.When(w.GetDeadlineAt()),
+		ScheduledAt:       convert.When(w.GetScheduledAt()),
+		CancelRequestedAt: convert.When(w.GetCancelRequestedAt()),
+		CancelGraceUntil:  convert.When(w.GetCancelGraceUntil()),
+		input:             w.GetInput(), output: w.GetOutput(), codec: c.options.Codec,
 	}
 	if e := w.GetError(); e != nil || d.Status.Ended() && d.Status != StatusCompleted {
 		d.Error = newRunError(d.RunID, d.Status, e)
@@ -121,7 +127,8 @@ func newRunDetails(c *Client, w *kagziv1.Workflow) *RunDetails {
 }
 
 func newRunError(runID string, s Status, e *kagziv1.ErrorDetail) *RunError {
-	return &RunError{RunID: runID, Status: s, Type: e.GetType(), Message: e.GetMessage(), Code: errorCode(e.GetCode()), Stack: e.GetStack()}
+	return &RunError{RunID: runID, Status: s, Type: e.GetType(), Message: e.GetMessage(), Code: errorCode(e.GetCode()),
+		Stack: e.GetStack()}
 }
 
 // Input reads the input of a run. Details from a list have none, which reads as a zero In.
@@ -189,8 +196,9 @@ func (c *Client) List(ctx context.Context, opts ListOptions) iter.Seq2[*RunDetai
 	return func(yield func(*RunDetails, error) bool) {
 		req := &kagziv1.ListWorkflowsRequest{
 			Namespace: c.options.Namespace, WorkflowTypes: opts.WorkflowTypes, TaskQueues: opts.Queues, Tags: opts.Tags,
-			CreatedAfter: convert.Timestamp(opts.CreatedAfter), CreatedBefore: convert.Timestamp(opts.CreatedBefore), ParentRunId: named(opts.ParentRunID),
-			ScheduleId: named(opts.ScheduleID), WorkerId: named(opts.WorkerID), Search: named(opts.Search),
+			CreatedAfter: convert.Timestamp(opts.CreatedAfter), CreatedBefore: convert.Timestamp(opts.CreatedBefore),
+			ParentRunId: named(opts.ParentRunID),
+			ScheduleId:  named(opts.ScheduleID), WorkerId: named(opts.WorkerID), Search: named(opts.Search),
 		}
 		for _, s := range opts.Statuses {
 			if s.wire() == kagziv1.WorkflowStatus_WORKFLOW_STATUS_UNSPECIFIED {
@@ -199,11 +207,12 @@ func (c *Client) List(ctx context.Context, opts ListOptions) iter.Seq2[*RunDetai
 			}
 			req.Statuses = append(req.Statuses, s.wire())
 		}
-		for w, err := range pages(ctx, opts.PageSize, func(page *kagziv1.PageRequest) ([]*kagziv1.Workflow, *kagziv1.PageInfo, error) {
-			req.Page = page
-			resp, err := c.workflows.ListWorkflows(ctx, req)
-			return resp.GetWorkflows(), resp.GetPage(), err
-		}) {
+		for w, err := range pages(ctx, opts.PageSize,
+			func(page *kagziv1.PageRequest) ([]*kagziv1.Workflow, *kagziv1.PageInfo, error) {
+				req.Page = page
+				resp, err := c.workflows.ListWorkflows(ctx, req)
+				return resp.GetWorkflows(), resp.GetPage(), err
+			}) {
 			if !yieldRun(yield, c, w, err) {
 				return
 			}
@@ -219,7 +228,8 @@ func yieldRun(yield func(*RunDetails, error) bool, c *Client, w *kagziv1.Workflo
 }
 
 // pages goes over a list of the server's page by page. An error ends it.
-func pages[M any](ctx context.Context, size int, fetch func(*kagziv1.PageRequest) ([]M, *kagziv1.PageInfo, error)) iter.Seq2[M, error] {
+func pages[M any](ctx context.Context, size int,
+	fetch func(*kagziv1.PageRequest) ([]M, *kagziv1.PageInfo, error)) iter.Seq2[M, error] {
 	return func(yield func(M, error) bool) {
 		page := &kagziv1.PageRequest{PageSize: convert.Narrow(size)}
 		for {

@@ -12,14 +12,16 @@ import (
 	"github.com/kagzi/kagzi/sdk/internal/convert"
 )
 
-// Divergence is the first place at which a run's code and its record part. The texts may hold what users wrote; Error escapes them.
+// Divergence is the first place at which a run's code and its record part. The texts may hold what
+// users wrote; Error escapes them.
 type Divergence struct {
 	RunID        string
 	WorkflowType string
-	Step         string // name of the recorded step, or of the one that the code came to beyond the record; "" at the run's input and end
-	Expected     string // what is recorded there
-	Got          string // what the code did
-	Stack        string // of a panic of the code, else ""
+	// name of the recorded step, or of the one that the code came to beyond the record; "" at the run's input and end
+	Step     string
+	Expected string // what is recorded there
+	Got      string // what the code did
+	Stack    string // of a panic of the code, else ""
 }
 
 func (d *Divergence) Error() string {
@@ -28,7 +30,8 @@ func (d *Divergence) Error() string {
 		at = " at step " + convert.Printable(d.Step)
 	}
 	return fmt.Sprintf("run %s of type %s diverges%s: expected %s, got %s",
-		convert.Printable(d.RunID), convert.Printable(d.WorkflowType), at, convert.Printable(d.Expected), convert.Printable(d.Got))
+		convert.Printable(d.RunID), convert.Printable(d.WorkflowType), at, convert.Printable(d.Expected),
+		convert.Printable(d.Got))
 }
 
 // kindNondeterministic is the error type of a run whose code is not the code that began it.
@@ -41,7 +44,8 @@ type mismatch struct {
 }
 
 func (m *mismatch) Error() string {
-	return fmt.Sprintf("step %s is recorded as %s, and the code now has a %s there: it is not the code that began this run",
+	return fmt.Sprintf(
+		"step %s is recorded as %s, and the code now has a %s there: it is not the code that began this run",
 		m.step, kindName(m.recorded), kindName(m.code))
 }
 
@@ -123,7 +127,8 @@ func (r *replay) sameOutput(recorded *kagziv1.Payload) bool {
 	return json.Unmarshal(a, &av) == nil && json.Unmarshal(b, &bv) == nil && reflect.DeepEqual(av, bv)
 }
 
-// plain is a payload's JSON, without its codec. A panic of that would leave the execution locked, and its code waiting for ever.
+// plain is a payload's JSON, without its codec. A panic of that would leave the execution locked,
+// and its code waiting for ever.
 func (r *replay) plain(p *kagziv1.Payload) (data []byte, err error) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -157,11 +162,13 @@ func preview(data []byte) string {
 
 // sameFailure compares what the code decides about a failure. The text of a panic may hold addresses.
 func sameFailure(got, recorded *kagziv1.ErrorDetail) bool {
-	return got.GetType() == recorded.GetType() && (got.GetType() == "panic" || got.GetMessage() == recorded.GetMessage())
+	return got.GetType() == recorded.GetType() &&
+		(got.GetType() == "panic" || got.GetMessage() == recorded.GetMessage())
 }
 
 func (r *replay) diverged(step, expected, got string) *Divergence {
-	d := &Divergence{RunID: r.e.info.RunID, WorkflowType: r.e.info.WorkflowType, Step: step, Expected: expected, Got: got}
+	d := &Divergence{RunID: r.e.info.RunID, WorkflowType: r.e.info.WorkflowType, Step: step,
+		Expected: expected, Got: got}
 	var own *coded
 	if errors.As(r.failure, &own) {
 		d.Stack = own.stack

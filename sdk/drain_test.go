@@ -17,15 +17,19 @@ import (
 )
 
 func TestDrain(t *testing.T) {
-	// drained runs a worker with one run of a step of 20 s, stops it, and returns when and how Run ended. then is what the run does behind the step;
-	// nil: it ends.
-	drained := func(t *testing.T, f *fake, timeout time.Duration, then func(Context) (int, error)) (time.Duration, error) {
+	// drained runs a worker with one run of a step of 20 s, stops it, and returns when and how Run
+	// ended. then is what the run does behind the step; nil: it ends.
+	drained := func(t *testing.T, f *fake, timeout time.Duration,
+		then func(Context) (int, error)) (time.Duration, error) {
 		t.Helper()
 		w := testWorker(f)
 		w.options.DrainTimeout = timeout
 		began := make(chan struct{})
 		Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
-			n, err := Step(ctx, "s", func(ctx context.Context) (int, error) { close(began); return 1, wait(ctx, 20*time.Second) })
+			n, err := Step(ctx, "s", func(ctx context.Context) (int, error) {
+				close(began)
+				return 1, wait(ctx, 20*time.Second)
+			})
 			if err != nil || then == nil {
 				return n, err
 			}
@@ -47,7 +51,8 @@ func TestDrain(t *testing.T) {
 			took, err := drained(t, f, 300*time.Second, nil)
 			equal(t, fmt.Sprint(err), "<nil>")
 			equal(t, took, 20*time.Second)
-			equal(t, f.operations(), []string{"hello ", "claim r", "goodbye drain=true", "begin s", "complete s", "end r", "goodbye drain=false"})
+			equal(t, f.operations(), []string{"hello ", "claim r", "goodbye drain=true", "begin s", "complete s",
+				"end r", "goodbye drain=false"})
 			if beats := count(f.log, "heartbeat held=1 of=1"); beats < 1 {
 				t.Fatalf("%d heartbeats while draining", beats)
 			}
@@ -59,7 +64,8 @@ func TestDrain(t *testing.T) {
 			time.AfterFunc(10*time.Second, func() { f.cut(); f.start("late", "w", "") })
 			_, err := drained(t, f, 300*time.Second, nil)
 			equal(t, fmt.Sprint(err), "<nil>")
-			equal(t, f.operations(), []string{"hello ", "claim r", "goodbye drain=true", "begin s", "hello worker-1", "goodbye drain=true",
+			equal(t, f.operations(), []string{"hello ", "claim r", "goodbye drain=true", "begin s", "hello worker-1",
+				"goodbye drain=true",
 				"complete s", "end r", "goodbye drain=false"})
 		})
 	})
@@ -69,7 +75,8 @@ func TestDrain(t *testing.T) {
 			took, err := drained(t, f, 5*time.Second, nil)
 			equal(t, fmt.Sprint(err), "kagzi: drain timeout: 1 runs handed back unfinished")
 			equal(t, took, 5*time.Second)
-			equal(t, f.operations(), []string{"hello ", "claim r", "goodbye drain=true", "begin s", "release park=false", "goodbye drain=false"})
+			equal(t, f.operations(), []string{"hello ", "claim r", "goodbye drain=true", "begin s",
+				"release park=false", "goodbye drain=false"})
 		})
 	})
 
@@ -81,11 +88,15 @@ func TestDrain(t *testing.T) {
 				return RunChild[int](ctx, "child", "elsewhere", 1, ChildOptions{Queue: "other"})
 			},
 			"failed bad hold=false": func(ctx Context) (int, error) {
-				return Step(ctx, "bad", func(context.Context) (int, error) { return 0, errors.New("no") }, Retry{Initial: time.Hour, Max: time.Hour})
+				return Step(ctx, "bad", func(context.Context) (int, error) {
+					return 0, errors.New("no")
+				}, Retry{Initial: time.Hour, Max: time.Hour})
 			},
 			"release park=true": func(ctx Context) (int, error) {
 				nap := Go(ctx, func(ctx Context) (int, error) { Sleep(ctx, "nap", time.Hour); return 1, nil })
-				if _, err := Step(ctx, "beside", func(ctx context.Context) (int, error) { return 1, wait(ctx, 10*time.Second) }); err != nil {
+				if _, err := Step(ctx, "beside", func(ctx context.Context) (int, error) {
+					return 1, wait(ctx, 10*time.Second)
+				}); err != nil {
 					return 0, err
 				}
 				return nap.Wait(ctx)
@@ -94,7 +105,8 @@ func TestDrain(t *testing.T) {
 			withFake(t, func(t *testing.T, f *fake) {
 				took, err := drained(t, f, 300*time.Second, waits)
 				if err != nil || took > time.Minute {
-					t.Errorf("%s: the worker ended after %v (%v), want it not to wait for what the run waits for", parked, took, err)
+					t.Errorf("%s: the worker ended after %v (%v), want it not to wait for what the run waits for",
+						parked, took, err)
 				}
 				operations := f.operations()
 				equal(t, operations[len(operations)-2:], []string{parked, "goodbye drain=false"})
@@ -178,50 +190,52 @@ func TestDrain(t *testing.T) {
 			go func() { done <- w.Run(t.Context()) }()
 			<-w.Ready()
 			f.until(t, func() bool { return len(f.sessions) == 1 })
-			f.sessions[0].send(&kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_Drain{Drain: &kagziv1.DrainRequest{}}})
+			f.sessions[0].send(&kagziv1.SessionResponse{
+				Event: &kagziv1.SessionResponse_Drain{Drain: &kagziv1.DrainRequest{}}})
 			equal(t, <-done == nil, true)
 			f.until(t, func() bool { return slices.Contains(f.log, "goodbye drain=false") })
 		})
 	})
 
-	t.Run("a worker that has been without its server for long reports what it holds as soon as it is to end, and tries often from then on", func(t *testing.T) {
-		withFake(t, func(t *testing.T, f *fake) {
-			f.lease = 24 * time.Hour
-			began, done := make(chan struct{}), make(chan error, 1)
-			var refusals, late int
-			var stopped time.Time
-			away := make(chan struct{})
-			w := testWorker(f)
-			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
-				return Step(ctx, "s", func(context.Context) (int, error) { close(began); <-away; return 1, nil })
-			})
-			ctx, cancel := context.WithCancel(t.Context())
-			go func() { done <- w.Run(ctx) }()
-			f.start("r", "w", "")
-			<-began
-			f.onHello = func(*kagziv1.RegisterRequest) error {
-				refusals++
-				switch {
-				case refusals == 30: // the next attempt is up to a minute away
-					time.AfterFunc(time.Millisecond, func() { stopped = time.Now(); cancel() })
-				case refusals > 30 && late < 8:
-					late++
-				case refusals > 30:
-					return nil
+	t.Run(
+		"a worker that has been without its server for long reports what it holds as soon as it is to end, and tries often from then on", func(t *testing.T) {
+			withFake(t, func(t *testing.T, f *fake) {
+				f.lease = 24 * time.Hour
+				began, done := make(chan struct{}), make(chan error, 1)
+				var refusals, late int
+				var stopped time.Time
+				away := make(chan struct{})
+				w := testWorker(f)
+				Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
+					return Step(ctx, "s", func(context.Context) (int, error) { close(began); <-away; return 1, nil })
+				})
+				ctx, cancel := context.WithCancel(t.Context())
+				go func() { done <- w.Run(ctx) }()
+				f.start("r", "w", "")
+				<-began
+				f.onHello = func(*kagziv1.RegisterRequest) error {
+					refusals++
+					switch {
+					case refusals == 30: // the next attempt is up to a minute away
+						time.AfterFunc(time.Millisecond, func() { stopped = time.Now(); cancel() })
+					case refusals > 30 && late < 8:
+						late++
+					case refusals > 30:
+						return nil
+					}
+					return status.Error(codes.Unavailable, "no")
 				}
-				return status.Error(codes.Unavailable, "no")
-			}
-			close(away)
-			f.cut()
-			if err := <-done; err != nil {
-				t.Fatal(err)
-			}
-			if took := time.Since(stopped); late != 8 || took > 18*time.Second {
-				t.Errorf("it was refused %d times more, and ended after %s", late, took)
-			}
-			equal(t, slices.Contains(f.operations(), "end r"), true)
+				close(away)
+				f.cut()
+				if err := <-done; err != nil {
+					t.Fatal(err)
+				}
+				if took := time.Since(stopped); late != 8 || took > 18*time.Second {
+					t.Errorf("it was refused %d times more, and ended after %s", late, took)
+				}
+				equal(t, slices.Contains(f.operations(), "end r"), true)
+			})
 		})
-	})
 
 	t.Run("a worker that never met its server ends when told to", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {

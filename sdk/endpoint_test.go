@@ -57,24 +57,27 @@ func write(t *testing.T, path, text string) {
 func TestEndpoint(t *testing.T) {
 	const prod = "[client]\nprofile = \"prod\"\n[profile.prod]\naddress = \"prod:1\"\nnamespace = \"shop\"\napi-key = \"kz_file\"\ntls = true\n"
 
-	t.Run("clients and workers go by the option, the environment, the profile and the default, in that order", func(t *testing.T) {
-		settings(t, prod)
-		t.Setenv("KAGZI_NAMESPACE", "environment")
-		c, err := NewClient(ClientOptions{Address: "option:1"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer c.Close()
-		equal(t, []string{c.options.Address, c.options.Namespace, c.options.APIKey}, []string{"option:1", "environment", "kz_file"})
-		equal(t, c.options.TLS.MinVersion, uint16(tls.VersionTLS13))
+	t.Run("clients and workers go by the option, the environment, the profile and the default, in that order",
+		func(t *testing.T) {
+			settings(t, prod)
+			t.Setenv("KAGZI_NAMESPACE", "environment")
+			c, err := NewClient(ClientOptions{Address: "option:1"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			equal(t, []string{c.options.Address, c.options.Namespace, c.options.APIKey},
+				[]string{"option:1", "environment", "kz_file"})
+			equal(t, c.options.TLS.MinVersion, uint16(tls.VersionTLS13))
 
-		w := NewWorker(WorkerOptions{Address: "option:1"})
-		if err := w.locate(); err != nil {
-			t.Fatal(err)
-		}
-		equal(t, []string{w.options.Address, w.options.Namespace, w.options.APIKey}, []string{"option:1", "environment", "kz_file"})
-		equal(t, w.options.TLS.MinVersion, uint16(tls.VersionTLS13))
-	})
+			w := NewWorker(WorkerOptions{Address: "option:1"})
+			if err := w.locate(); err != nil {
+				t.Fatal(err)
+			}
+			equal(t, []string{w.options.Address, w.options.Namespace, w.options.APIKey},
+				[]string{"option:1", "environment", "kz_file"})
+			equal(t, w.options.TLS.MinVersion, uint16(tls.VersionTLS13))
+		})
 
 	t.Run("NoProfile leaves the environment and the file unread", func(t *testing.T) {
 		settings(t, prod)
@@ -84,7 +87,8 @@ func TestEndpoint(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		equal(t, []string{c.options.Address, c.options.Namespace, c.options.APIKey}, []string{"127.0.0.1:50051", "default", ""})
+		equal(t, []string{c.options.Address, c.options.Namespace, c.options.APIKey},
+			[]string{"127.0.0.1:50051", "default", ""})
 		equal(t, c.options.TLS == nil, true)
 	})
 
@@ -101,12 +105,14 @@ func TestEndpoint(t *testing.T) {
 
 	t.Run("an address without a port stops a client, and a worker's Run", func(t *testing.T) {
 		settings(t, "")
-		for _, address := range []string{"localhost", "10.0.0.7", "[::1]", "localhost:", "::1", "http://localhost:50051", "https://box:1"} {
+		for _, address := range []string{"localhost", "10.0.0.7", "[::1]", "localhost:", "::1",
+			"http://localhost:50051", "https://box:1"} {
 			_, err := NewClient(ClientOptions{Address: address})
 			w := NewWorker(WorkerOptions{Address: address})
 			Handle(w, "w", func(Context, struct{}) (int, error) { return 0, nil })
 			for _, err := range []error{err, w.Run(t.Context())} {
-				if err == nil || err.Error() != fmt.Sprintf("kagzi: address %q: want host:port, such as 127.0.0.1:50051", address) {
+				if err == nil || err.Error() != fmt.Sprintf(
+					"kagzi: address %q: want host:port, such as 127.0.0.1:50051", address) {
 					t.Errorf("err = %v", err)
 				}
 			}
@@ -144,11 +150,13 @@ func TestEndpoint(t *testing.T) {
 		}
 	})
 
-	for _, address := range []string{"10.0.0.1:50051", "kagzi.example.com:50051", "dns:///localhost:50051", "[2001:db8::1]:50051"} {
+	for _, address := range []string{"10.0.0.1:50051", "kagzi.example.com:50051", "dns:///localhost:50051",
+		"[2001:db8::1]:50051"} {
 		t.Run("a key is not sent in the clear to "+address, func(t *testing.T) {
 			settings(t, "")
 			_, err := NewClient(ClientOptions{Address: address, APIKey: "kz_canary"})
-			if err == nil || !strings.HasPrefix(err.Error(), "kagzi: an API key is not sent to") || strings.Contains(err.Error(), "canary") {
+			if err == nil || !strings.HasPrefix(err.Error(), "kagzi: an API key is not sent to") ||
+				strings.Contains(err.Error(), "canary") {
 				t.Fatalf("err = %v", err)
 			}
 		})
@@ -164,35 +172,40 @@ func TestEndpoint(t *testing.T) {
 		})
 	}
 
-	t.Run("a profile of files leads to a server with TLS, with the key and the client's certificate", func(t *testing.T) {
-		dir := settings(t, "[profile.prod]\napi-key-file = \"key\"\ntls-ca = \"ca.pem\"\ntls-client-cert = \"me.pem\"\ntls-client-key = \"me.key\"\ntls-server-name = \"kagzi.test\"\n")
-		write(t, filepath.Join(dir, "key"), "kz_secret\n")
-		ca := newAuthority(t, dir)
-		ca.issue(t, dir, "me")
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		seen := make(chan string, 1)
-		server := grpc.NewServer(grpc.Creds(credentials.NewTLS(&tls.Config{
-			MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{ca.issue(t, dir, "kagzi.test")}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: ca.pool,
-		})), grpc.UnaryInterceptor(func(ctx context.Context, _ any, _ *grpc.UnaryServerInfo, _ grpc.UnaryHandler) (any, error) {
-			seen <- caller(ctx)
-			return &kagziv1.GetWorkflowResponse{Workflow: &kagziv1.Workflow{RunId: "r"}}, nil
-		}))
-		kagziv1.RegisterWorkflowServiceServer(server, kagziv1.UnimplementedWorkflowServiceServer{})
-		go func() { _ = server.Serve(listener) }()
-		defer server.Stop()
-		c, err := NewClient(ClientOptions{Profile: "prod", Address: listener.Addr().String()})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer c.Close()
-		if _, err := c.Get(t.Context(), "r"); err != nil {
-			t.Fatal(err)
-		}
-		equal(t, <-seen, "Bearer kz_secret, certificate of me")
-	})
+	t.Run("a profile of files leads to a server with TLS, with the key and the client's certificate",
+		func(t *testing.T) {
+			dir := settings(
+				t,
+				"[profile.prod]\napi-key-file = \"key\"\ntls-ca = \"ca.pem\"\ntls-client-cert = \"me.pem\"\ntls-client-key = \"me.key\"\ntls-server-name = \"kagzi.test\"\n")
+			write(t, filepath.Join(dir, "key"), "kz_secret\n")
+			ca := newAuthority(t, dir)
+			ca.issue(t, dir, "me")
+			listener, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			seen := make(chan string, 1)
+			server := grpc.NewServer(grpc.Creds(credentials.NewTLS(&tls.Config{
+				MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{ca.issue(t, dir, "kagzi.test")},
+				ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: ca.pool,
+			})), grpc.UnaryInterceptor(func(ctx context.Context, _ any, _ *grpc.UnaryServerInfo,
+				_ grpc.UnaryHandler) (any, error) {
+				seen <- caller(ctx)
+				return &kagziv1.GetWorkflowResponse{Workflow: &kagziv1.Workflow{RunId: "r"}}, nil
+			}))
+			kagziv1.RegisterWorkflowServiceServer(server, kagziv1.UnimplementedWorkflowServiceServer{})
+			go func() { _ = server.Serve(listener) }()
+			defer server.Stop()
+			c, err := NewClient(ClientOptions{Profile: "prod", Address: listener.Addr().String()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			if _, err := c.Get(t.Context(), "r"); err != nil {
+				t.Fatal(err)
+			}
+			equal(t, <-seen, "Bearer kz_secret, certificate of me")
+		})
 
 	t.Run("a name that stands for several servers leads to another one when the first has gone", func(t *testing.T) {
 		settings(t, "")
@@ -204,16 +217,19 @@ func TestEndpoint(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			server := grpc.NewServer(grpc.UnaryInterceptor(func(context.Context, any, *grpc.UnaryServerInfo, grpc.UnaryHandler) (any, error) {
-				return &kagziv1.GetWorkflowResponse{Workflow: &kagziv1.Workflow{RunId: said}}, nil
-			}))
+			server := grpc.NewServer(grpc.UnaryInterceptor(
+				func(context.Context, any, *grpc.UnaryServerInfo, grpc.UnaryHandler) (any, error) {
+					return &kagziv1.GetWorkflowResponse{Workflow: &kagziv1.Workflow{RunId: said}}, nil
+				}))
 			kagziv1.RegisterWorkflowServiceServer(server, kagziv1.UnimplementedWorkflowServiceServer{})
 			go func() { _ = server.Serve(listener) }()
 			defer server.Stop()
-			servers, addresses = append(servers, server), append(addresses, resolver.Address{Addr: listener.Addr().String()})
+			servers, addresses = append(servers, server),
+				append(addresses, resolver.Address{Addr: listener.Addr().String()})
 		}
 		name.InitialState(resolver.State{Addresses: addresses})
-		c, err := NewClient(ClientOptions{Address: "kagzi.test:50051", DialOptions: []grpc.DialOption{grpc.WithResolvers(name)}})
+		c, err := NewClient(ClientOptions{Address: "kagzi.test:50051",
+			DialOptions: []grpc.DialOption{grpc.WithResolvers(name)}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -232,11 +248,14 @@ func TestEndpoint(t *testing.T) {
 func TestRefusedKey(t *testing.T) {
 	t.Run("a worker without a key is told to get one", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
-			f.onHello = func(*kagziv1.RegisterRequest) error { return status.Error(codes.Unauthenticated, "a key is needed") }
+			f.onHello = func(*kagziv1.RegisterRequest) error {
+				return status.Error(codes.Unauthenticated, "a key is needed")
+			}
 			w := testWorker(f)
 			Handle(w, "w", func(Context, struct{}) (int, error) { return 0, nil })
-			equal(t, fmt.Sprint(w.Run(t.Context())), "kagzi: the server refused the worker, which has no API key (WorkerOptions.APIKey, KAGZI_API_KEY_FILE, "+
-				"api-key-file in the profile): UNAUTHORIZED: a key is needed")
+			equal(t, fmt.Sprint(w.Run(t.Context())),
+				"kagzi: the server refused the worker, which has no API key (WorkerOptions.APIKey, KAGZI_API_KEY_FILE, "+
+					"api-key-file in the profile): UNAUTHORIZED: a key is needed")
 		})
 	})
 
@@ -259,7 +278,8 @@ func TestRefusedKey(t *testing.T) {
 			err := w.Run(t.Context())
 			var refusal *Error
 			if !errors.As(err, &refusal) || refusal.Code != CodeUnauthorized ||
-				!strings.Contains(err.Error(), "whose API key is not valid, or not any more: UNAUTHORIZED: the key was revoked") {
+				!strings.Contains(err.Error(),
+					"whose API key is not valid, or not any more: UNAUTHORIZED: the key was revoked") {
 				t.Errorf("Run = %v", err)
 			}
 			equal(t, errors.Is(<-ended, context.Canceled), true)
@@ -273,7 +293,8 @@ func caller(ctx context.Context) string {
 	md, _ := metadata.FromIncomingContext(ctx)
 	from, _ := peer.FromContext(ctx)
 	shown := from.AuthInfo.(credentials.TLSInfo).State.PeerCertificates
-	return fmt.Sprintf("%s, certificate of %s", strings.Join(md.Get("authorization"), ", "), shown[0].Subject.CommonName)
+	return fmt.Sprintf("%s, certificate of %s", strings.Join(md.Get("authorization"), ", "),
+		shown[0].Subject.CommonName)
 }
 
 // authority is a private one, whose certificate is ca.pem in a directory.
@@ -286,7 +307,8 @@ type authority struct {
 func newAuthority(t *testing.T, dir string) *authority {
 	t.Helper()
 	a := &authority{pool: x509.NewCertPool()}
-	template := &x509.Certificate{Subject: pkix.Name{CommonName: "authority"}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
+	template := &x509.Certificate{Subject: pkix.Name{CommonName: "authority"}, IsCA: true, BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageCertSign}
 	a.certificate, a.key = a.sign(t, dir, "ca", template)
 	a.pool.AddCert(a.certificate)
 	return a
@@ -304,9 +326,11 @@ func (a *authority) issue(t *testing.T, dir, name string) tls.Certificate {
 	return pair
 }
 
-func (a *authority) sign(t *testing.T, dir, name string, template *x509.Certificate) (*x509.Certificate, *ecdsa.PrivateKey) {
+func (a *authority) sign(t *testing.T, dir, name string, template *x509.Certificate) (*x509.Certificate,
+	*ecdsa.PrivateKey) {
 	t.Helper()
-	template.SerialNumber, template.NotBefore, template.NotAfter = big.NewInt(1), time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
+	template.SerialNumber, template.NotBefore, template.NotAfter = big.NewInt(1), time.Now().Add(-time.Hour),
+		time.Now().Add(time.Hour)
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
@@ -324,7 +348,8 @@ func (a *authority) sign(t *testing.T, dir, name string, template *x509.Certific
 		t.Fatal(err)
 	}
 	write(t, filepath.Join(dir, name+".pem"), string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})))
-	write(t, filepath.Join(dir, name+".key"), string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})))
+	write(t, filepath.Join(dir, name+".key"),
+		string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})))
 	certificate, err := x509.ParseCertificate(der)
 	if err != nil {
 		t.Fatal(err)

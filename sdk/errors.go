@@ -20,11 +20,13 @@ type Typed interface {
 	ErrorType() string
 }
 
-// ErrCancelled is the cause (context.Cause) of a Context, and of a step's context, that ended because the run is being cancelled. Calls
-// that are cut short by it, or made after it, return an error for which errors.Is(err, ErrCancelled) holds.
+// ErrCancelled is the cause (context.Cause) of a Context, and of a step's context, that ended
+// because the run is being cancelled. Calls that are cut short by it, or made after it, return an
+// error for which errors.Is(err, ErrCancelled) holds.
 var ErrCancelled = errors.New("kagzi: run cancelled")
 
-// ErrTimeout is what the error of a wait whose limit has passed, and of a step or a run that timed out, is in the sense of errors.Is.
+// ErrTimeout is what the error of a wait whose limit has passed, and of a step or a run that timed
+// out, is in the sense of errors.Is.
 var ErrTimeout = errors.New("kagzi: timed out")
 
 // StepError is what workflow code gets from a step that failed for good. It holds what is recorded, and
@@ -49,7 +51,8 @@ func (e *StepError) Error() string {
 // ErrorType makes the run fail with the step's error type when the code returns the error as it is.
 func (e *StepError) ErrorType() string { return e.Type }
 
-// Is makes a step that timed out match ErrTimeout and context.DeadlineExceeded, and a cancelled one ErrCancelled and context.Canceled.
+// Is makes a step that timed out match ErrTimeout and context.DeadlineExceeded, and a cancelled one
+// ErrCancelled and context.Canceled.
 func (e *StepError) Is(target error) bool {
 	switch target {
 	case context.DeadlineExceeded, ErrTimeout:
@@ -73,8 +76,9 @@ type RunError struct {
 	Status  Status // FAILED, CANCELLED, TIMED_OUT or TERMINATED
 	Type    string // as StepError.Type
 	Message string
-	Code    ErrorCode // of the step whose error the code returned, or of what else ended the run; "" for the code's own errors
-	Stack   string    // of a panic
+	// of the step whose error the code returned, or of what else ended the run; "" for the code's own errors
+	Code  ErrorCode
+	Stack string // of a panic
 }
 
 func (e *RunError) Error() string {
@@ -88,8 +92,9 @@ func (e *RunError) Error() string {
 // ErrorType makes a run fail with its child's error type when the code returns the error as it is.
 func (e *RunError) ErrorType() string { return e.Type }
 
-// Is makes a run that timed out, or failed by a step that did, match ErrTimeout. One that was cancelled does not match ErrCancelled, which
-// speaks of the run whose code is running, nor does one match the errors of package context, which speak of the caller's own: see Status.
+// Is makes a run that timed out, or failed by a step that did, match ErrTimeout. One that was
+// cancelled does not match ErrCancelled, which speaks of the run whose code is running, nor does
+// one match the errors of package context, which speak of the caller's own: see Status.
 func (e *RunError) Is(target error) bool { return target == ErrTimeout && e.Code == CodeTimeout }
 
 // Error is a refusal by the server, or a failure to reach it.
@@ -98,8 +103,9 @@ type Error struct {
 	Message   string
 	Subject   string // what it is about: "run", "worker", "namespace", ..
 	SubjectID string
-	Metadata  map[string]string // "status": where the run stands, when that is why; "continued_as_run_id": the run that goes on for it
-	status    *status.Status
+	// "status": where the run stands, when that is why; "continued_as_run_id": the run that goes on for it
+	Metadata map[string]string
+	status   *status.Status
 }
 
 func (e *Error) Error() string {
@@ -137,8 +143,9 @@ func statusError(st *status.Status) *Error {
 
 // detailError is the error of an answer that carries one in its body.
 func detailError(d *kagziv1.ErrorDetail) *Error {
-	return &Error{Code: errorCode(d.GetCode()), Message: d.GetMessage(), Subject: d.GetSubject(), SubjectID: d.GetSubjectId(),
-		Metadata: d.GetMetadata(), status: status.New(convert.StatusOfCode(d.GetCode()), d.GetMessage())}
+	return &Error{Code: errorCode(d.GetCode()), Message: d.GetMessage(), Subject: d.GetSubject(),
+		SubjectID: d.GetSubjectId(),
+		Metadata:  d.GetMetadata(), status: status.New(convert.StatusOfCode(d.GetCode()), d.GetMessage())}
 }
 
 type nonRetryable struct{ error }

@@ -22,7 +22,9 @@ func TestARunFailsWithTheCodeOfTheStepWhoseErrorItReturns(t *testing.T) {
 			withFake(t, func(t *testing.T, f *fake) {
 				w := testWorker(f)
 				Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
-					_, err := Step(ctx, "slow", func(ctx context.Context) (int, error) { return 0, wait(ctx, time.Hour) }, Retry{Attempts: 1}, Timeout(time.Second))
+					_, err := Step(ctx, "slow", func(ctx context.Context) (int, error) {
+						return 0, wait(ctx, time.Hour)
+					}, Retry{Attempts: 1}, Timeout(time.Second))
 					return 0, c.end(err)
 				})
 				running(t, w)
@@ -31,5 +33,6 @@ func TestARunFailsWithTheCodeOfTheStepWhoseErrorItReturns(t *testing.T) {
 			})
 		})
 	}
-	equal(t, errorDetail(&StepError{Step: "child", Code: CodeCrashed}).GetCode().String(), "ERROR_CODE_UNSPECIFIED") // the server alone says so
+	// the server alone says so
+	equal(t, errorDetail(&StepError{Step: "child", Code: CodeCrashed}).GetCode().String(), "ERROR_CODE_UNSPECIFIED")
 }

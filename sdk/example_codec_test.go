@@ -9,8 +9,8 @@ import (
 	kagzi "github.com/kagzi/kagzi/sdk"
 )
 
-// Workers and clients that have the same keys encrypt all payloads; the server never sees them. To change keys, first give the new
-// one to all of them, then make it the current one.
+// Workers and clients that have the same keys encrypt all payloads; the server never sees them. To
+// change keys, first give the new one to all of them, then make it the current one.
 func ExampleNewAESCodec() {
 	// head -c 32 /dev/urandom | base64
 	_ = os.Setenv("ORDERS_KEY_2026", "bm90IGEgc2VjcmV0OiB1c2Ugb25lIG9mIHlvdXIgb3c=")
@@ -37,7 +37,8 @@ func ExampleNewAESCodec() {
 
 	// What the server is given for the result of a step, and what becomes of it in the place of another step's.
 	charge := kagzi.PayloadInfo{Kind: kagzi.PayloadStep, Start: "the digest of a run's start", Step: "charge"}
-	stored, err := codec.Encode(kagzi.Payload{Data: []byte(`{"card":"4242"}`), Metadata: map[string]string{"content-type": "application/json"}}, charge)
+	stored, err := codec.Encode(kagzi.Payload{
+		Data: []byte(`{"card":"4242"}`), Metadata: map[string]string{"content-type": "application/json"}}, charge)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -8,7 +8,8 @@ import (
 	kagzi "github.com/kagzi/kagzi/sdk"
 )
 
-// A report of each night, at half past two in Berlin, summer and winter; where one night's is still at work the next one is left out.
+// A report of each night, at half past two in Berlin, summer and winter; where one night's is still
+// at work the next one is left out.
 func ExampleCreateSchedule() {
 	ctx := context.Background()
 	c, err := kagzi.NewClient(kagzi.ClientOptions{})
@@ -36,7 +37,8 @@ func ExampleCreateSchedule() {
 	if _, err := nightly.Trigger(ctx, kagzi.TriggerOptions{}); err != nil { // one now, beside the ticks
 		log.Fatal(err)
 	}
-	if _, err := nightly.Update(ctx, kagzi.ScheduleUpdate{Cron: new("30 3 * * *"), Reason: "the books close later"}); err != nil {
+	if _, err := nightly.Update(ctx, kagzi.ScheduleUpdate{
+		Cron: new("30 3 * * *"), Reason: "the books close later"}); err != nil {
 		log.Fatal(err)
 	}
 }

@@ -120,7 +120,9 @@ func ExampleStep_saga() {
 		}
 		for i := len(undos) - 1; i >= 0; i-- {
 			u := undos[i]
-			_, undoErr := kagzi.Step(ctx, u.name, func(ctx context.Context) (struct{}, error) { return struct{}{}, u.run(ctx) },
+			_, undoErr := kagzi.Step(ctx, u.name, func(ctx context.Context) (struct{}, error) {
+				return struct{}{}, u.run(ctx)
+			},
 				kagzi.Retry{Attempts: -1}) // until it works
 			err = errors.Join(err, undoErr)
 		}
@@ -166,7 +168,8 @@ func ExampleRetry() {
 				return "", kagzi.RetryAfter(err, 5*time.Minute)
 			}
 			return id, err
-		}, kagzi.Retry{Attempts: 10, Initial: time.Second, NonRetryable: []string{"card_declined"}}, kagzi.Timeout(time.Minute))
+		}, kagzi.Retry{Attempts: 10, Initial: time.Second, NonRetryable: []string{"card_declined"}},
+			kagzi.Timeout(time.Minute))
 
 		var failed *kagzi.StepError
 		if errors.As(err, &failed) && failed.Type == "card_declined" {

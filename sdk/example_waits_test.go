@@ -12,7 +12,8 @@ import (
 
 type Approval struct{ By string }
 
-// A purchase waits for its approval, for two days at most and without a worker; the application delivers it by the run's id.
+// A purchase waits for its approval, for two days at most and without a worker; the application
+// delivers it by the run's id.
 func ExampleWaitSignal() {
 	purchase := func(ctx kagzi.Context, item string) (string, error) {
 		approval, err := kagzi.WaitSignal[Approval](ctx, "approval", 48*time.Hour)
@@ -55,7 +56,8 @@ func ExampleWaitAll() {
 // One child, and what may become of it.
 func ExampleRunChild() {
 	order := func(ctx kagzi.Context, id string) (string, error) {
-		parcel, err := kagzi.RunChild[string](ctx, "ship", "shipping", id, kagzi.ChildOptions{ExecutionTimeout: 24 * time.Hour})
+		parcel, err := kagzi.RunChild[string](ctx, "ship", "shipping", id,
+			kagzi.ChildOptions{ExecutionTimeout: 24 * time.Hour})
 		var failed *kagzi.RunError
 		if errors.As(err, &failed) && failed.Status == kagzi.StatusTimedOut {
 			return "", fmt.Errorf("the shipping %s took too long", failed.RunID)
@@ -76,7 +78,9 @@ func ExampleCleanup() {
 			return "", err
 		}
 		kagzi.Sleep(ctx, "cool-off", 24*time.Hour) // returns at once when the run is cancelled
-		parcel, err := kagzi.Step(ctx, "ship", func(context.Context) (string, error) { return "parcel for " + charge, nil })
+		parcel, err := kagzi.Step(ctx, "ship", func(context.Context) (string, error) {
+			return "parcel for " + charge, nil
+		})
 		if errors.Is(err, kagzi.ErrCancelled) {
 			_, undoErr := kagzi.Step(kagzi.Cleanup(ctx), "refund", func(ctx context.Context) (struct{}, error) {
 				return struct{}{}, refund(ctx, charge)
@@ -116,7 +120,9 @@ func ExampleOriginalInput() {
 			return struct{}{}, err
 		}
 		return kagzi.Step(ctx, "page", func(ctx context.Context) (struct{}, error) {
-			return struct{}{}, send(ctx, fmt.Sprintf("%s %s %s: %s (%s)", event.WorkflowType, event.FailedRunID, event.Status, event.Error.Message, trip.Flight))
+			return struct{}{}, send(ctx, fmt.Sprintf(
+				"%s %s %s: %s (%s)", event.WorkflowType, event.FailedRunID, event.Status, event.Error.Message,
+				trip.Flight))
 		})
 	}
 	w := kagzi.NewWorker(kagzi.WorkerOptions{})

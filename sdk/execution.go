@@ -36,7 +36,8 @@ type execution struct {
 	since       time.Time
 	ahead       time.Duration // of the server's clock before ours
 	stepTimeout time.Duration
-	// heartbeatTimeout is for how long without contact the server lets this worker have the run, if that is longer than the worker's lease.
+	// heartbeatTimeout is for how long without contact the server lets this worker have the run, if
+	// that is longer than the worker's lease.
 	heartbeatTimeout time.Duration
 	start            func() string // PayloadInfo.Start
 	span             trace.Span    // of the activation
@@ -139,8 +140,8 @@ func (e *execution) payloadInfo(kind PayloadKind, step string) PayloadInfo {
 // little late, and so never early. Times that the server has recorded are compared with it.
 func (e *execution) now() time.Time { return e.at(time.Now()) }
 
-// at returns a moment of this activation by the server's clock. The time since the claim comes from the monotonic clock, because the wall clock
-// may be set meanwhile.
+// at returns a moment of this activation by the server's clock. The time since the claim comes from
+// the monotonic clock, because the wall clock may be set meanwhile.
 func (e *execution) at(local time.Time) time.Time {
 	return e.since.Round(0).Add(e.ahead + local.Sub(e.since))
 }
@@ -158,9 +159,11 @@ func (e *execution) finish(output *kagziv1.Payload, err error) {
 		return
 	}
 	e.closing = true
-	e.send(&kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_CompleteWorkflow{CompleteWorkflow: &kagziv1.CompleteWorkflowRequest{
-		Namespace: e.task.GetNamespace(), RunId: e.info.RunID, LeaseToken: e.task.GetLeaseToken(), Output: output, ContinueAs: next,
-	}}}, func(r *kagziv1.SessionResponse) {
+	e.send(&kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_CompleteWorkflow{
+		CompleteWorkflow: &kagziv1.CompleteWorkflowRequest{
+			Namespace: e.task.GetNamespace(), RunId: e.info.RunID, LeaseToken: e.task.GetLeaseToken(), Output: output,
+			ContinueAs: next,
+		}}}, func(r *kagziv1.SessionResponse) {
 		e.w.counters.Finished(r.GetCompletedWorkflow().GetStatus(), time.Since(e.since))
 		e.over(errFinished)
 	})
@@ -181,9 +184,10 @@ func (e *execution) fail(d *kagziv1.ErrorDetail) {
 
 func (e *execution) sendFailure(d *kagziv1.ErrorDetail) {
 	traceFailure(e.span, d)
-	e.send(&kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_FailWorkflow{FailWorkflow: &kagziv1.FailWorkflowRequest{
-		Namespace: e.task.GetNamespace(), RunId: e.info.RunID, LeaseToken: e.task.GetLeaseToken(), Error: d,
-	}}}, func(r *kagziv1.SessionResponse) {
+	e.send(&kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_FailWorkflow{
+		FailWorkflow: &kagziv1.FailWorkflowRequest{
+			Namespace: e.task.GetNamespace(), RunId: e.info.RunID, LeaseToken: e.task.GetLeaseToken(), Error: d,
+		}}}, func(r *kagziv1.SessionResponse) {
 		e.w.counters.Finished(r.GetFailedWorkflow().GetStatus(), time.Since(e.since))
 		e.over(errFinished)
 	})
@@ -213,9 +217,10 @@ func (e *execution) giveBack() {
 }
 
 func (e *execution) sendRelease(park bool, cause error) {
-	e.send(&kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_ReleaseTask{ReleaseTask: &kagziv1.ReleaseTaskRequest{
-		Namespace: e.task.GetNamespace(), RunId: e.info.RunID, LeaseToken: e.task.GetLeaseToken(), Park: park,
-	}}}, func(*kagziv1.SessionResponse) { e.over(cause) })
+	e.send(&kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_ReleaseTask{
+		ReleaseTask: &kagziv1.ReleaseTaskRequest{
+			Namespace: e.task.GetNamespace(), RunId: e.info.RunID, LeaseToken: e.task.GetLeaseToken(), Park: park,
+		}}}, func(*kagziv1.SessionResponse) { e.over(cause) })
 }
 
 // quit makes the code end: its contexts end, and each call of the SDK ends its goroutine. Needs e.mu.
@@ -255,8 +260,9 @@ func (e *execution) lock() {
 	e.exit()
 }
 
-// exit ends the calling goroutine, as soon as the code has to end. Nobody's context may seem alive by then, or end for want of whoever waited for
-// its end instead of with the cause of that: quit has ended all contexts before it gives up e.mu.
+// exit ends the calling goroutine, as soon as the code has to end. Nobody's context may seem alive
+// by then, or end for want of whoever waited for its end instead of with the cause of that: quit
+// has ended all contexts before it gives up e.mu.
 func (e *execution) exit() {
 	<-e.life.Done()
 	e.mu.Lock()
@@ -303,7 +309,8 @@ func (e *execution) loadHistory() bool {
 			return false
 		}
 		if fatalStatus(err) || n == 5 {
-			e.w.log.Error("history not loaded; run released", "run", e.info.RunID, "error", statusError(status.Convert(err)))
+			e.w.log.Error("history not loaded; run released", "run", e.info.RunID, "error",
+				statusError(status.Convert(err)))
 			if transport.Sleep(e.life, transport.Backoff(unreadTries)) { // it may be this worker that gets it next
 				e.giveBack()
 			}
@@ -357,7 +364,8 @@ func (e *execution) Answered(op *session.Operation, r *kagziv1.SessionResponse) 
 		return
 	}
 	if detail != nil && op.Ends(detail) {
-		// Until the code is made to end the operation stays among those that are not durable, so that nothing begins behind it.
+		// Until the code is made to end the operation stays among those that are not durable, so
+		// that nothing begins behind it.
 		known := !op.Ending && slices.Contains(e.ops, op)
 		op.Ending = true
 		e.mu.Unlock()
@@ -385,12 +393,14 @@ func (e *execution) Answered(op *session.Operation, r *kagziv1.SessionResponse) 
 		op.Refused(detail)
 	default: // Only an announcement: what the step comes to is still recorded, or refused in its own right.
 		e.w.session.Settle(op)
-		e.w.log.Debug("step not announced", "run", e.info.RunID, "step", op.Msg.GetBeginStep().GetStepName(), "error", detail.GetMessage())
+		e.w.log.Debug("step not announced", "run", e.info.RunID, "step", op.Msg.GetBeginStep().GetStepName(), "error",
+			detail.GetMessage())
 	}
 }
 
-// leaving says that the operation which ends the lease is on its way. Its answer says how the lease ended, and whether the run's end
-// counted; that the lease is over may be heard sooner, from a heartbeat that met its end.
+// leaving says that the operation which ends the lease is on its way. Its answer says how the lease
+// ended, and whether the run's end counted; that the lease is over may be heard sooner, from a
+// heartbeat that met its end.
 func (e *execution) leaving() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -400,7 +410,8 @@ func (e *execution) leaving() bool {
 // lose drops the run: another worker has it, or it has ended. Nothing that its code does counts any more.
 func (e *execution) lose(d *kagziv1.ErrorDetail) {
 	status := d.GetMetadata()["status"]
-	e.w.log.Info("lease lost", "run", e.info.RunID, "type", e.info.WorkflowType, "reason", d.GetMessage(), "status", status)
+	e.w.log.Info("lease lost", "run", e.info.RunID, "type", e.info.WorkflowType, "reason", d.GetMessage(),
+		"status", status)
 	cause := errLeaseLost
 	if Status(status) == StatusCancelled || e.graceIsOver() {
 		cause = ErrCancelled
@@ -418,7 +429,8 @@ func (e *execution) refused(op *session.Operation, d *kagziv1.ErrorDetail) {
 		e.over(errLeaseLost)
 		return
 	}
-	failure := errorDetail(&coded{code: d.GetCode(), kind: "refused", text: fmt.Sprintf("the server refused to record %s: %s", op.Subject(), d.GetMessage())})
+	failure := errorDetail(&coded{code: d.GetCode(), kind: "refused",
+		text: fmt.Sprintf("the server refused to record %s: %s", op.Subject(), d.GetMessage())})
 	failure.NonRetryable = true
 	e.mu.Lock()
 	defer e.mu.Unlock()

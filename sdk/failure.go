@@ -32,8 +32,9 @@ func panicError(value any) *coded {
 	return &coded{kind: "panic", text: panicText(value), stack: panicStack(string(debug.Stack()))}
 }
 
-// panicText prints what the code panicked with. Package fmt bears a method of it that panics, but not one whose panic cannot be printed either:
-// that one would end the whole process, and with it every other run of the worker.
+// panicText prints what the code panicked with. Package fmt bears a method of it that panics, but
+// not one whose panic cannot be printed either: that one would end the whole process, and with it
+// every other run of the worker.
 func panicText(value any) (text string) {
 	defer func() {
 		if recover() != nil {
@@ -54,8 +55,9 @@ func panicStack(stack string) string {
 	return stack
 }
 
-// panicked is the error of a step's or a workflow's code that panics, which the log tells of at once: it is most likely a mistake in the code,
-// and else only whoever looks at the run would see it. The stack is recorded with the run.
+// panicked is the error of a step's or a workflow's code that panics, which the log tells of at
+// once: it is most likely a mistake in the code, and else only whoever looks at the run would see
+// it. The stack is recorded with the run.
 func (w *Worker) panicked(value any, where ...any) *coded {
 	err := panicError(value)
 	w.log.Error("panic of the code", append(where, "error", convert.CleanText(err.text, convert.MaxErrorText))...)
@@ -95,7 +97,8 @@ func errorDetail(err error) *kagziv1.ErrorDetail {
 	}
 	if errors.As(err, &step) {
 		d.NonRetryable = d.NonRetryable || step.NonRetryable
-		if d.Code == kagziv1.ErrorCode_ERROR_CODE_UNSPECIFIED && step.Code != CodeCrashed { // only the server says that a worker was lost
+		if d.Code == kagziv1.ErrorCode_ERROR_CODE_UNSPECIFIED && step.Code != CodeCrashed {
+			// only the server says that a worker was lost
 			d.Code = step.Code.wire()
 		}
 	}
@@ -105,20 +108,21 @@ func errorDetail(err error) *kagziv1.ErrorDetail {
 	return d
 }
 
-// askError calls the methods of an error of the author's, whose panic is one of the code as long as that is on the stack: those of a
-// nil pointer in an error mostly do.
+// askError calls the methods of an error of the author's, whose panic is one of the code as long as
+// that is on the stack: those of a nil pointer in an error mostly do.
 func askError(err error) {
 	if err != nil {
 		errorDetail(err)
 	}
 }
 
-// GlobalFailureHandler is the workflow type that the server starts for every run of the namespace that fails or times out, when a worker
-// serves it or the namespace names a queue for it. Handlers themselves have no handler.
+// GlobalFailureHandler is the workflow type that the server starts for every run of the namespace
+// that fails or times out, when a worker serves it or the namespace names a queue for it. Handlers
+// themselves have no handler.
 const GlobalFailureHandler = "__kagzi_failure_handler"
 
-// WorkflowFailedEvent is the input of a failure handler: of a workflow that StartOptions.OnFailure names, and of GlobalFailureHandler. On
-// the wire it is the JSON of the message of the same name.
+// WorkflowFailedEvent is the input of a failure handler: of a workflow that StartOptions.OnFailure
+// names, and of GlobalFailureHandler. On the wire it is the JSON of the message of the same name.
 type WorkflowFailedEvent struct {
 	FailedRunID  string
 	Namespace    string
@@ -130,8 +134,8 @@ type WorkflowFailedEvent struct {
 	Attempts     int
 	StartedAt    time.Time // zero when the run never started
 	FailedAt     time.Time
-	// Input is the failed run's input as it was stored: see OriginalInput. InputOmitted says that it was too large for the
-	// event; Client.Get has it.
+	// Input is the failed run's input as it was stored: see OriginalInput. InputOmitted says that
+	// it was too large for the event; Client.Get has it.
 	Input        Payload
 	InputOmitted bool
 }
@@ -139,7 +143,8 @@ type WorkflowFailedEvent struct {
 // ErrInputOmitted is what OriginalInput returns when the event does not hold the failed run's input.
 var ErrInputOmitted = errors.New("kagzi: the failed run's input was too large for the event: read it from the run")
 
-// OriginalInput reads the input of the run that failed. It is ErrInputOmitted, in the sense of errors.Is, when the event does not hold it.
+// OriginalInput reads the input of the run that failed. It is ErrInputOmitted, in the sense of
+// errors.Is, when the event does not hold it.
 func OriginalInput[In any](ctx Context, event WorkflowFailedEvent) (In, error) {
 	var none In
 	if event.InputOmitted {
@@ -155,12 +160,14 @@ func OriginalInput[In any](ctx Context, event WorkflowFailedEvent) (In, error) {
 
 const failedEventName = "kagzi/workflow.failed"
 
-// inputCodec is the codec of the run's input, nil where the server made it: the event that a failure handler is started with.
+// inputCodec is the codec of the run's input, nil where the server made it: the event that a
+// failure handler is started with.
 func (e *execution) inputCodec() Codec {
 	var made struct {
 		Event string `json:"event"`
 	}
-	if e.info.FailedRunID != "" && json.Unmarshal(e.task.GetInput().GetData(), &made) == nil && made.Event == failedEventName {
+	if e.info.FailedRunID != "" && json.Unmarshal(e.task.GetInput().GetData(), &made) == nil &&
+		made.Event == failedEventName {
 		return nil
 	}
 	return e.w.options.Codec
@@ -169,8 +176,10 @@ func (e *execution) inputCodec() Codec {
 // MarshalJSON writes the event in the names of the wire.
 func (e WorkflowFailedEvent) MarshalJSON() ([]byte, error) {
 	m := &kagziv1.WorkflowFailedEvent{
-		Event: failedEventName, FailedRunId: e.FailedRunID, NamespaceId: e.Namespace, WorkflowType: e.WorkflowType, TaskQueue: e.Queue,
-		ExternalId: e.ExternalID, Status: string(e.Status), Attempts: int32(e.Attempts), StartedAt: convert.Timestamp(e.StartedAt), FailedAt: convert.Timestamp(e.FailedAt),
+		Event: failedEventName, FailedRunId: e.FailedRunID, NamespaceId: e.Namespace, WorkflowType: e.WorkflowType,
+		TaskQueue:  e.Queue,
+		ExternalId: e.ExternalID, Status: string(e.Status), Attempts: int32(e.Attempts),
+		StartedAt: convert.Timestamp(e.StartedAt), FailedAt: convert.Timestamp(e.FailedAt),
 		OriginalInput: e.Input.Data, OriginalInputMetadata: e.Input.Metadata, OriginalInputOmitted: e.InputOmitted,
 	}
 	if f := e.Error; f != nil {
@@ -187,12 +196,15 @@ func (e *WorkflowFailedEvent) UnmarshalJSON(data []byte) error {
 	}
 	d := m.GetError()
 	*e = WorkflowFailedEvent{
-		FailedRunID: m.GetFailedRunId(), Namespace: m.GetNamespaceId(), WorkflowType: m.GetWorkflowType(), Queue: m.GetTaskQueue(),
+		FailedRunID: m.GetFailedRunId(), Namespace: m.GetNamespaceId(), WorkflowType: m.GetWorkflowType(),
+		Queue:      m.GetTaskQueue(),
 		ExternalID: m.GetExternalId(), Status: Status(m.GetStatus()), Attempts: int(m.GetAttempts()),
-		StartedAt: convert.When(m.GetStartedAt()), FailedAt: convert.When(m.GetFailedAt()), InputOmitted: m.GetOriginalInputOmitted(),
-		Input: Payload{Data: m.GetOriginalInput(), Metadata: m.GetOriginalInputMetadata()},
-		Error: &RunError{RunID: m.GetFailedRunId(), Status: Status(m.GetStatus()), Type: d.GetType(), Message: d.GetMessage(),
-			Code: errorCode(d.GetCode()), Stack: d.GetStack()},
+		StartedAt: convert.When(m.GetStartedAt()), FailedAt: convert.When(m.GetFailedAt()),
+		InputOmitted: m.GetOriginalInputOmitted(),
+		Input:        Payload{Data: m.GetOriginalInput(), Metadata: m.GetOriginalInputMetadata()},
+		Error: &RunError{RunID: m.GetFailedRunId(), Status: Status(m.GetStatus()), Type: d.GetType(),
+			Message: d.GetMessage(),
+			Code:    errorCode(d.GetCode()), Stack: d.GetStack()},
 	}
 	return nil
 }
@@ -201,15 +213,16 @@ func (e *WorkflowFailedEvent) UnmarshalJSON(data []byte) error {
 // StartOptions it is the policy of the run's steps and of the run itself. A zero field means the default
 // in brackets. Only failures of the code count: sleeps, drained and lost workers cost nothing.
 //
-// After the n-th failure the delay is Initial * Coefficient^(n-1), at most Max, plus a random part of up to Jitter of it.
+// After the n-th failure the delay is Initial * Coefficient^(n-1), at most Max, plus a random part
+// of up to Jitter of it.
 type Retry struct {
 	Attempts    int           // the first one included; -1 without end, 1 no retry (3)
 	Initial     time.Duration // (1 s)
 	Max         time.Duration // (60 s)
 	Coefficient float64       // at least 1 (2)
 	Jitter      float64       // 0 to 1; negative means none (0.1)
-	// NonRetryable names errors that are final: those whose type equals an entry, or whose message starts with one. It has at most 64 entries
-	// of up to 255 bytes.
+	// NonRetryable names errors that are final: those whose type equals an entry, or whose message
+	// starts with one. It has at most 64 entries of up to 255 bytes.
 	NonRetryable []string
 }
 
@@ -240,11 +253,13 @@ func (r Retry) check() error {
 	case !(r.Jitter <= 1):
 		return fmt.Errorf("option Retry.Jitter is %v, want 0 to 1, or less than 0 for none", r.Jitter)
 	case len(r.NonRetryable) > maxNonRetryable:
-		return fmt.Errorf("option Retry.NonRetryable has %d entries, want at most %d", len(r.NonRetryable), maxNonRetryable)
+		return fmt.Errorf("option Retry.NonRetryable has %d entries, want at most %d", len(r.NonRetryable),
+			maxNonRetryable)
 	}
 	for i, entry := range r.NonRetryable {
 		if len(entry) > convert.MaxErrorType || !utf8.ValidString(entry) || strings.ContainsRune(entry, 0) {
-			return fmt.Errorf("option Retry.NonRetryable[%d] is %.300q, want UTF-8 without NUL of at most %d bytes", i, entry, convert.MaxErrorType)
+			return fmt.Errorf("option Retry.NonRetryable[%d] is %.300q, want UTF-8 without NUL of at most %d bytes", i,
+				entry, convert.MaxErrorType)
 		}
 	}
 	return nil

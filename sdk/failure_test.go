@@ -94,7 +94,8 @@ func TestFailures(t *testing.T) {
 			f.start("q", "v", "")
 			f.await(t, "q")
 			for _, want := range []string{
-				`msg="panic of the code" step=r/s attempt=1 error="panic: boom"`, `msg="panic of the code" run=r type=w error="panic: boom"`,
+				`msg="panic of the code" step=r/s attempt=1 error="panic: boom"`,
+				`msg="panic of the code" run=r type=w error="panic: boom"`,
 				`msg="panic of the code" run=q type=v error="panic: ouch\x1b"`,
 			} {
 				contains(t, log.String(), want)
@@ -119,7 +120,8 @@ func TestFailures(t *testing.T) {
 		}).GetMessage(), "step s: "+want)
 	})
 	t.Run("an error whose methods panic is a panic of the code that returned it", func(t *testing.T) {
-		for method, bad := range map[string]error{"Error": (*pointerError)(nil), "Unwrap": fmt.Errorf("%w", &wrapper{}), "ErrorType": typeless{}} {
+		for method, bad := range map[string]error{
+			"Error": (*pointerError)(nil), "Unwrap": fmt.Errorf("%w", &wrapper{}), "ErrorType": typeless{}} {
 			for _, fn := range []func(ctx Context, _ struct{}) (int, error){
 				func(Context, struct{}) (int, error) { return 0, bad },
 				func(ctx Context, _ struct{}) (int, error) {
@@ -160,7 +162,10 @@ func TestFailures(t *testing.T) {
 			w := testWorker(f)
 			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
 				began = time.Now()
-				n, err := Step(ctx, "slow", func(context.Context) (int, error) { <-ignorant; return 1, nil }, once, Timeout(2*time.Second))
+				n, err := Step(ctx, "slow", func(context.Context) (int, error) {
+					<-ignorant
+					return 1, nil
+				}, once, Timeout(2*time.Second))
 				took = time.Since(began)
 				errors.As(err, &got)
 				return n, err
@@ -176,16 +181,22 @@ func TestFailures(t *testing.T) {
 	})
 	t.Run("a step that heeds its timeout fails with the same words", func(t *testing.T) {
 		d := failure(t, func(ctx Context, _ struct{}) (int, error) {
-			return Step(ctx, "slow", func(ctx context.Context) (int, error) { return 0, wait(ctx, time.Hour) }, once, Timeout(2*time.Second))
+			return Step(ctx, "slow", func(ctx context.Context) (int, error) {
+				return 0, wait(ctx, time.Hour)
+			}, once, Timeout(2*time.Second))
 		})
 		equal(t, d.GetMessage(), "step slow timed out after 2s")
 	})
 	t.Run("a result over 2 MiB fails its step at once and names the limit", func(t *testing.T) {
 		room := MaxPayload - len(`""`) - len("content-type"+"application/json")
-		for n, want := range map[int]string{room: "fits", room + 1: "step big: result: 2097153 bytes are more than the limit of 2097152 (2 MiB)"} {
+		for n, want := range map[int]string{room: "fits",
+			room + 1: "step big: result: 2097153 bytes are more than the limit of 2097152 (2 MiB)"} {
 			tries := 0
 			d := failure(t, func(ctx Context, _ struct{}) (int, error) {
-				_, err := Step(ctx, "big", func(context.Context) (string, error) { tries++; return strings.Repeat("x", n), nil })
+				_, err := Step(ctx, "big", func(context.Context) (string, error) {
+					tries++
+					return strings.Repeat("x", n), nil
+				})
 				if err == nil {
 					err = errors.New("fits")
 				}
@@ -215,54 +226,59 @@ func TestFailures(t *testing.T) {
 	t.Run("a name used by two branches fails the run, even if they do not meet", func(t *testing.T) {
 		d := failure(t, func(ctx Context, _ struct{}) (int, error) {
 			a := Go(ctx, func(ctx Context) (int, error) { return Step(ctx, "same", constant(1)) })
-			b := Go(ctx, func(ctx Context) (int, error) { Sleep(ctx, "later", time.Hour); return Step(ctx, "same", constant(1)) })
+			b := Go(ctx, func(ctx Context) (int, error) {
+				Sleep(ctx, "later", time.Hour)
+				return Step(ctx, "same", constant(1))
+			})
 			_, _ = a.Wait(ctx)
 			return b.Wait(ctx)
 		})
 		contains(t, d.GetMessage(), "step name same is used")
 	})
-	t.Run("a name used by a branch fails the run in one that waits for it only later, or for another that has waited for neither", func(t *testing.T) {
-		for _, first := range []bool{false, true} {
-			d := failure(t, func(ctx Context, _ struct{}) (int, error) {
-				a := Go(ctx, func(ctx Context) (int, error) { return Step(ctx, "same", constant(1)) })
-				none := Go(ctx, func(ctx Context) (int, error) { return 1, nil })
-				b := Go(ctx, func(ctx Context) (int, error) {
-					Sleep(ctx, "later", time.Hour)
-					if first {
-						_, _ = none.Wait(ctx)
-						return Step(ctx, "same", constant(1))
-					}
-					_, _ = Step(ctx, "same", constant(1))
-					return a.Wait(ctx)
-				})
-				c := Go(ctx, func(ctx Context) (int, error) { return a.Wait(ctx) })
-				_, _ = b.Wait(ctx)
-				return c.Wait(ctx)
-			})
-			contains(t, d.GetMessage(), "step name same is used")
-		}
-	})
-	t.Run("a number that one branch's name gets and another uses in full fails the run, whichever comes first", func(t *testing.T) {
-		for _, later := range []string{"same", "same:2"} {
-			d := failure(t, func(ctx Context, _ struct{}) (int, error) {
-				use := func(names ...string) *Future[int] {
-					return Go(ctx, func(ctx Context) (sum int, err error) {
-						for _, name := range names {
-							if name == later {
-								Sleep(ctx, "later", time.Hour)
-							}
-							_, err = Step(ctx, name, constant(1))
+	t.Run(
+		"a name used by a branch fails the run in one that waits for it only later, or for another that has waited for neither", func(t *testing.T) {
+			for _, first := range []bool{false, true} {
+				d := failure(t, func(ctx Context, _ struct{}) (int, error) {
+					a := Go(ctx, func(ctx Context) (int, error) { return Step(ctx, "same", constant(1)) })
+					none := Go(ctx, func(ctx Context) (int, error) { return 1, nil })
+					b := Go(ctx, func(ctx Context) (int, error) {
+						Sleep(ctx, "later", time.Hour)
+						if first {
+							_, _ = none.Wait(ctx)
+							return Step(ctx, "same", constant(1))
 						}
-						return sum, err
+						_, _ = Step(ctx, "same", constant(1))
+						return a.Wait(ctx)
 					})
-				}
-				twice, full := use("same", "same"), use("same:2")
-				_, _ = full.Wait(ctx)
-				return twice.Wait(ctx)
-			})
-			contains(t, d.GetMessage(), "step name same:2 is used by two")
-		}
-	})
+					c := Go(ctx, func(ctx Context) (int, error) { return a.Wait(ctx) })
+					_, _ = b.Wait(ctx)
+					return c.Wait(ctx)
+				})
+				contains(t, d.GetMessage(), "step name same is used")
+			}
+		})
+	t.Run("a number that one branch's name gets and another uses in full fails the run, whichever comes first",
+		func(t *testing.T) {
+			for _, later := range []string{"same", "same:2"} {
+				d := failure(t, func(ctx Context, _ struct{}) (int, error) {
+					use := func(names ...string) *Future[int] {
+						return Go(ctx, func(ctx Context) (sum int, err error) {
+							for _, name := range names {
+								if name == later {
+									Sleep(ctx, "later", time.Hour)
+								}
+								_, err = Step(ctx, name, constant(1))
+							}
+							return sum, err
+						})
+					}
+					twice, full := use("same", "same"), use("same:2")
+					_, _ = full.Wait(ctx)
+					return twice.Wait(ctx)
+				})
+				contains(t, d.GetMessage(), "step name same:2 is used by two")
+			}
+		})
 	t.Run("malformed names fail the run", func(t *testing.T) {
 		for _, name := range []string{"", "a b", "ä", strings.Repeat("x", 256)} {
 			d := failure(t, func(ctx Context, _ struct{}) (int, error) { return Step(ctx, name, constant(1)) })
@@ -283,7 +299,10 @@ func TestFailures(t *testing.T) {
 		ran := 0
 		d := failure(t, func(ctx Context, _ struct{}) (int, error) {
 			for range 2 {
-				if _, err := Step(ctx, strings.Repeat("x", maxName), func(context.Context) (int, error) { ran++; return ran, nil }); err != nil {
+				if _, err := Step(ctx, strings.Repeat("x", maxName), func(context.Context) (int, error) {
+					ran++
+					return ran, nil
+				}); err != nil {
 					return 0, err
 				}
 			}
@@ -293,7 +312,9 @@ func TestFailures(t *testing.T) {
 		equal(t, ran, 1)
 	})
 	t.Run("an error's text is cut to 16 KiB with a mark, and made storable", func(t *testing.T) {
-		d := failure(t, func(Context, struct{}) (int, error) { return 0, errors.New("\x00\xff" + strings.Repeat("é", 10_000)) })
+		d := failure(t, func(Context, struct{}) (int, error) {
+			return 0, errors.New("\x00\xff" + strings.Repeat("é", 10_000))
+		})
 		if n := len(d.GetMessage()); n > convert.MaxErrorText || n < convert.MaxErrorText-2 {
 			t.Fatalf("message is %d bytes long", n)
 		}
@@ -307,7 +328,8 @@ func TestFailures(t *testing.T) {
 			f.fault = func(r *kagziv1.SessionRequest) *kagziv1.ErrorDetail {
 				if r.GetCompleteStep() != nil && full < 20 {
 					full++
-					return &kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_RESOURCE_EXHAUSTED, Message: "disk full"}
+					return &kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_RESOURCE_EXHAUSTED,
+						Message: "disk full"}
 				}
 				return nil
 			}
@@ -339,7 +361,8 @@ func TestFailures(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			f.fault = func(r *kagziv1.SessionRequest) *kagziv1.ErrorDetail {
 				if r.GetCompleteStep() != nil {
-					return &kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_RESOURCE_EXHAUSTED, Message: "10,000 steps", NonRetryable: true}
+					return &kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_RESOURCE_EXHAUSTED,
+						Message: "10,000 steps", NonRetryable: true}
 				}
 				return nil
 			}
@@ -350,7 +373,8 @@ func TestFailures(t *testing.T) {
 			})
 			running(t, w)
 			f.start("r", "w", "")
-			equal(t, f.await(t, "r").Error.GetMessage(), "the server refused to record the result of step a: 10,000 steps")
+			equal(t, f.await(t, "r").Error.GetMessage(),
+				"the server refused to record the result of step a: 10,000 steps")
 		})
 	})
 	t.Run("an input that does not fit fails the run and names the wanted type", func(t *testing.T) {
@@ -369,7 +393,8 @@ func TestFailures(t *testing.T) {
 func explode() (int, error) { panic("boom") }
 
 func TestADelayThatIsTooShortForTheWireIsNotThePolicys(t *testing.T) {
-	for delay, want := range map[time.Duration]int64{0: 0, time.Microsecond: 1, 1500 * time.Microsecond: 1, time.Second: 1000} {
+	for delay, want := range map[time.Duration]int64{
+		0: 0, time.Microsecond: 1, 1500 * time.Microsecond: 1, time.Second: 1000} {
 		if got := errorDetail(RetryAfter(errors.New("busy"), delay)).GetRetryAfterMs(); got != want {
 			t.Errorf("RetryAfter %v is recorded as %d ms, want %d", delay, got, want)
 		}

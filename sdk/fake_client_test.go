@@ -12,7 +12,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-func (f *fake) StartWorkflow(_ context.Context, req *kagziv1.StartWorkflowRequest) (*kagziv1.StartWorkflowResponse, error) {
+func (f *fake) StartWorkflow(_ context.Context,
+	req *kagziv1.StartWorkflowRequest) (*kagziv1.StartWorkflowResponse, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, r := range f.order {
@@ -26,12 +27,14 @@ func (f *fake) StartWorkflow(_ context.Context, req *kagziv1.StartWorkflowReques
 	return &kagziv1.StartWorkflowResponse{RunId: id}, nil
 }
 
-func (f *fake) StartWorkflows(ctx context.Context, req *kagziv1.StartWorkflowsRequest) (*kagziv1.StartWorkflowsResponse, error) {
+func (f *fake) StartWorkflows(ctx context.Context,
+	req *kagziv1.StartWorkflowsRequest) (*kagziv1.StartWorkflowsResponse, error) {
 	resp := &kagziv1.StartWorkflowsResponse{}
 	for _, r := range req.GetRequests() {
 		one := &kagziv1.StartWorkflowsResponse_Result{}
 		if r.GetExternalId() == "bad id" {
-			one.Error = &kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_INVALID_ARGUMENT, Message: "external_id"}
+			one.Error = &kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_INVALID_ARGUMENT,
+				Message: "external_id"}
 		} else {
 			one.Started, _ = f.StartWorkflow(ctx, r)
 		}
@@ -46,13 +49,15 @@ func (f *fake) GetWorkflow(_ context.Context, req *kagziv1.GetWorkflowRequest) (
 	r := f.runs[req.GetRunId()]
 	if r == nil {
 		st, _ := status.New(codes.NotFound, "no such run").WithDetails(&kagziv1.ErrorDetail{
-			Code: kagziv1.ErrorCode_ERROR_CODE_NOT_FOUND, Message: "no such run", Subject: "run", SubjectId: req.GetRunId()})
+			Code: kagziv1.ErrorCode_ERROR_CODE_NOT_FOUND, Message: "no such run", Subject: "run",
+			SubjectId: req.GetRunId()})
 		return nil, st.Err()
 	}
 	return &kagziv1.GetWorkflowResponse{Workflow: proto.Clone(&r.Workflow).(*kagziv1.Workflow)}, nil
 }
 
-func (f *fake) WaitWorkflow(ctx context.Context, req *kagziv1.WaitWorkflowRequest) (*kagziv1.WaitWorkflowResponse, error) {
+func (f *fake) WaitWorkflow(ctx context.Context,
+	req *kagziv1.WaitWorkflowRequest) (*kagziv1.WaitWorkflowResponse, error) {
 	limit := time.After(req.GetWait().AsDuration())
 	for {
 		f.mu.Lock()
@@ -76,10 +81,12 @@ func (f *fake) WaitWorkflow(ctx context.Context, req *kagziv1.WaitWorkflowReques
 	}
 }
 
-func (f *fake) CancelWorkflow(_ context.Context, req *kagziv1.CancelWorkflowRequest) (*kagziv1.CancelWorkflowResponse, error) {
+func (f *fake) CancelWorkflow(_ context.Context,
+	req *kagziv1.CancelWorkflowRequest) (*kagziv1.CancelWorkflowResponse, error) {
 	if grace := req.GetGrace().AsDuration(); grace > 0 {
 		f.mu.Lock()
-		f.runs[req.GetRunId()].reason = &kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_CANCELLED, Message: req.GetReason()}
+		f.runs[req.GetRunId()].reason = &kagziv1.ErrorDetail{
+			Code: kagziv1.ErrorCode_ERROR_CODE_CANCELLED, Message: req.GetReason()}
 		f.mu.Unlock()
 		f.askCancel(req.GetRunId(), grace)
 		f.mu.Lock()
@@ -95,13 +102,16 @@ func (f *fake) CancelWorkflow(_ context.Context, req *kagziv1.CancelWorkflowRequ
 	return &kagziv1.CancelWorkflowResponse{Cancelled: true, Status: r.Status}, nil
 }
 
-func (f *fake) SignalWorkflow(_ context.Context, req *kagziv1.SignalWorkflowRequest) (*kagziv1.SignalWorkflowResponse, error) {
+func (f *fake) SignalWorkflow(_ context.Context,
+	req *kagziv1.SignalWorkflowRequest) (*kagziv1.SignalWorkflowResponse, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	r := f.runs[req.GetRunId()]
-	r.signals = append(r.signals, &kagziv1.Signal{Name: req.GetName(), Payload: req.GetPayload(), SignalId: req.GetSignalId()})
+	r.signals = append(r.signals, &kagziv1.Signal{
+		Name: req.GetName(), Payload: req.GetPayload(), SignalId: req.GetSignalId()})
 	for _, st := range r.steps {
-		if st.Kind == kagziv1.StepKind_STEP_KIND_SIGNAL && st.Status == kagziv1.StepStatus_STEP_STATUS_RUNNING && st.SignalName == req.GetName() {
+		if st.Kind == kagziv1.StepKind_STEP_KIND_SIGNAL && st.Status == kagziv1.StepStatus_STEP_STATUS_RUNNING &&
+			st.SignalName == req.GetName() {
 			f.consume(r, st)
 			break
 		}

@@ -27,7 +27,8 @@ func (f *fake) step(r *fakeRun, name string, kind kagziv1.StepKind) *kagziv1.Ste
 			return st
 		}
 	}
-	st := &kagziv1.Step{RunId: r.RunId, Name: name, StepId: name, Kind: kind, Sequence: int64(len(r.steps) + 1), IsLatest: true}
+	st := &kagziv1.Step{RunId: r.RunId, Name: name, StepId: name, Kind: kind, Sequence: int64(len(r.steps) + 1),
+		IsLatest: true}
 	r.steps = append(r.steps, st)
 	return st
 }
@@ -60,13 +61,15 @@ func (f *fake) apply(s *fakeSession, req *kagziv1.SessionRequest) *kagziv1.Sessi
 		if f.stalled {
 			return nil
 		}
-		f.log = append(f.log, fmt.Sprintf("heartbeat held=%d of=%d", len(op.Heartbeat.GetHeld()), op.Heartbeat.GetTasksReceived()))
+		f.log = append(f.log, fmt.Sprintf("heartbeat held=%d of=%d", len(op.Heartbeat.GetHeld()),
+			op.Heartbeat.GetTasksReceived()))
 		h := &kagziv1.HeartbeatResponse{Accepted: true}
 		for _, l := range op.Heartbeat.GetHeld() {
 			if r := f.runs[l.GetRunId()]; r == nil {
 				h.Lost = append(h.Lost, l)
 			} else if r.token != l.GetLeaseToken() {
-				h.Lost = append(h.Lost, &kagziv1.Lease{RunId: l.GetRunId(), LeaseToken: l.GetLeaseToken(), RunStatus: r.Status})
+				h.Lost = append(h.Lost, &kagziv1.Lease{
+					RunId: l.GetRunId(), LeaseToken: l.GetLeaseToken(), RunStatus: r.Status})
 			} else if r.cancelAsk {
 				h.Cancelling = append(h.Cancelling, r.cancelTask())
 			}
@@ -89,7 +92,9 @@ func (f *fake) applyRun(req *kagziv1.SessionRequest) *kagziv1.SessionResponse {
 		st := f.step(r, op.BeginStep.GetStepName(), op.BeginStep.GetKind())
 		attempt(st)
 		f.log = append(f.log, "begin "+st.Name)
-		resp.Event = &kagziv1.SessionResponse_BegunStep{BegunStep: &kagziv1.BeginStepResponse{StepId: st.Name, ShouldExecute: true, AttemptNumber: st.AttemptNumber}}
+		resp.Event = &kagziv1.SessionResponse_BegunStep{
+			BegunStep: &kagziv1.BeginStepResponse{
+				StepId: st.Name, ShouldExecute: true, AttemptNumber: st.AttemptNumber}}
 	case *kagziv1.SessionRequest_CompleteStep:
 		r, lost := f.lookup(op.CompleteStep.GetRunId(), op.CompleteStep.GetLeaseToken())
 		if lost != nil {
@@ -109,7 +114,8 @@ func (f *fake) applyRun(req *kagziv1.SessionRequest) *kagziv1.SessionResponse {
 		}
 		st := f.step(r, op.FailStep.GetStepId(), kagziv1.StepKind_STEP_KIND_FUNCTION)
 		if st.Status == kagziv1.StepStatus_STEP_STATUS_PENDING && st.RetryAt.AsTime().After(f.now()) {
-			resp.Event = &kagziv1.SessionResponse_Error{Error: &kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_CONFLICT, Message: "not due"}}
+			resp.Event = &kagziv1.SessionResponse_Error{
+				Error: &kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_CONFLICT, Message: "not due"}}
 			return resp
 		}
 		resp.Event = &kagziv1.SessionResponse_FailedStep{FailedStep: f.failStep(r, op.FailStep)}
@@ -145,7 +151,8 @@ func (f *fake) applyRun(req *kagziv1.SessionRequest) *kagziv1.SessionResponse {
 		}
 		f.log = append(f.log, "fail "+r.RunId)
 		f.end(r, kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED, op.FailWorkflow.GetError())
-		resp.Event = &kagziv1.SessionResponse_FailedWorkflow{FailedWorkflow: &kagziv1.FailWorkflowResponse{Status: cmp.Or(f.verdicts[r.RunId], r.Status)}}
+		resp.Event = &kagziv1.SessionResponse_FailedWorkflow{
+			FailedWorkflow: &kagziv1.FailWorkflowResponse{Status: cmp.Or(f.verdicts[r.RunId], r.Status)}}
 	case *kagziv1.SessionRequest_ReleaseTask:
 		r, lost := f.lookup(op.ReleaseTask.GetRunId(), op.ReleaseTask.GetLeaseToken())
 		if lost != nil {
@@ -164,7 +171,8 @@ func (f *fake) applyRun(req *kagziv1.SessionRequest) *kagziv1.SessionResponse {
 func (f *fake) interrupt(r *fakeRun) {
 	for _, st := range r.steps {
 		if st.Status == kagziv1.StepStatus_STEP_STATUS_RUNNING && st.Kind == kagziv1.StepKind_STEP_KIND_FUNCTION {
-			st.Status, st.Error = kagziv1.StepStatus_STEP_STATUS_FAILED, &kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_CRASHED}
+			st.Status, st.Error = kagziv1.StepStatus_STEP_STATUS_FAILED,
+				&kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_CRASHED}
 		}
 	}
 }
@@ -187,7 +195,8 @@ func (f *fake) failStep(r *fakeRun, req *kagziv1.FailStepRequest) *kagziv1.FailS
 		delay = time.Duration(ms) * time.Millisecond
 	}
 	f.log = append(f.log, fmt.Sprintf("failed %s hold=%v", st.Name, req.GetHold()))
-	named := slices.Contains(req.GetRetryPolicy().GetNonRetryableErrors(), req.GetError().GetType()) && req.GetError().GetType() != ""
+	named := slices.Contains(req.GetRetryPolicy().GetNonRetryableErrors(), req.GetError().GetType()) &&
+		req.GetError().GetType() != ""
 	if req.GetError().GetNonRetryable() || named || most > 0 && st.AttemptNumber >= most {
 		st.Status = kagziv1.StepStatus_STEP_STATUS_FAILED
 		return &kagziv1.FailStepResponse{}

@@ -25,7 +25,8 @@ import (
 	"google.golang.org/protobuf/testing/protocmp"
 )
 
-// fakeServer is a server that keeps what it was asked and answers as a test says, for calls that the SDK only translates.
+// fakeServer is a server that keeps what it was asked and answers as a test says, for calls that
+// the SDK only translates.
 type fakeServer struct {
 	kagziv1.UnimplementedWorkflowServiceServer
 	kagziv1.UnimplementedWorkflowScheduleServiceServer
@@ -37,13 +38,16 @@ type fakeServer struct {
 	asked    []proto.Message
 	metadata []metadata.MD
 	answers  map[string]func(request proto.Message) (proto.Message, error) // by the method's name
-	capsule  []byte                                                        // that ExportWorkflow sends and ImportWorkflow has got
-	refuse   error                                                         // of streams
+	// that ExportWorkflow sends and ImportWorkflow has got
+	capsule []byte
+	refuse  error // of streams
 }
 
 func newFakeServer(t *testing.T) *fakeServer {
-	d := &fakeServer{answers: map[string]func(proto.Message) (proto.Message, error){}, listener: bufconn.Listen(1 << 20)}
-	server := grpc.NewServer(grpc.UnaryInterceptor(d.answer), grpc.MaxRecvMsgSize(transport.MaxMessage), grpc.MaxSendMsgSize(transport.MaxMessage))
+	d := &fakeServer{answers: map[string]func(proto.Message) (proto.Message, error){},
+		listener: bufconn.Listen(1 << 20)}
+	server := grpc.NewServer(grpc.UnaryInterceptor(d.answer), grpc.MaxRecvMsgSize(transport.MaxMessage),
+		grpc.MaxSendMsgSize(transport.MaxMessage))
 	kagziv1.RegisterWorkflowServiceServer(server, d)
 	kagziv1.RegisterWorkflowScheduleServiceServer(server, d)
 	kagziv1.RegisterAdminServiceServer(server, d)
@@ -54,12 +58,15 @@ func newFakeServer(t *testing.T) *fakeServer {
 }
 
 func (d *fakeServer) dial() []grpc.DialOption {
-	return []grpc.DialOption{grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return d.listener.DialContext(ctx) })}
+	return []grpc.DialOption{grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+		return d.listener.DialContext(ctx)
+	})}
 }
 
 func (d *fakeServer) client(t *testing.T) *Client {
 	t.Helper()
-	c, err := NewClient(ClientOptions{Address: "passthrough:///door", DialOptions: d.dial(), Namespace: "shop", Logger: slog.New(slog.DiscardHandler)})
+	c, err := NewClient(ClientOptions{Address: "passthrough:///door", DialOptions: d.dial(), Namespace: "shop",
+		Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +74,8 @@ func (d *fakeServer) client(t *testing.T) *Client {
 	return c
 }
 
-func (d *fakeServer) answer(ctx context.Context, req any, info *grpc.UnaryServerInfo, _ grpc.UnaryHandler) (any, error) {
+func (d *fakeServer) answer(ctx context.Context, req any, info *grpc.UnaryServerInfo,
+	_ grpc.UnaryHandler) (any, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	request := req.(proto.Message)
@@ -94,12 +102,14 @@ func (d *fakeServer) wants(t *testing.T, want proto.Message, made ...protoreflec
 	if len(d.asked) == 0 {
 		t.Fatal("the server was not asked")
 	}
-	if diff := cmp.Diff(want, d.asked[len(d.asked)-1], protocmp.Transform(), protocmp.IgnoreFields(want, made...)); diff != "" {
+	if diff := cmp.Diff(want, d.asked[len(d.asked)-1], protocmp.Transform(),
+		protocmp.IgnoreFields(want, made...)); diff != "" {
 		t.Fatalf("-want +got:\n%s", diff)
 	}
 }
 
-func (d *fakeServer) ExportWorkflow(req *kagziv1.ExportWorkflowRequest, stream grpc.ServerStreamingServer[kagziv1.Capsule]) error {
+func (d *fakeServer) ExportWorkflow(req *kagziv1.ExportWorkflowRequest,
+	stream grpc.ServerStreamingServer[kagziv1.Capsule]) error {
 	d.mu.Lock()
 	d.asked = append(d.asked, req)
 	parts, refuse := slices.Collect(slices.Chunk(d.capsule, 1000)), d.refuse
@@ -112,7 +122,8 @@ func (d *fakeServer) ExportWorkflow(req *kagziv1.ExportWorkflowRequest, stream g
 	return refuse
 }
 
-func (d *fakeServer) ImportWorkflow(stream grpc.ClientStreamingServer[kagziv1.Capsule, kagziv1.ImportWorkflowResponse]) error {
+func (d *fakeServer) ImportWorkflow(stream grpc.ClientStreamingServer[kagziv1.Capsule,
+	kagziv1.ImportWorkflowResponse]) error {
 	var got bytes.Buffer
 	for n := 0; ; n++ {
 		part, err := stream.Recv()

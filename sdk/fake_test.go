@@ -40,16 +40,19 @@ type fake struct {
 	notify   chan struct{}
 
 	lease, heartbeat time.Duration
-	verdicts         map[string]kagziv1.WorkflowStatus                    // by run: what its end is answered with, in the place of its status
-	skew             time.Duration                                        // of the server's clock before the worker's
-	log              []string                                             // operations in the order of their application
-	fault            func(r *kagziv1.SessionRequest) *kagziv1.ErrorDetail // refuses an operation before it is applied
-	mute             func(r *kagziv1.SessionRequest) bool                 // applies an operation and breaks the stream instead of answering
-	onHello          func(r *kagziv1.RegisterRequest) error
-	onHistory        func() error      // before a page of one is given
-	stalled          bool              // heartbeats get no answer
-	away             bool              // no connection can be made
-	traceparents     map[string]string // by run id
+	// by run: what its end is answered with, in the place of its status
+	verdicts map[string]kagziv1.WorkflowStatus
+	skew     time.Duration // of the server's clock before the worker's
+	// operations in the order of their application
+	log   []string
+	fault func(r *kagziv1.SessionRequest) *kagziv1.ErrorDetail // refuses an operation before it is applied
+	// applies an operation and breaks the stream instead of answering
+	mute         func(r *kagziv1.SessionRequest) bool
+	onHello      func(r *kagziv1.RegisterRequest) error
+	onHistory    func() error      // before a page of one is given
+	stalled      bool              // heartbeats get no answer
+	away         bool              // no connection can be made
+	traceparents map[string]string // by run id
 }
 
 type fakeRun struct {
@@ -122,7 +125,8 @@ func (f *fake) now() time.Time { return time.Now().Add(f.skew) }
 func (f *fake) start(runID, workflowType, input string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.add(runID, &kagziv1.StartWorkflowRequest{WorkflowType: workflowType, Input: &kagziv1.Payload{Data: []byte(input)}})
+	f.add(runID, &kagziv1.StartWorkflowRequest{
+		WorkflowType: workflowType, Input: &kagziv1.Payload{Data: []byte(input)}})
 	f.pump()
 }
 
@@ -131,7 +135,8 @@ func (f *fake) pump() {
 	close(f.notify)
 	f.notify = make(chan struct{})
 	for _, r := range f.order {
-		waiting := r.Status == kagziv1.WorkflowStatus_WORKFLOW_STATUS_PENDING || r.Status == kagziv1.WorkflowStatus_WORKFLOW_STATUS_SLEEPING
+		waiting := r.Status == kagziv1.WorkflowStatus_WORKFLOW_STATUS_PENDING ||
+			r.Status == kagziv1.WorkflowStatus_WORKFLOW_STATUS_SLEEPING
 		if !waiting || r.available.IsZero() {
 			continue
 		}
@@ -169,9 +174,12 @@ func (f *fake) claim(s *fakeSession, r *fakeRun) {
 	f.lapse(r)
 	clear(r.awaited)
 	lease := max(f.lease, time.Duration(r.Timeouts.GetHeartbeatTimeoutMs())*time.Millisecond)
-	t := &kagziv1.Task{Namespace: r.Namespace, RunId: r.RunId, ExternalId: r.ExternalId, WorkflowType: r.WorkflowType, TaskQueue: r.TaskQueue, Input: r.Input,
-		LeaseToken: r.token, Attempt: r.Attempts, Timeouts: r.Timeouts, LeaseExpiresAt: timestamppb.New(f.now().Add(lease)),
-		CancelRequested: r.cancelAsk, CancelGraceUntil: r.CancelGraceUntil, CancelReason: r.reason, ParentRunId: r.ParentRunId,
+	t := &kagziv1.Task{Namespace: r.Namespace, RunId: r.RunId, ExternalId: r.ExternalId, WorkflowType: r.WorkflowType,
+		TaskQueue: r.TaskQueue, Input: r.Input,
+		LeaseToken: r.token, Attempt: r.Attempts, Timeouts: r.Timeouts,
+		LeaseExpiresAt:  timestamppb.New(f.now().Add(lease)),
+		CancelRequested: r.cancelAsk, CancelGraceUntil: r.CancelGraceUntil, CancelReason: r.reason,
+		ParentRunId: r.ParentRunId,
 		FailedRunId: r.FailedRunId, ScheduledAt: r.ScheduledAt, Traceparent: f.traceparents[r.RunId]}
 	t.History, t.NextHistoryToken = f.page(r, 0)
 	f.log = append(f.log, "claim "+r.RunId)
@@ -230,8 +238,9 @@ func (f *fake) Session(stream grpc.BidiStreamingServer[kagziv1.SessionRequest, k
 	f.sessions = append(f.sessions, s)
 	f.log = append(f.log, "hello "+hello.GetWorkerId())
 	f.mu.Unlock()
-	s.send(&kagziv1.SessionResponse{Seq: first.GetSeq(), Event: &kagziv1.SessionResponse_Welcome{Welcome: &kagziv1.RegisterResponse{
-		WorkerId: id, HeartbeatIntervalMs: f.heartbeat.Milliseconds(), LeaseMs: f.lease.Milliseconds()}}})
+	s.send(&kagziv1.SessionResponse{Seq: first.GetSeq(),
+		Event: &kagziv1.SessionResponse_Welcome{Welcome: &kagziv1.RegisterResponse{
+			WorkerId: id, HeartbeatIntervalMs: f.heartbeat.Milliseconds(), LeaseMs: f.lease.Milliseconds()}}})
 	defer func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
@@ -285,7 +294,8 @@ func (f *fake) handle(s *fakeSession, r *kagziv1.SessionRequest) {
 		d = f.fault(r)
 	}
 	if s.refused[r.GetAfter()] {
-		d = &kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_UNAVAILABLE, Message: "builds on a refused operation"}
+		d = &kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_UNAVAILABLE,
+			Message: "builds on a refused operation"}
 	}
 	if d != nil {
 		s.refused[r.GetSeq()] = true
@@ -319,7 +329,8 @@ func (f *fake) take(runID string, tell bool) {
 	r.available = f.now().Add(time.Hour)
 	if tell {
 		s.send(&kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_CancelTask{CancelTask: &kagziv1.CancelTask{
-			RunId: runID, LeaseToken: token, Reason: &kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_LEASE_LOST}}}})
+			RunId: runID, LeaseToken: token, Reason: &kagziv1.ErrorDetail{
+				Code: kagziv1.ErrorCode_ERROR_CODE_LEASE_LOST}}}})
 	}
 }
 

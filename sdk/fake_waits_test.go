@@ -18,10 +18,12 @@ func open(st *kagziv1.Step) bool {
 // lapse completes the sleeps and waits whose time has come.
 func (f *fake) lapse(r *fakeRun) {
 	for _, st := range r.steps {
-		if st.Status != kagziv1.StepStatus_STEP_STATUS_RUNNING || st.WakeUpAt == nil || st.WakeUpAt.AsTime().After(f.now()) {
+		if st.Status != kagziv1.StepStatus_STEP_STATUS_RUNNING || st.WakeUpAt == nil ||
+			st.WakeUpAt.AsTime().After(f.now()) {
 			continue
 		}
-		st.Status, st.SignalTimedOut = kagziv1.StepStatus_STEP_STATUS_COMPLETED, st.Kind == kagziv1.StepKind_STEP_KIND_SIGNAL
+		st.Status, st.SignalTimedOut = kagziv1.StepStatus_STEP_STATUS_COMPLETED,
+			st.Kind == kagziv1.StepKind_STEP_KIND_SIGNAL
 	}
 }
 
@@ -55,7 +57,8 @@ func (f *fake) park(r *fakeRun) {
 		switch {
 		case st.Status == kagziv1.StepStatus_STEP_STATUS_PENDING:
 			at = st.RetryAt
-		case st.Status == kagziv1.StepStatus_STEP_STATUS_RUNNING && (st.Kind == kagziv1.StepKind_STEP_KIND_SLEEP || r.awaited[st.Name] > 0):
+		case st.Status == kagziv1.StepStatus_STEP_STATUS_RUNNING &&
+			(st.Kind == kagziv1.StepKind_STEP_KIND_SLEEP || r.awaited[st.Name] > 0):
 			at = st.WakeUpAt
 		default:
 			continue
@@ -135,14 +138,17 @@ func (f *fake) cancel(r *fakeRun, d *kagziv1.ErrorDetail) {
 	token := r.token
 	f.end(r, kagziv1.WorkflowStatus_WORKFLOW_STATUS_CANCELLED, d)
 	if token != "" {
-		r.session.send(&kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_CancelTask{CancelTask: &kagziv1.CancelTask{
-			RunId: r.RunId, LeaseToken: token, Reason: &kagziv1.ErrorDetail{
-				Code: kagziv1.ErrorCode_ERROR_CODE_LEASE_LOST, Metadata: map[string]string{"status": string(StatusCancelled)}}}}})
+		r.session.send(&kagziv1.SessionResponse{
+			Event: &kagziv1.SessionResponse_CancelTask{CancelTask: &kagziv1.CancelTask{
+				RunId: r.RunId, LeaseToken: token, Reason: &kagziv1.ErrorDetail{
+					Code:     kagziv1.ErrorCode_ERROR_CODE_LEASE_LOST,
+					Metadata: map[string]string{"status": string(StatusCancelled)}}}}})
 	}
 }
 
 func ended(r *fakeRun) bool {
-	return r.Status != kagziv1.WorkflowStatus_WORKFLOW_STATUS_PENDING && r.Status != kagziv1.WorkflowStatus_WORKFLOW_STATUS_RUNNING &&
+	return r.Status != kagziv1.WorkflowStatus_WORKFLOW_STATUS_PENDING &&
+		r.Status != kagziv1.WorkflowStatus_WORKFLOW_STATUS_RUNNING &&
 		r.Status != kagziv1.WorkflowStatus_WORKFLOW_STATUS_SLEEPING
 }
 
@@ -153,7 +159,8 @@ func (f *fake) complete(r *fakeRun, next *kagziv1.StartWorkflowRequest) {
 		return
 	}
 	n := f.add(fmt.Sprintf("run-%d", len(f.order)+1), next)
-	n.ExternalId, n.parent, n.parentStep, n.closing, n.ContinuedFromRunId = r.ExternalId, r.parent, r.parentStep, r.closing, &r.RunId
+	n.ExternalId, n.parent, n.parentStep, n.closing, n.ContinuedFromRunId = r.ExternalId, r.parent, r.parentStep,
+		r.closing, &r.RunId
 	r.ContinuedAsRunId, r.parent = &n.RunId, nil
 	f.end(r, kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED, nil)
 }
@@ -161,7 +168,8 @@ func (f *fake) complete(r *fakeRun, next *kagziv1.StartWorkflowRequest) {
 // add makes a run.
 func (f *fake) add(id string, req *kagziv1.StartWorkflowRequest) *fakeRun {
 	r := &fakeRun{awaited: map[string]int{}, available: f.now()}
-	r.RunId, r.WorkflowType, r.Namespace, r.TaskQueue = id, req.GetWorkflowType(), "default", cmp.Or(req.GetTaskQueue(), "default")
+	r.RunId, r.WorkflowType, r.Namespace, r.TaskQueue = id, req.GetWorkflowType(), "default",
+		cmp.Or(req.GetTaskQueue(), "default")
 	r.Input, r.ExternalId, r.Tags = req.GetInput(), req.GetExternalId(), req.GetTags()
 	r.Status, r.Attempts = kagziv1.WorkflowStatus_WORKFLOW_STATUS_PENDING, 1
 	if req.GetStartAt() != nil {
@@ -226,7 +234,8 @@ func (f *fake) applyWait(req *kagziv1.SessionRequest) *kagziv1.SessionResponse {
 }
 
 func refusing(code kagziv1.ErrorCode, text string) *kagziv1.SessionResponse {
-	return &kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_Error{Error: &kagziv1.ErrorDetail{Code: code, Message: text}}}
+	return &kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_Error{
+		Error: &kagziv1.ErrorDetail{Code: code, Message: text}}}
 }
 
 func (f *fake) awaitSignal(req *kagziv1.AwaitSignalRequest) *kagziv1.SessionResponse {
@@ -277,8 +286,9 @@ func (f *fake) startChild(req *kagziv1.StartChildRequest) *kagziv1.SessionRespon
 		st.ChildRunId = &c.RunId
 		f.log = append(f.log, "child "+st.Name)
 	}
-	return &kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_StartedChild{StartedChild: &kagziv1.StartChildResponse{
-		ChildRunId: st.GetChildRunId(), StepId: st.StepId, Step: proto.Clone(st).(*kagziv1.Step)}}}
+	return &kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_StartedChild{
+		StartedChild: &kagziv1.StartChildResponse{
+			ChildRunId: st.GetChildRunId(), StepId: st.StepId, Step: proto.Clone(st).(*kagziv1.Step)}}}
 }
 
 func (f *fake) awaitChildren(req *kagziv1.AwaitChildrenRequest) *kagziv1.SessionResponse {
@@ -286,7 +296,8 @@ func (f *fake) awaitChildren(req *kagziv1.AwaitChildrenRequest) *kagziv1.Session
 	if lost != nil {
 		return lost
 	}
-	f.log = append(f.log, fmt.Sprintf("children %d any=%v hold=%v", len(req.GetChildRunIds()), req.GetAny(), req.GetHold()))
+	f.log = append(f.log, fmt.Sprintf("children %d any=%v hold=%v", len(req.GetChildRunIds()), req.GetAny(),
+		req.GetHold()))
 	var all, over []*kagziv1.Step
 	for _, id := range req.GetChildRunIds() {
 		i := slices.IndexFunc(r.steps, func(st *kagziv1.Step) bool { return st.GetChildRunId() == id })

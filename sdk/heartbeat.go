@@ -26,9 +26,10 @@ func (w *Worker) heartbeats(ctx context.Context, interval time.Duration, reconne
 	}
 }
 
-// untilBeat is how long a worker waits that has spoken just now: up to the last quarter of a second of the clock within the interval. Those of
-// thousands of idle workers then come together, as far as their clocks agree, and wake the server a few times a second. With a short interval
-// it is the last fortieth.
+// untilBeat is how long a worker waits that has spoken just now: up to the last quarter of a second
+// of the clock within the interval. Those of thousands of idle workers then come together, as far
+// as their clocks agree, and wake the server a few times a second. With a short interval it is the
+// last fortieth.
 func untilBeat(now time.Time, interval time.Duration) time.Duration {
 	return now.Add(interval).Truncate(min(250*time.Millisecond, interval/40)).Sub(now)
 }
@@ -36,7 +37,8 @@ func untilBeat(now time.Time, interval time.Duration) time.Duration {
 // beat sends one heartbeat, which names all that is held.
 func (w *Worker) beat() {
 	answered := make(chan struct{})
-	received := w.session.TasksReceived() // before it is looked at what is held: what comes meanwhile is named although it is not counted
+	// before it is looked at what is held: what comes meanwhile is named although it is not counted
+	received := w.session.TasksReceived()
 	w.mu.Lock()
 	held := make([]*kagziv1.Lease, 0, len(w.executions))
 	for id, e := range w.executions {
@@ -105,14 +107,16 @@ func (w *Worker) beaten(r *kagziv1.SessionResponse, sentAt time.Time) bool {
 	for _, c := range h.GetCancelling() {
 		w.cancelTask(c)
 	}
-	w.lease.Confirm(sentAt) // not before: a step that waits for it begins at once, also that of a run which the answer calls lost
+	// not before: a step that waits for it begins at once, also that of a run which the answer calls lost
+	w.lease.Confirm(sentAt)
 	if h.GetShouldDrain() {
 		w.askDrain()
 	}
 	return true
 }
 
-// notRenewed is the reason for a lease that is over, as a refused write has it. Older servers do not say what the run is.
+// notRenewed is the reason for a lease that is over, as a refused write has it. Older servers do
+// not say what the run is.
 func notRenewed(l *kagziv1.Lease) *kagziv1.ErrorDetail {
 	d := &kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_LEASE_LOST, Message: "not renewed by the server"}
 	if status := l.GetRunStatus(); status != kagziv1.WorkflowStatus_WORKFLOW_STATUS_UNSPECIFIED {
@@ -128,9 +132,11 @@ func (w *Worker) askDrain() {
 	}
 }
 
-// expired is called after twice the lease without contact, and from then on again: others have the runs by now, but for those whose own heartbeat
-// timeout is not over. The server keeps them for so long since it heard this worker last, which was after that message was sent. It returns when the
-// next of them is to be given up. What is unanswered is still sent when the server is back; it counts for the runs that nobody has taken.
+// expired is called after twice the lease without contact, and from then on again: others have the
+// runs by now, but for those whose own heartbeat timeout is not over. The server keeps them for so
+// long since it heard this worker last, which was after that message was sent. It returns when the
+// next of them is to be given up. What is unanswered is still sent when the server is back; it
+// counts for the runs that nobody has taken.
 func (w *Worker) expired(silent time.Duration) (next time.Duration) {
 	for _, e := range w.all() {
 		switch {
@@ -140,7 +146,8 @@ func (w *Worker) expired(silent time.Duration) (next time.Duration) {
 				next = e.heartbeatTimeout
 			}
 		default:
-			w.log.Warn("no contact for longer than the lease holds; run given up", "run", e.info.RunID, "type", e.info.WorkflowType,
+			w.log.Warn("no contact for longer than the lease holds; run given up", "run", e.info.RunID, "type",
+				e.info.WorkflowType,
 				"silent", silent.Round(time.Millisecond))
 			e.giveBack()
 		}

@@ -14,8 +14,9 @@ import (
 func TestAWorkerCountsItsRunsByWhatTheServerSaysBecameOfThem(t *testing.T) {
 	withFake(t, func(t *testing.T, f *fake) {
 		f.verdicts = map[string]kagziv1.WorkflowStatus{
-			"again": kagziv1.WorkflowStatus_WORKFLOW_STATUS_PENDING, "cancelled": kagziv1.WorkflowStatus_WORKFLOW_STATUS_CANCELLED,
-			"stopped": kagziv1.WorkflowStatus_WORKFLOW_STATUS_CANCELLED,
+			"again":     kagziv1.WorkflowStatus_WORKFLOW_STATUS_PENDING,
+			"cancelled": kagziv1.WorkflowStatus_WORKFLOW_STATUS_CANCELLED,
+			"stopped":   kagziv1.WorkflowStatus_WORKFLOW_STATUS_CANCELLED,
 		}
 		var completed, failed int32
 		f.fault = func(r *kagziv1.SessionRequest) *kagziv1.ErrorDetail {
@@ -26,7 +27,8 @@ func TestAWorkerCountsItsRunsByWhatTheServerSaysBecameOfThem(t *testing.T) {
 		Handle(w, "well", func(Context, struct{}) (int, error) { return 1, nil })
 		Handle(w, "ill", func(Context, struct{}) (int, error) { return 0, io.EOF })
 		running(t, w)
-		for id, name := range map[string]string{"done": "well", "stopped": "well", "failed": "ill", "again": "ill", "cancelled": "ill"} {
+		for id, name := range map[string]string{
+			"done": "well", "stopped": "well", "failed": "ill", "again": "ill", "cancelled": "ill"} {
 			f.start(id, name, "")
 			f.await(t, id)
 		}
@@ -69,7 +71,8 @@ func TestHeartbeatsComeTogetherByTheClock(t *testing.T) {
 
 func TestTheAnswerToAHeartbeatCountsFromWhenThatWasMade(t *testing.T) {
 	w, sent := NewWorker(WorkerOptions{}), time.Now().Add(-10*time.Second)
-	w.beaten(&kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_Heartbeat{Heartbeat: &kagziv1.HeartbeatResponse{ShouldDrain: true}}}, sent)
+	w.beaten(&kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_Heartbeat{
+		Heartbeat: &kagziv1.HeartbeatResponse{ShouldDrain: true}}}, sent)
 	equal(t, w.lease.LastConfirmed().Equal(sent), true)
 	equal(t, len(w.drainReq), 1)
 }
@@ -93,7 +96,8 @@ func (s *taskStream) Recv() (*kagziv1.SessionResponse, error) {
 func TestATaskIsHeldBeforeItCountsAsReceived(t *testing.T) {
 	w := NewWorker(WorkerOptions{})
 	looked := false
-	w.log = slog.New(slog.NewTextHandler(writerFunc(func() { // of a run whose type it does not know it says so as soon as it holds it
+	// of a run whose type it does not know it says so as soon as it holds it
+	w.log = slog.New(slog.NewTextHandler(writerFunc(func() {
 		looked = true
 		equal(t, fmt.Sprintln(len(w.all()), w.session.TasksReceived()), fmt.Sprintln(1, 0))
 	}), nil))

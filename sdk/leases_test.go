@@ -83,7 +83,8 @@ func TestLease(t *testing.T) {
 			})
 			running(t, w)
 			f.start("r", "w", "")
-			equal(t, string(f.await(t, "r").Output.GetData()), "21") // the pass that was dropped came to the first step only
+			// the pass that was dropped came to the first step only
+			equal(t, string(f.await(t, "r").Output.GetData()), "21")
 		})
 	})
 
@@ -92,8 +93,10 @@ func TestLease(t *testing.T) {
 		back time.Duration // when heartbeats are answered again
 		late time.Duration // how much later the next may come
 	}{
-		"no step begins past 80 % of the lease without a confirmed heartbeat":                     {0, 45 * time.Second, 6 * time.Second},
-		"no step of a run with a longer lease of its own begins past 80 % of the worker's either": {10 * time.Minute, 3 * time.Minute, 11 * time.Second},
+		"no step begins past 80 % of the lease without a confirmed heartbeat": {
+			0, 45 * time.Second, 6 * time.Second},
+		"no step of a run with a longer lease of its own begins past 80 % of the worker's either": {
+			10 * time.Minute, 3 * time.Minute, 11 * time.Second},
 	} {
 		t.Run(what, func(t *testing.T) {
 			withFake(t, func(t *testing.T, f *fake) {
@@ -104,7 +107,10 @@ func TestLease(t *testing.T) {
 						f.stall(true)
 						return 0, wait(ctx, 29*time.Second)
 					})
-					return Step(ctx, "second", func(context.Context) (int, error) { second = time.Now(); return 1, nil })
+					return Step(ctx, "second", func(context.Context) (int, error) {
+						second = time.Now()
+						return 1, nil
+					})
 				})
 				running(t, w)
 				began := time.Now()
@@ -119,40 +125,44 @@ func TestLease(t *testing.T) {
 		})
 	}
 
-	t.Run("nor with a new session, until a heartbeat of that is confirmed: the runs may have been handed to others meanwhile", func(t *testing.T) {
-		withFake(t, func(t *testing.T, f *fake) {
-			w := testWorker(f)
-			w.log = slog.New(slowLog{slog.DiscardHandler})
-			first, second := 0, 0
-			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
-				_, _ = Step(ctx, "first", func(ctx context.Context) (int, error) {
-					if first++; first > 1 {
-						return 0, nil
-					}
-					f.stall(true)
-					return 0, wait(ctx, 29*time.Second)
+	t.Run(
+		"nor with a new session, until a heartbeat of that is confirmed: the runs may have been handed to others meanwhile", func(t *testing.T) {
+			withFake(t, func(t *testing.T, f *fake) {
+				w := testWorker(f)
+				w.log = slog.New(slowLog{slog.DiscardHandler})
+				first, second := 0, 0
+				Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
+					_, _ = Step(ctx, "first", func(ctx context.Context) (int, error) {
+						if first++; first > 1 {
+							return 0, nil
+						}
+						f.stall(true)
+						return 0, wait(ctx, 29*time.Second)
+					})
+					return Step(ctx, "second", func(context.Context) (int, error) { second++; return second, nil })
 				})
-				return Step(ctx, "second", func(context.Context) (int, error) { second++; return second, nil })
+				running(t, w)
+				f.start("r", "w", "")
+				time.AfterFunc(40*time.Second, func() { f.take("r", false); f.cut() })
+				time.AfterFunc(50*time.Second, func() { f.stall(false) })
+				equal(t, string(f.await(t, "r").Output.GetData()), "1")
+				equal(t, f.operations(), []string{"hello ", "claim r", "begin first", "complete first",
+					"hello worker-1",
+					"claim r", "complete second", "end r"})
 			})
-			running(t, w)
-			f.start("r", "w", "")
-			time.AfterFunc(40*time.Second, func() { f.take("r", false); f.cut() })
-			time.AfterFunc(50*time.Second, func() { f.stall(false) })
-			equal(t, string(f.await(t, "r").Output.GetData()), "1")
-			equal(t, f.operations(), []string{"hello ", "claim r", "begin first", "complete first", "hello worker-1", "claim r", "complete second", "end r"})
 		})
-	})
 
-	t.Run("after twice the lease without contact running steps are cancelled and the run is given back", func(t *testing.T) {
-		withFake(t, func(t *testing.T, f *fake) {
-			at, ended := stalledStep(t, f, 0)
-			took := (<-ended).Sub(at)
-			if took < 50*time.Second || took > 61*time.Second {
-				t.Fatalf("cancelled after %v, want about 60 s", took)
-			}
-			f.until(t, func() bool { return count(f.log, "release park=false") == 1 })
+	t.Run("after twice the lease without contact running steps are cancelled and the run is given back",
+		func(t *testing.T) {
+			withFake(t, func(t *testing.T, f *fake) {
+				at, ended := stalledStep(t, f, 0)
+				took := (<-ended).Sub(at)
+				if took < 50*time.Second || took > 61*time.Second {
+					t.Fatalf("cancelled after %v, want about 60 s", took)
+				}
+				f.until(t, func() bool { return count(f.log, "release park=false") == 1 })
+			})
 		})
-	})
 
 	t.Run("a new session is contact: what runs goes on for twice the lease from its beginning", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
@@ -165,20 +175,23 @@ func TestLease(t *testing.T) {
 	})
 
 	for _, c := range []struct{ own, after time.Duration }{
-		{45 * time.Second, time.Minute}, {time.Minute, time.Minute}, {61 * time.Second, 61 * time.Second}, {10 * time.Minute, 10 * time.Minute},
+		{45 * time.Second, time.Minute}, {time.Minute, time.Minute}, {61 * time.Second, 61 * time.Second},
+		{10 * time.Minute, 10 * time.Minute},
 	} {
-		t.Run(fmt.Sprintf("a run with a heartbeat timeout of %v is given up after %v without contact", c.own, c.after), func(t *testing.T) {
-			withFake(t, func(t *testing.T, f *fake) {
-				at, ended := stalledStep(t, f, c.own)
-				took := (<-ended).Sub(at)
-				if took < c.after-time.Second || took > c.after { // the last contact was that in which the worker came
-					t.Fatalf("cancelled after %v, want %v from a moment before", took, c.after)
-				}
-				f.until(t, func() bool { return count(f.log, "release park=false") == 1 })
-				time.Sleep(time.Hour)
-				equal(t, count(f.operations(), "release park=false"), 1)
+		t.Run(fmt.Sprintf("a run with a heartbeat timeout of %v is given up after %v without contact", c.own, c.after),
+			func(t *testing.T) {
+				withFake(t, func(t *testing.T, f *fake) {
+					at, ended := stalledStep(t, f, c.own)
+					took := (<-ended).Sub(at)
+					if took < c.after-time.Second || took >
+						c.after { // the last contact was that in which the worker came
+						t.Fatalf("cancelled after %v, want %v from a moment before", took, c.after)
+					}
+					f.until(t, func() bool { return count(f.log, "release park=false") == 1 })
+					time.Sleep(time.Hour)
+					equal(t, count(f.operations(), "release park=false"), 1)
+				})
 			})
-		})
 	}
 
 	t.Run("a new session is contact for a run with a heartbeat timeout of its own as well", func(t *testing.T) {
@@ -191,52 +204,54 @@ func TestLease(t *testing.T) {
 		})
 	})
 
-	t.Run("while the server is away each run is given up once, when its own lease is over, and one with a longer lease goes on", func(t *testing.T) {
-		withFake(t, func(t *testing.T, f *fake) {
-			var away atomic.Bool
-			f.onHello = func(*kagziv1.RegisterRequest) error {
-				if away.Load() {
-					return errCut
+	t.Run(
+		"while the server is away each run is given up once, when its own lease is over, and one with a longer lease goes on", func(t *testing.T) {
+			withFake(t, func(t *testing.T, f *fake) {
+				var away atomic.Bool
+				f.onHello = func(*kagziv1.RegisterRequest) error {
+					if away.Load() {
+						return errCut
+					}
+					return nil
 				}
-				return nil
-			}
-			w := testWorker(f)
-			var log bytes.Buffer
-			w.log = slog.New(slog.NewTextHandler(&log, nil))
-			var mu sync.Mutex
-			var ends []string
-			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
-				run, began := Info(ctx).RunID, time.Now()
-				return Step(ctx, "long", func(ctx context.Context) (int, error) {
-					err := wait(ctx, 9*time.Minute)
-					mu.Lock()
-					defer mu.Unlock()
-					ends = append(ends, fmt.Sprintf("%s after %v: %v", run, time.Since(began).Round(10*time.Second), err))
-					return 1, err
+				w := testWorker(f)
+				var log bytes.Buffer
+				w.log = slog.New(slog.NewTextHandler(&log, nil))
+				var mu sync.Mutex
+				var ends []string
+				Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
+					run, began := Info(ctx).RunID, time.Now()
+					return Step(ctx, "long", func(ctx context.Context) (int, error) {
+						err := wait(ctx, 9*time.Minute)
+						mu.Lock()
+						defer mu.Unlock()
+						ends = append(ends, fmt.Sprintf("%s after %v: %v", run,
+							time.Since(began).Round(10*time.Second), err))
+						return 1, err
+					})
 				})
+				running(t, w)
+				for _, own := range []time.Duration{0, 80 * time.Second, 100 * time.Second, 10 * time.Minute} {
+					f.startLeased(own.String(), own)
+				}
+				_ = transport.Sleep(t.Context(), time.Second)
+				f.mu.Lock()
+				for _, r := range f.runs {
+					r.WorkflowType = "other" // so that nobody takes it again
+				}
+				f.mu.Unlock()
+				away.Store(true)
+				f.cut()
+				time.AfterFunc(5*time.Minute, func() { away.Store(false) })
+				f.until(t, func() bool { return count(f.log, "end 10m0s") == 1 })
+				synctest.Wait()
+				equal(t, ends, []string{"0s after 1m0s: context canceled", "1m20s after 1m20s: context canceled",
+					"1m40s after 1m40s: context canceled", "10m0s after 9m0s: <nil>"})
+				equal(t, strings.Count(log.String(), "run given up"), 3)
+				equal(t, count(f.operations(), "claim 10m0s"), 1)
+				equal(t, count(f.operations(), "release park=false"), 3)
 			})
-			running(t, w)
-			for _, own := range []time.Duration{0, 80 * time.Second, 100 * time.Second, 10 * time.Minute} {
-				f.startLeased(own.String(), own)
-			}
-			_ = transport.Sleep(t.Context(), time.Second)
-			f.mu.Lock()
-			for _, r := range f.runs {
-				r.WorkflowType = "other" // so that nobody takes it again
-			}
-			f.mu.Unlock()
-			away.Store(true)
-			f.cut()
-			time.AfterFunc(5*time.Minute, func() { away.Store(false) })
-			f.until(t, func() bool { return count(f.log, "end 10m0s") == 1 })
-			synctest.Wait()
-			equal(t, ends, []string{"0s after 1m0s: context canceled", "1m20s after 1m20s: context canceled",
-				"1m40s after 1m40s: context canceled", "10m0s after 9m0s: <nil>"})
-			equal(t, strings.Count(log.String(), "run given up"), 3)
-			equal(t, count(f.operations(), "claim 10m0s"), 1)
-			equal(t, count(f.operations(), "release park=false"), 3)
 		})
-	})
 
 	t.Run("cancellation at once ends the step's context, and nothing more is said of the run", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
@@ -253,7 +268,8 @@ func TestLease(t *testing.T) {
 			}
 			<-ended
 			_, err = Result[int](t.Context(), run)
-			equal(t, err, error(&RunError{RunID: "run-1", Status: StatusCancelled, Message: "no longer wanted", Code: CodeCancelled}))
+			equal(t, err, error(&RunError{RunID: "run-1", Status: StatusCancelled, Message: "no longer wanted",
+				Code: CodeCancelled}))
 		})
 	})
 }
@@ -267,7 +283,8 @@ func (f *fake) startLeased(runID string, own time.Duration) {
 	f.pump()
 }
 
-// stalledStep runs a step that goes on for long, of a run with this heartbeat timeout, and has the server answer no heartbeats from when it began.
+// stalledStep runs a step that goes on for long, of a run with this heartbeat timeout, and has the
+// server answer no heartbeats from when it began.
 func stalledStep(t *testing.T, f *fake, own time.Duration) (at time.Time, ended <-chan time.Time) {
 	w, began, ended := oneLongStep(f)
 	running(t, w)

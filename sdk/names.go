@@ -19,8 +19,9 @@ type nameUse struct {
 	count    int  // uses of the name as the code gives it
 }
 
-// claim gives a call its place in the history: the name under which it is recorded and what is recorded
-// there, nil for nothing. A name that a goroutine at the same time uses too, or a record of another kind, fails the run.
+// claim gives a call its place in the history: the name under which it is recorded and what is
+// recorded there, nil for nothing. A name that a goroutine at the same time uses too, or a record
+// of another kind, fails the run.
 func (b *branch) claim(scope context.Context, name string, kind kagziv1.StepKind) (string, *kagziv1.Step) {
 	e := b.e
 	e.lock()
@@ -47,7 +48,8 @@ func (b *branch) claim(scope context.Context, name string, kind kagziv1.StepKind
 }
 
 // claimLocked also says whether the branch is past what is recorded of it.
-func (b *branch) claimLocked(name string, kind kagziv1.StepKind) (claimed string, step *kagziv1.Step, arrived bool, err error) {
+func (b *branch) claimLocked(name string, kind kagziv1.StepKind) (claimed string, step *kagziv1.Step, arrived bool,
+	err error) {
 	e := b.e
 	if err := b.outsideSteps(kindName(kind) + " " + name); err != nil {
 		return "", nil, false, err
@@ -59,7 +61,8 @@ func (b *branch) claimLocked(name string, kind kagziv1.StepKind) (claimed string
 			return "", nil, false, err
 		}
 		if isVerdict(name) {
-			return "", nil, false, fmt.Errorf("step name %q: %s and what begins with %s: is for the SDK's own records", name, verdictName, verdictName)
+			return "", nil, false, fmt.Errorf("step name %q: %s and what begins with %s: is for the SDK's own records",
+				name, verdictName, verdictName)
 		}
 		e.names[name] = &nameUse{by: b, at: b.clock, inFlight: true, count: 1}
 	} else {
@@ -79,8 +82,10 @@ func (b *branch) claimLocked(name string, kind kagziv1.StepKind) (claimed string
 	if step != nil || ended {
 		e.unread--
 	}
-	// A sleep that does not park is never recorded, so that one without a record may well stand before what is: it tells by itself when it is new.
-	arrived = e.unread == 0 || !ended && !recordedAs(step, kind) && !e.replay.lapsed(step) && (step != nil || kind != kagziv1.StepKind_STEP_KIND_SLEEP)
+	// A sleep that does not park is never recorded, so that one without a record may well stand
+	// before what is: it tells by itself when it is new.
+	arrived = e.unread == 0 || !ended && !recordedAs(step, kind) && !e.replay.lapsed(step) &&
+		(step != nil || kind != kagziv1.StepKind_STEP_KIND_SLEEP)
 	if step == nil {
 		return name, nil, arrived, nil
 	}
@@ -90,8 +95,9 @@ func (b *branch) claimLocked(name string, kind kagziv1.StepKind) (claimed string
 	return name, step, arrived, nil
 }
 
-// outsideSteps refuses a call from within the code of a step: its record would come and go with the step's own, and it could not park the run.
-// A branch that has no call under way makes none from there. Needs e.mu.
+// outsideSteps refuses a call from within the code of a step: its record would come and go with the
+// step's own, and it could not park the run. A branch that has no call under way makes none from
+// there. Needs e.mu.
 func (b *branch) outsideSteps(what string) error {
 	if b.calls == 0 || !onGoroutine(stepEntry) {
 		return nil
@@ -100,7 +106,8 @@ func (b *branch) outsideSteps(what string) error {
 		"%.300s is called within the code of a step; only workflow code may, so call it before or after the step, which has its own context.Context", what)}
 }
 
-// recordedAs reports whether a call of that kind returns by what is recorded. The start of a child does so also while the child runs.
+// recordedAs reports whether a call of that kind returns by what is recorded. The start of a child
+// does so also while the child runs.
 func recordedAs(s *kagziv1.Step, kind kagziv1.StepKind) bool {
 	switch s.GetStatus() {
 	case kagziv1.StepStatus_STEP_STATUS_COMPLETED:
@@ -113,8 +120,9 @@ func recordedAs(s *kagziv1.Step, kind kagziv1.StepKind) bool {
 	return false
 }
 
-// repeatedName is the name of the next use of a name: name:2, name:3, .. leaving out those that the code has used in full. One that
-// the code uses in full at the same time would be left out or not by chance.
+// repeatedName is the name of the next use of a name: name:2, name:3, .. leaving out those that the
+// code has used in full. One that the code uses in full at the same time would be left out or not
+// by chance.
 func (b *branch) repeatedName(name string, use *nameUse) (string, error) {
 	for {
 		use.count++
@@ -131,7 +139,8 @@ func (b *branch) repeatedName(name string, use *nameUse) (string, error) {
 
 func nameClash(name string) error {
 	return &coded{kind: "step_name_clash", text: fmt.Sprintf(
-		"step name %s is used by two goroutines or branches at once; give each its own name, such as %s-1 and %s-2", name, name, name)}
+		"step name %s is used by two goroutines or branches at once; give each its own name, such as %s-1 and %s-2",
+		name, name, name)}
 }
 
 // release ends the call that holds the name.
@@ -151,8 +160,9 @@ func (e *execution) recalled(name string) {
 	}
 }
 
-// before reports whether the use surely comes before what b does now, in every replay: it was made by b itself, by an
-// ancestor before it started b's line, or by a branch that has been waited for since: by one of these, or by one that was itself waited for.
+// before reports whether the use surely comes before what b does now, in every replay: it was made
+// by b itself, by an ancestor before it started b's line, or by a branch that has been waited for
+// since: by one of these, or by one that was itself waited for.
 func (u *nameUse) before(b *branch) bool {
 	by, at := u.by, u.at
 	for by != b && by.joinedBy != nil && len(by.joins) == 0 { // as nearly always: by the parent alone
@@ -183,7 +193,8 @@ func (u *nameUse) before(b *branch) bool {
 	return false
 }
 
-// before reports whether what the branch did by its clock comes before what other does now, because it is that branch or an ancestor of it.
+// before reports whether what the branch did by its clock comes before what other does now, because
+// it is that branch or an ancestor of it.
 func (b *branch) before(at int, other *branch) bool {
 	if b == other {
 		return true

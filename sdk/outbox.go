@@ -158,9 +158,9 @@ type note struct {
 	ended   bool
 }
 
-// Note sets the run's progress line, which people see in lists: at most 255 bytes, longer is cut. It is a hint, and no part of the
-// history: it does not wait, replays do not repeat it, and of many in a row the last counts. The code of a step may call it too, with the
-// workflow's Context.
+// Note sets the run's progress line, which people see in lists: at most 255 bytes, longer is cut.
+// It is a hint, and no part of the history: it does not wait, replays do not repeat it, and of many
+// in a row the last counts. The code of a step may call it too, with the workflow's Context.
 func Note(ctx Context, text string) {
 	e := ctx.workflow().e
 	e.lock()
@@ -190,7 +190,8 @@ func (e *execution) sendNote() {
 	e.flushNote()
 }
 
-// flushNote sends what is pending at once: it is the last moment for it. Without a stream it goes on pending. Needs e.mu.
+// flushNote sends what is pending at once: it is the last moment for it. Without a stream it goes
+// on pending. Needs e.mu.
 func (e *execution) flushNote() {
 	n := &e.note
 	if !n.pending || n.ended {

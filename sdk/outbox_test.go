@@ -38,7 +38,8 @@ func post(e *execution, names ...string) {
 }
 
 func refuse(e *execution, i int, code kagziv1.ErrorCode) {
-	e.Answered(e.ops[i], &kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_Error{Error: &kagziv1.ErrorDetail{Code: code}}})
+	e.Answered(e.ops[i], &kagziv1.SessionResponse{
+		Event: &kagziv1.SessionResponse_Error{Error: &kagziv1.ErrorDetail{Code: code}}})
 }
 
 // bubble is a test that has a time of its own: on a slow machine what is to be repeated would go by itself.
@@ -121,19 +122,21 @@ func TestOutbox(t *testing.T) {
 		equal(t, queued(), []string{"a", "b"})
 	}))
 
-	t.Run("an operation that waits to be sent while the one before it is refused does not count before it", bubble(func(t *testing.T) {
-		for name, refusal := range map[string]kagziv1.ErrorCode{"open": open, "for good": kagziv1.ErrorCode_ERROR_CODE_RESOURCE_EXHAUSTED} {
-			e, _ := boxed()
-			e.w.session.Open()
-			post(e, "a")
-			first := e.w.session.Take()[0]
-			post(e, "b")
-			answer(e, first, refusal)
-			if second := e.w.session.Take()[0]; second.Msg.After != first.Msg.Seq {
-				t.Errorf("refused %s: b is sent after %d, want after %d", name, second.Msg.After, first.Msg.Seq)
+	t.Run("an operation that waits to be sent while the one before it is refused does not count before it",
+		bubble(func(t *testing.T) {
+			for name, refusal := range map[string]kagziv1.ErrorCode{
+				"open": open, "for good": kagziv1.ErrorCode_ERROR_CODE_RESOURCE_EXHAUSTED} {
+				e, _ := boxed()
+				e.w.session.Open()
+				post(e, "a")
+				first := e.w.session.Take()[0]
+				post(e, "b")
+				answer(e, first, refusal)
+				if second := e.w.session.Take()[0]; second.Msg.After != first.Msg.Seq {
+					t.Errorf("refused %s: b is sent after %d, want after %d", name, second.Msg.After, first.Msg.Seq)
+				}
 			}
-		}
-	}))
+		}))
 
 	t.Run("operations that are answered are not kept by those that came behind them", func(t *testing.T) {
 		e, queued := boxed()
@@ -165,51 +168,53 @@ func TestOutbox(t *testing.T) {
 		equal(t, e.w.session.Take()[0].Msg.After, 0)
 	})
 
-	t.Run("a heartbeat goes before results that wait, and what is too much for one look is taken with the next", func(t *testing.T) {
-		e, _ := boxed()
-		e.w.session.Open()
-		large := &kagziv1.Payload{Data: make([]byte, session.MaxBatch)}
-		for _, name := range []string{"a", "b"} {
-			e.post(completeStep(e, name, large, e.since))
-		}
-		e.w.beat()
-		due := func() bool {
-			select {
-			case <-e.w.session.Due():
-				return true
-			default:
-				return false
-			}
-		}
-		equal(t, due(), true)
-		equal(t, taken(e), []string{"beat", "a"})
-		equal(t, due(), true) // or b would wait for whatever is said next
-		equal(t, taken(e), []string{"b"})
-		equal(t, due(), false)
-	})
-
-	t.Run("a heartbeat is over without its stream, sent or not, and the next one reports what it did", func(t *testing.T) {
-		for name, broken := range map[string]func(e *execution){
-			"none":           func(e *execution) { e.w.beat() },
-			"before it went": func(e *execution) { e.w.session.Open(); e.w.beat(); e.w.session.Close() },
-			"before it came": func(e *execution) {
-				e.w.session.Open()
-				e.w.beat()
-				equal(t, taken(e), []string{"beat"})
-				e.w.session.Close()
-			},
-		} {
+	t.Run("a heartbeat goes before results that wait, and what is too much for one look is taken with the next",
+		func(t *testing.T) {
 			e, _ := boxed()
-			e.w.counters.Finished(kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED, time.Second)
-			broken(e)
-			select {
-			case <-e.w.lastBeat:
-			default:
-				t.Errorf("%s: who waits for the heartbeat goes on waiting", name)
+			e.w.session.Open()
+			large := &kagziv1.Payload{Data: make([]byte, session.MaxBatch)}
+			for _, name := range []string{"a", "b"} {
+				e.post(completeStep(e, name, large, e.since))
 			}
-			equal(t, e.w.counters.Pending(), true)
-		}
-	})
+			e.w.beat()
+			due := func() bool {
+				select {
+				case <-e.w.session.Due():
+					return true
+				default:
+					return false
+				}
+			}
+			equal(t, due(), true)
+			equal(t, taken(e), []string{"beat", "a"})
+			equal(t, due(), true) // or b would wait for whatever is said next
+			equal(t, taken(e), []string{"b"})
+			equal(t, due(), false)
+		})
+
+	t.Run("a heartbeat is over without its stream, sent or not, and the next one reports what it did",
+		func(t *testing.T) {
+			for name, broken := range map[string]func(e *execution){
+				"none":           func(e *execution) { e.w.beat() },
+				"before it went": func(e *execution) { e.w.session.Open(); e.w.beat(); e.w.session.Close() },
+				"before it came": func(e *execution) {
+					e.w.session.Open()
+					e.w.beat()
+					equal(t, taken(e), []string{"beat"})
+					e.w.session.Close()
+				},
+			} {
+				e, _ := boxed()
+				e.w.counters.Finished(kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED, time.Second)
+				broken(e)
+				select {
+				case <-e.w.lastBeat:
+				default:
+					t.Errorf("%s: who waits for the heartbeat goes on waiting", name)
+				}
+				equal(t, e.w.counters.Pending(), true)
+			}
+		})
 
 	t.Run("room that a stream was not told of is not told twice to the next", func(t *testing.T) {
 		e, _ := boxed()

@@ -33,8 +33,9 @@ type parkedCall struct {
 }
 
 // Sleep parks the run for d, to the millisecond: no worker is held meanwhile, and restarts do not
-// matter. It is a step of its own, with a name under the same rules. A d of 0 or less does not park, one of
-// more than 10 years fails the run. When the run is being cancelled it returns at once, and the next step returns ErrCancelled.
+// matter. It is a step of its own, with a name under the same rules. A d of 0 or less does not
+// park, one of more than 10 years fails the run. When the run is being cancelled it returns at
+// once, and the next step returns ErrCancelled.
 func Sleep(ctx Context, name string, d time.Duration) {
 	b := ctx.workflow()
 	b.sleep(ctx.scope(), name, d, &kagziv1.SleepRequest{Duration: durationpb.New(max(d, time.Millisecond))})
@@ -83,23 +84,24 @@ func (b *branch) setTimer(name string, d time.Duration, request *kagziv1.SleepRe
 	hold := !b.alone(own)
 	request.Namespace, request.RunId, request.LeaseToken = e.task.GetNamespace(), e.info.RunID, e.task.GetLeaseToken()
 	request.StepId, request.Hold = name, hold
-	e.send(&kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_Sleep{Sleep: request}}, func(*kagziv1.SessionResponse) {
-		if !hold {
-			e.over(errSuspended)
-		}
-		if request.Until != nil { // else it counts from when the server has it
-			answers <- request.Until.AsTime()
-			return
-		}
-		answers <- e.now().Add(d)
-	})
+	e.send(&kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_Sleep{Sleep: request}},
+		func(*kagziv1.SessionResponse) {
+			if !hold {
+				e.over(errSuspended)
+			}
+			if request.Until != nil { // else it counts from when the server has it
+				answers <- request.Until.AsTime()
+				return
+			}
+			answers <- e.now().Add(d)
+		})
 	e.mu.Unlock()
 	return await(e, answers)
 }
 
-// parkUntil waits for a time that the server has recorded. If everything else of the run waits as well, the run is
-// handed back and the call does not return; if a sibling is still at work then, the branch just goes on. It returns false, early,
-// when the run is being cancelled.
+// parkUntil waits for a time that the server has recorded. If everything else of the run waits as
+// well, the run is handed back and the call does not return; if a sibling is still at work then,
+// the branch just goes on. It returns false, early, when the run is being cancelled.
 func (b *branch) parkUntil(scope context.Context, due time.Time) bool {
 	left := due.Sub(b.e.now())
 	return left <= 0 || b.park(scope, &parkedCall{due: due}, left)
@@ -191,14 +193,17 @@ func (e *execution) goesOn() bool {
 	return goes
 }
 
-// deadlocked fails a run whose branches all wait for one another: it would hold its worker's slot for ever, and nobody would hear of it. With a
-// goroutine of the author's own among those who wait, a branch's own may be at work all the same. Needs e.mu.
+// deadlocked fails a run whose branches all wait for one another: it would hold its worker's slot
+// for ever, and nobody would hear of it. With a goroutine of the author's own among those who wait,
+// a branch's own may be at work all the same. Needs e.mu.
 func (e *execution) deadlocked() {
 	if e.outsiders > 0 {
 		return
 	}
 	e.closing = true
-	e.sendFailure(errorDetail(NonRetryable(&coded{kind: "deadlock", text: "every branch of the run waits for another one to end (Future.Wait), so that none ever does"})))
+	e.sendFailure(errorDetail(NonRetryable(&coded{
+		kind: "deadlock",
+		text: "every branch of the run waits for another one to end (Future.Wait), so that none ever does"})))
 	e.quit(errFinished)
 }
 
@@ -223,8 +228,9 @@ func (e *execution) parkDelay() time.Duration {
 	return 0
 }
 
-// park hands the run back until what it waits for comes about. What the server was not asked for yet it is asked for first: what has come about
-// meanwhile it tells once, in its answer, and does not wake the run for. Needs e.mu.
+// park hands the run back until what it waits for comes about. What the server was not asked for
+// yet it is asked for first: what has come about meanwhile it tells once, in its answer, and does
+// not wake the run for. Needs e.mu.
 func (e *execution) park() {
 	if e.questions > 0 {
 		return // the last answer comes back here
@@ -243,7 +249,8 @@ func (e *execution) park() {
 	e.sendRelease(true, errSuspended)
 }
 
-// askParked asks the server for what parked calls wait for: in one question for all that wait for one child each. Needs e.mu.
+// askParked asks the server for what parked calls wait for: in one question for all that wait for
+// one child each. Needs e.mu.
 func (e *execution) askParked(calls []*parkedCall) {
 	slices.SortFunc(calls, func(a, b *parkedCall) int { return cmp.Compare(a.number, b.number) })
 	var (
@@ -274,8 +281,10 @@ func (e *execution) askParked(calls []*parkedCall) {
 	}
 }
 
-// askFor sends one question. Where there is nothing to go on with yet, the server wakes the run for it from then on. Needs e.mu.
-func (e *execution) askFor(question *kagziv1.SessionRequest, answered func(*kagziv1.SessionResponse) bool, calls ...*parkedCall) {
+// askFor sends one question. Where there is nothing to go on with yet, the server wakes the run for
+// it from then on. Needs e.mu.
+func (e *execution) askFor(question *kagziv1.SessionRequest, answered func(*kagziv1.SessionResponse) bool,
+	calls ...*parkedCall) {
 	e.questions++
 	e.send(question, func(r *kagziv1.SessionResponse) {
 		e.mu.Lock()

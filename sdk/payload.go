@@ -20,14 +20,15 @@ import (
 	"github.com/kagzi/kagzi/sdk/internal/xaes"
 )
 
-// MaxPayload is the size limit, in bytes, of an input, an output or a step's result, after the codec and with the metadata. Past 256 KiB of data
-// the log has a warning.
+// MaxPayload is the size limit, in bytes, of an input, an output or a step's result, after the
+// codec and with the metadata. Past 256 KiB of data the log has a warning.
 const MaxPayload = 2 << 20
 
 // largePayload is how many bytes of data are worth a warning.
 const largePayload = 256 << 10
 
-// warnLarge tells of a payload that had better be kept elsewhere: it is stored, and sent to whoever takes the run up, whole.
+// warnLarge tells of a payload that had better be kept elsewhere: it is stored, and sent to whoever
+// takes the run up, whole.
 func warnLarge(log *slog.Logger, what string, p *kagziv1.Payload, about ...any) {
 	if n := len(p.GetData()); n > largePayload {
 		log.Warn("large "+what, append(about, "bytes", n)...)
@@ -40,19 +41,21 @@ type Payload struct {
 	Metadata map[string]string // "content-type", "encoding"; a codec adds its own
 }
 
-// PayloadInfo says what a payload is, and whose: all that is known both where it is encoded and wherever it may be decoded, so that a
-// codec can bind the one to the other.
+// PayloadInfo says what a payload is, and whose: all that is known both where it is encoded and
+// wherever it may be decoded, so that a codec can bind the one to the other.
 type PayloadInfo struct {
 	Kind PayloadKind
-	// WorkflowType and ExternalID are the run's, for inputs: when an input is encoded its run has no id yet. The external id of a
-	// schedule's run is left out, for the input is the schedule's.
+	// WorkflowType and ExternalID are the run's, for inputs: when an input is encoded its run has
+	// no id yet. The external id of a schedule's run is left out, for the input is the schedule's.
 	WorkflowType string
 	ExternalID   string
 	// RunID is of outputs.
 	RunID string
-	// Start is of results of steps and of signals: a digest of what the run was started with, which are its workflow type, its external id and
-	// its stored input. A retry of the run has another id, but keeps its start together with results and signals. A run that has continued as new,
-	// or was restarted with another input, takes the signals of the one before it: theirs have the start of the first.
+	// Start is of results of steps and of signals: a digest of what the run was started with, which
+	// are its workflow type, its external id and its stored input. A retry of the run has another
+	// id, but keeps its start together with results and signals. A run that has continued as new,
+	// or was restarted with another input, takes the signals of the one before it: theirs have the
+	// start of the first.
 	Start string
 	Step  string // name, for results of steps; of a signal the signal's name
 
@@ -80,12 +83,13 @@ func startDigest(workflowType, externalID string, input []byte) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// metaSignals is where the input of a run that takes the signals of another says what start they have. A codec that binds the metadata to the
-// payload, as that of NewAESCodec does, keeps anybody from giving the run the signals of still others.
+// metaSignals is where the input of a run that takes the signals of another says what start they
+// have. A codec that binds the metadata to the payload, as that of NewAESCodec does, keeps anybody
+// from giving the run the signals of still others.
 const metaSignals = "signals-start"
 
-// startOfSignals is PayloadInfo.Start of the signals that a run takes. Those that came from a client which did not know of the runs before it have
-// the run's own.
+// startOfSignals is PayloadInfo.Start of the signals that a run takes. Those that came from a
+// client which did not know of the runs before it have the run's own.
 func startOfSignals(own string, input *kagziv1.Payload) string {
 	return cmp.Or(input.GetMetadata()[metaSignals], own)
 }
@@ -101,13 +105,16 @@ const (
 	PayloadSignal PayloadKind = "signal"
 )
 
-// Codec transforms every payload between its JSON and what the server stores: encryption, compression. Decode
-// gets what Encode returned and the same PayloadInfo, and also what others have stored without a codec, with no data at all where there is
-// none. Both are called from many goroutines at once. An error of Decode that is NonRetryable blames the payload: of a signal that
-// is a *StepError for the code. Any other payload that cannot be decoded fails the run: for good if the error is NonRetryable, and else like an
-// error of its code, so that the run's own Retry applies. Clients that have a codec read a run before they send it a signal or override its steps,
-// unless they have just started it; and what an earlier call with the same RequestID has made, to compare the inputs. The metadata "child_run_id" is
-// Kagzi's own in what a parent has of a child: a codec never sees it there. "signals-start" is Kagzi's own, too, in inputs: a codec is to keep it.
+// Codec transforms every payload between its JSON and what the server stores: encryption,
+// compression. Decode gets what Encode returned and the same PayloadInfo, and also what others have
+// stored without a codec, with no data at all where there is none. Both are called from many
+// goroutines at once. An error of Decode that is NonRetryable blames the payload: of a signal that
+// is a *StepError for the code. Any other payload that cannot be decoded fails the run: for good if
+// the error is NonRetryable, and else like an error of its code, so that the run's own Retry
+// applies. Clients that have a codec read a run before they send it a signal or override its steps,
+// unless they have just started it; and what an earlier call with the same RequestID has made, to
+// compare the inputs. The metadata "child_run_id" is Kagzi's own in what a parent has of a child: a
+// codec never sees it there. "signals-start" is Kagzi's own, too, in inputs: a codec is to keep it.
 //
 // NewAESCodec makes a codec that encrypts.
 type Codec interface {
@@ -174,13 +181,14 @@ func decode[T any](c Codec, p *kagziv1.Payload, info PayloadInfo) (*T, error) {
 	}
 	v, err := decodeJSON[T](data)
 	if encoding := p.GetMetadata()["encoding"]; err != nil && c == nil && encoding != "" {
-		return nil, NonRetryable(fmt.Errorf("cannot be read as %s: it is encoded as %q, and no Codec is set here", reflect.TypeFor[T](), encoding))
+		return nil, NonRetryable(fmt.Errorf("cannot be read as %s: it is encoded as %q, and no Codec is set here",
+			reflect.TypeFor[T](), encoding))
 	}
 	return v, err
 }
 
-// unchangedByJSON says that what is read back from the JSON of the value at p is that value, so that it need not be read back. An interface is:
-// JSON does not carry what stands in it.
+// unchangedByJSON says that what is read back from the JSON of the value at p is that value, so
+// that it need not be read back. An interface is: JSON does not carry what stands in it.
 func unchangedByJSON(p any) bool {
 	switch p := p.(type) {
 	case *string:
@@ -217,33 +225,40 @@ const (
 type AESOptions struct {
 	Keys    map[string][]byte // by their ids, which everybody sees; 32 random bytes each
 	Current string            // the id of the one that encrypts; all of them decrypt
-	// Context is bound to each payload too, as if it were part of the key: one for each environment or customer keeps their payloads
-	// apart under one key (none).
+	// Context is bound to each payload too, as if it were part of the key: one for each environment
+	// or customer keeps their payloads apart under one key (none).
 	Context string
-	// AllowPlain lets Decode take payloads that are not encrypted: those of before there was a codec, and those of people who start runs and
-	// signal from the command line. Whoever can write to the database can then put in a payload of their own (false: such a payload is an error).
+	// AllowPlain lets Decode take payloads that are not encrypted: those of before there was a
+	// codec, and those of people who start runs and signal from the command line. Whoever can write
+	// to the database can then put in a payload of their own (false: such a payload is an error).
 	AllowPlain bool
 }
 
-// NewAESCodec is a Codec that encrypts payloads with AES-256-GCM, by a fresh key and nonce for each (XAES-256-GCM), so that a key
-// need not be changed because of how much it has encrypted. The server, its database and its backups hold ciphertext alone.
+// NewAESCodec is a Codec that encrypts payloads with AES-256-GCM, by a fresh key and nonce for each
+// (XAES-256-GCM), so that a key need not be changed because of how much it has encrypted. The
+// server, its database and its backups hold ciphertext alone.
 //
-// A payload is bound to what PayloadInfo says of it. It cannot be read in the place of another: not as the result of another step, nor in
-// another run, nor as the input of another workflow type or external id. Decode gives back what was encrypted there, or an error, which fails
-// the run: for good, unless the key is not there, for another worker may have it, and the run has a Retry. So give a new key to every worker and
-// client before any of them makes it the current one, and keep an old one as long as there are runs that it has encrypted.
+// A payload is bound to what PayloadInfo says of it. It cannot be read in the place of another: not
+// as the result of another step, nor in another run, nor as the input of another workflow type or
+// external id. Decode gives back what was encrypted there, or an error, which fails the run: for
+// good, unless the key is not there, for another worker may have it, and the run has a Retry. So
+// give a new key to every worker and client before any of them makes it the current one, and keep
+// an old one as long as there are runs that it has encrypted.
 //
-// What cannot be told apart: inputs of runs of one type without external ids, or of one type's schedules; several signals of one name to a run;
-// results that one step of a run had one after the other. An older one of them can be given for a newer one.
+// What cannot be told apart: inputs of runs of one type without external ids, or of one type's
+// schedules; several signals of one name to a run; results that one step of a run had one after the
+// other. An older one of them can be given for a newer one.
 //
-// Not encrypted are the names and ids of everything, tags, labels, notes, reasons, times, sizes, and the texts, types and stacks of errors, which retry
-// policies and people look at: do not put secrets into an error. A failure handler's event holds the failed run's input as it was stored.
+// Not encrypted are the names and ids of everything, tags, labels, notes, reasons, times, sizes,
+// and the texts, types and stacks of errors, which retry policies and people look at: do not put
+// secrets into an error. A failure handler's event holds the failed run's input as it was stored.
 //
-// The output of a run is bound to the run's id. A capsule is imported under new ids, so that outputs that it holds, and results of
-// children that had ended, cannot be read there.
-// The type of a schedule is to be changed by a client that has the codec.
+// The output of a run is bound to the run's id. A capsule is imported under new ids, so that
+// outputs that it holds, and results of children that had ended, cannot be read there. The type of
+// a schedule is to be changed by a client that has the codec.
 func NewAESCodec(o AESOptions) (Codec, error) {
-	c := &aesCodec{current: o.Current, context: o.Context, allowPlain: o.AllowPlain, keys: make(map[string]*xaes.Cipher, len(o.Keys))}
+	c := &aesCodec{current: o.Current, context: o.Context, allowPlain: o.AllowPlain,
+		keys: make(map[string]*xaes.Cipher, len(o.Keys))}
 	for id, key := range o.Keys {
 		if err := checkName("key", id); err != nil {
 			return nil, fmt.Errorf("kagzi: AES codec: %w", err)
@@ -285,8 +300,10 @@ func (c *aesCodec) Encode(p Payload, info PayloadInfo) (Payload, error) {
 }
 
 var (
-	errPlain = errors.New("the payload is not encrypted: somebody without the codec has stored it (AESOptions.AllowPlain takes such ones)")
-	errAlien = errors.New("the payload cannot be decrypted: it was encrypted for another place, in another context, or by another key of this id, or it has been changed")
+	errPlain = errors.New(
+		"the payload is not encrypted: somebody without the codec has stored it (AESOptions.AllowPlain takes such ones)")
+	errAlien = errors.New(
+		"the payload cannot be decrypted: it was encrypted for another place, in another context, or by another key of this id, or it has been changed")
 )
 
 // Decode never returns anything but what was encrypted under the same info.
@@ -299,7 +316,8 @@ func (c *aesCodec) Decode(p Payload, info PayloadInfo) (Payload, error) {
 	}
 	key := c.keys[p.Metadata[metaKey]]
 	if key == nil {
-		return Payload{}, fmt.Errorf("the payload is encrypted by key %q, which the codec does not have", p.Metadata[metaKey])
+		return Payload{}, fmt.Errorf("the payload is encrypted by key %q, which the codec does not have",
+			p.Metadata[metaKey])
 	}
 	data, err := key.Open(p.Data, c.binding(p.Metadata, info))
 	if err != nil {
@@ -315,9 +333,11 @@ func (c *aesCodec) Decode(p Payload, info PayloadInfo) (Payload, error) {
 	return Payload{Data: data, Metadata: metadata}, nil
 }
 
-// binding is what a ciphertext is authenticated together with. Each part stands behind its length, so that no two sequences are the same.
+// binding is what a ciphertext is authenticated together with. Each part stands behind its length,
+// so that no two sequences are the same.
 func (c *aesCodec) binding(metadata map[string]string, info PayloadInfo) []byte {
-	parts := []string{"kagzi codec 1", c.context, string(info.Kind), info.WorkflowType, info.ExternalID, info.RunID, info.Start, info.Step}
+	parts := []string{"kagzi codec 1", c.context, string(info.Kind), info.WorkflowType, info.ExternalID, info.RunID,
+		info.Start, info.Step}
 	for _, name := range slices.Sorted(maps.Keys(metadata)) {
 		parts = append(parts, name, metadata[name])
 	}

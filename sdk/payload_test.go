@@ -18,8 +18,10 @@ type label string
 func TestUnchangedByJSON(t *testing.T) {
 	t.Run("what is not read back is what would be read back", func(t *testing.T) {
 		values := []any{
-			"", "plain", "<&>\u2028\x00\"\\", "\U0001f600", true, false, int8(math.MinInt8), int64(math.MinInt64), uint64(math.MaxUint64), 1<<53 + 1,
-			math.Copysign(0, -1), math.MaxFloat64, math.SmallestNonzeroFloat64, 0.1, 1e21, float32(0.1), float32(math.MaxFloat32), float32(math.SmallestNonzeroFloat32),
+			"", "plain", "<&>\u2028\x00\"\\", "\U0001f600", true, false, int8(math.MinInt8), int64(math.MinInt64),
+			uint64(math.MaxUint64), 1<<53 + 1,
+			math.Copysign(0, -1), math.MaxFloat64, math.SmallestNonzeroFloat64, 0.1, 1e21, float32(0.1),
+			float32(math.MaxFloat32), float32(math.SmallestNonzeroFloat32),
 		}
 		for _, v := range values {
 			p := reflect.New(reflect.TypeOf(v))
@@ -42,7 +44,8 @@ func TestUnchangedByJSON(t *testing.T) {
 	})
 	t.Run("what JSON may change is read back", func(t *testing.T) {
 		for _, p := range []any{
-			new("\xff"), new("\xed\xa0\x80"), new(label("x")), &[]byte{'x'}, new([]string), &map[string]int{}, &struct{ a int }{1}, new(new(int)), new(any(1)), new(any),
+			new("\xff"), new("\xed\xa0\x80"), new(label("x")), &[]byte{'x'}, new([]string), &map[string]int{},
+			&struct{ a int }{1}, new(new(int)), new(any(1)), new(any),
 		} {
 			if unchangedByJSON(p) {
 				t.Errorf("%T %v is not read back", p, reflect.ValueOf(p).Elem())
@@ -115,7 +118,8 @@ func warnings(log *bytes.Buffer) (list []string) {
 func TestAPayloadThatOnlyACodecCanReadSaysSo(t *testing.T) {
 	p := &kagziv1.Payload{Data: []byte("\x01\x02"), Metadata: map[string]string{"encoding": "binary/encrypted"}}
 	_, err := decode[string](nil, p, PayloadInfo{})
-	if want := `cannot be read as string: it is encoded as "binary/encrypted", and no Codec is set here`; err == nil || err.Error() != want || !errors.As(err, new(nonRetryable)) {
+	if want := `cannot be read as string: it is encoded as "binary/encrypted", and no Codec is set here`; err == nil ||
+		err.Error() != want || !errors.As(err, new(nonRetryable)) {
 		t.Errorf("err = %v, want %s", err, want)
 	}
 	p.Data = []byte(`"plain after all"`)

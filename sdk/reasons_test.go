@@ -20,22 +20,28 @@ func TestWhatGRPCSaysIsPutIntoSentences(t *testing.T) {
 		code      codes.Code
 		raw, want string
 	}{
-		{codes.Unavailable, `connection error: desc = "transport: Error while dialing: dial tcp 127.0.0.1:1: connect: connection refused"`,
+		{codes.Unavailable,
+			`connection error: desc = "transport: Error while dialing: dial tcp 127.0.0.1:1: connect: connection refused"`,
 			"kagzi: UNAVAILABLE: no server answers: dial tcp 127.0.0.1:1: connect: connection refused; see that one runs there (kagzi server), or name another address"},
-		{codes.Unavailable, `connection error: desc = "transport: authentication handshake failed: tls: first record does not look like a TLS handshake"`,
+		{codes.Unavailable,
+			`connection error: desc = "transport: authentication handshake failed: tls: first record does not look like a TLS handshake"`,
 			"kagzi: UNAVAILABLE: no encrypted connection to the server: tls: first record does not look like a TLS handshake; see the TLS settings and the certificates of both sides"},
 		{codes.Unavailable, `connection error: desc = "error reading server preface: EOF"`,
 			"kagzi: UNAVAILABLE: what answers there does not speak as a server of Kagzi without TLS does: EOF; if that lasts, see the address, and turn on TLS if it wants that"},
-		{codes.Unavailable, `connection error: desc = "error reading server preface: raw-read tcp 127.0.0.1:2->127.0.0.1:1: use of closed network connection"`,
+		{codes.Unavailable,
+			`connection error: desc = "error reading server preface: raw-read tcp 127.0.0.1:2->127.0.0.1:1: use of closed network connection"`,
 			"kagzi: UNAVAILABLE: what listens there does not answer: the server stands still, or it is none of Kagzi's"},
-		{codes.Unavailable, "name resolver error: produced zero addresses", "kagzi: UNAVAILABLE: the server's name leads nowhere: produced zero addresses; see the address"},
-		{codes.Unavailable, "error reading from server: EOF", "kagzi: UNAVAILABLE: the server gave no answer: error reading from server: EOF"},
+		{codes.Unavailable, "name resolver error: produced zero addresses",
+			"kagzi: UNAVAILABLE: the server's name leads nowhere: produced zero addresses; see the address"},
+		{codes.Unavailable, "error reading from server: EOF",
+			"kagzi: UNAVAILABLE: the server gave no answer: error reading from server: EOF"},
 		{codes.Canceled, "grpc: the client connection is closing", "kagzi: CANCELLED: the client is closed"},
 		{codes.ResourceExhausted, "trying to send message larger than max (10109000 vs. 8454144)",
 			"kagzi: RESOURCE_EXHAUSTED: the call has more bytes than a server takes: (10109000 vs. 8454144); send less in one call"},
 		{codes.Internal, "grpc: error while marshaling: string field contains invalid UTF-8",
 			"kagzi: INTERNAL: the call cannot be sent: string field contains invalid UTF-8; names, ids and texts have to be UTF-8"},
-		{codes.Unimplemented, "unknown service x", "kagzi: INTERNAL: the server does not offer this: unknown service x; it may be older than this program"},
+		{codes.Unimplemented, "unknown service x",
+			"kagzi: INTERNAL: the server does not offer this: unknown service x; it may be older than this program"},
 		{codes.NotFound, "Error while dialing: x", "kagzi: NOT_FOUND: Error while dialing: x"},
 	} {
 		raw := status.New(c.code, c.raw)
@@ -52,7 +58,8 @@ func TestWhatGRPCSaysIsPutIntoSentences(t *testing.T) {
 func TestAServerThatIsNotThereIsToldInASentence(t *testing.T) {
 	address := unheard(t)
 	var log bytes.Buffer
-	c, err := NewClient(ClientOptions{Profile: NoProfile, Address: address, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	c, err := NewClient(ClientOptions{Profile: NoProfile, Address: address,
+		Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,12 +73,14 @@ func TestAServerThatIsNotThereIsToldInASentence(t *testing.T) {
 	if err := c.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if text := log.String(); !strings.Contains(text, "UNAVAILABLE: no server answers: dial tcp "+address) || strings.Contains(text, "rpc error") {
+	if text := log.String(); !strings.Contains(text, "UNAVAILABLE: no server answers: dial tcp "+address) ||
+		strings.Contains(text, "rpc error") {
 		t.Errorf("log: %s", text)
 	}
 }
 
-// unheard is an address that refuses connections while the test runs: a connection has the port, so that nobody can come to listen on it.
+// unheard is an address that refuses connections while the test runs: a connection has the port, so
+// that nobody can come to listen on it.
 func unheard(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -135,7 +144,8 @@ func TestAnAttemptAtASessionIsToldWithItsNumber(t *testing.T) {
 	if err := w.Run(ctx); err != nil && !errors.Is(err, context.Canceled) {
 		t.Errorf("%v, want that it was given up", err)
 	}
-	if text := log.String(); !strings.Contains(text, " attempt=1 next_attempt_in=") || !strings.Contains(text, " attempt=2 next_attempt_in=") {
+	if text := log.String(); !strings.Contains(text, " attempt=1 next_attempt_in=") ||
+		!strings.Contains(text, " attempt=2 next_attempt_in=") {
 		t.Errorf("log: %s", text)
 	}
 }

@@ -11,7 +11,8 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
-// runRecord is what is known about a run: itself, and the latest attempt of each of its steps in the order in which they began.
+// runRecord is what is known about a run: itself, and the latest attempt of each of its steps in
+// the order in which they began.
 type runRecord struct {
 	run   *kagziv1.Workflow
 	steps []*kagziv1.Step
@@ -38,8 +39,8 @@ func newRecord(run *kagziv1.Workflow, attempts []*kagziv1.Step) *runRecord {
 // kindRunEnded is the error type of what ran when its run ended.
 const kindRunEnded = "run_ended"
 
-// stillOpen is a step as the code knows it: what the run's end has cut short, it never saw an end of. That is what ran, and what had
-// failed and was to be tried again.
+// stillOpen is a step as the code knows it: what the run's end has cut short, it never saw an end
+// of. That is what ran, and what had failed and was to be tried again.
 func stillOpen(s *kagziv1.Step) *kagziv1.Step {
 	d := s.GetError()
 	ran := d.GetCode() == kagziv1.ErrorCode_ERROR_CODE_CANCELLED && d.GetType() == kindRunEnded
@@ -62,8 +63,9 @@ func newer(a, b *kagziv1.Step) bool {
 func (r *runRecord) task() *kagziv1.Task {
 	w := r.run
 	return &kagziv1.Task{
-		Namespace: w.GetNamespace(), RunId: w.GetRunId(), WorkflowType: w.GetWorkflowType(), TaskQueue: w.GetTaskQueue(),
-		Version: w.GetVersion(), Input: w.GetInput(), Attempt: w.GetAttempts(), DeadlineAt: w.DeadlineAt,
+		Namespace: w.GetNamespace(), RunId: w.GetRunId(), WorkflowType: w.GetWorkflowType(),
+		TaskQueue: w.GetTaskQueue(),
+		Version:   w.GetVersion(), Input: w.GetInput(), Attempt: w.GetAttempts(), DeadlineAt: w.DeadlineAt,
 		RetryPolicy: w.GetRetryPolicy(), Timeouts: w.GetTimeouts(), History: r.steps, ExternalId: w.GetExternalId(),
 		ParentRunId: w.ParentRunId, ScheduleId: w.ScheduleId, Tags: w.GetTags(), ScheduledAt: w.ScheduledAt,
 		CancelRequested: w.CancelRequestedAt != nil, CancelGraceUntil: w.CancelGraceUntil, FailedRunId: w.FailedRunId,
@@ -83,15 +85,16 @@ func (r *runRecord) latest() time.Time {
 	return latest
 }
 
-// patched reports a run that may hold results of steps which its code came to in an earlier life and need not come to again:
-// as a whole retried, or with a result that a person has set.
+// patched reports a run that may hold results of steps which its code came to in an earlier life
+// and need not come to again: as a whole retried, or with a result that a person has set.
 func (r *runRecord) patched() bool {
 	return r.run.RetriedFromRunId != nil || r.run.GetRetryPolicy() != nil && r.run.GetAttempts() > 1 ||
 		slices.ContainsFunc(r.steps, func(s *kagziv1.Step) bool { return s.GetOverriddenBy() != "" })
 }
 
-// stale reports that the code need not come to a step, since it may have done so in an earlier life of the run alone. What was open then is open
-// still where the run itself was tried again, and where a person has set a result; a retry as another run takes along results only.
+// stale reports that the code need not come to a step, since it may have done so in an earlier life
+// of the run alone. What was open then is open still where the run itself was tried again, and
+// where a person has set a result; a retry as another run takes along results only.
 func (r *runRecord) stale(s *kagziv1.Step) bool {
 	switch {
 	case !r.patched():
@@ -104,8 +107,8 @@ func (r *runRecord) stale(s *kagziv1.Step) bool {
 	})
 }
 
-// triedAgain reports a run whose code has failed before, which it has an error for while it is open. Of one that has ended it cannot be told from
-// retries of its steps.
+// triedAgain reports a run whose code has failed before, which it has an error for while it is
+// open. Of one that has ended it cannot be told from retries of its steps.
 func (r *runRecord) triedAgain() bool {
 	if statusOf(r.run).Ended() {
 		return r.run.GetRetryPolicy() != nil && r.run.GetAttempts() > 1
@@ -116,7 +119,8 @@ func (r *runRecord) triedAgain() bool {
 // codeFailed reports that the run's own code made it FAILED, and not the server or the SDK.
 func (r *runRecord) codeFailed() bool {
 	e := r.run.GetError()
-	if r.run.GetStatus() != kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED || e.GetCode() != kagziv1.ErrorCode_ERROR_CODE_UNSPECIFIED {
+	if r.run.GetStatus() != kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED ||
+		e.GetCode() != kagziv1.ErrorCode_ERROR_CODE_UNSPECIFIED {
 		return false
 	}
 	return e.GetType() != "refused" && e.GetType() != kindNondeterministic
@@ -136,6 +140,7 @@ func isRedacted(p *kagziv1.Payload) bool {
 // same reports whether two looks at a run saw it at the same place.
 func (r *runRecord) same(o *runRecord) bool {
 	return r.run.GetStatus() == o.run.GetStatus() && slices.EqualFunc(r.steps, o.steps, func(a, b *kagziv1.Step) bool {
-		return a.GetName() == b.GetName() && a.GetStatus() == b.GetStatus() && a.GetAttemptNumber() == b.GetAttemptNumber()
+		return a.GetName() == b.GetName() && a.GetStatus() == b.GetStatus() &&
+			a.GetAttemptNumber() == b.GetAttemptNumber()
 	})
 }

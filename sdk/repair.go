@@ -15,19 +15,21 @@ import (
 
 // The reasons that the calls of this file take are kept in the audit log, together with who called and when.
 
-// CancelGracefully asks the run's code to stop: its context ends with ErrCancelled, a parked run is woken for it, and it may
-// run steps to clean up under kagzi.Cleanup. The run is CANCELLED when the code returns or the grace is over, whichever comes first;
-// CancelGracefully waits for neither. It can be repeated, and a shorter grace counts then. A run that has ended otherwise is
+// CancelGracefully asks the run's code to stop: its context ends with ErrCancelled, a parked run is
+// woken for it, and it may run steps to clean up under kagzi.Cleanup. The run is CANCELLED when the
+// code returns or the grace is over, whichever comes first; CancelGracefully waits for neither. It
+// can be repeated, and a shorter grace counts then. A run that has ended otherwise is
 // PRECONDITION_FAILED, also one that continued as new.
 func (r *Run) CancelGracefully(ctx context.Context, grace time.Duration, reason string) error {
 	_, err := r.c.workflows.CancelWorkflow(ctx, &kagziv1.CancelWorkflowRequest{
-		Namespace: r.c.options.Namespace, RunId: r.id, Grace: durationpb.New(max(grace, time.Millisecond)), Reason: reason,
+		Namespace: r.c.options.Namespace, RunId: r.id, Grace: durationpb.New(max(grace, time.Millisecond)),
+		Reason: reason,
 	})
 	return callError(ctx, err)
 }
 
-// Pause takes the run out of the workers' hands until it is resumed: nothing claims it, its timers wait. It is no error to
-// pause a paused run; one that has ended is PRECONDITION_FAILED.
+// Pause takes the run out of the workers' hands until it is resumed: nothing claims it, its timers
+// wait. It is no error to pause a paused run; one that has ended is PRECONDITION_FAILED.
 func (r *Run) Pause(ctx context.Context, reason string) error {
 	_, err := r.c.workflows.PauseWorkflow(ctx, &kagziv1.PauseWorkflowRequest{
 		Namespace: r.c.options.Namespace, RunId: r.id, Reason: reason,
@@ -78,10 +80,11 @@ func (v InputValue) payload(c Codec, info PayloadInfo) (*kagziv1.Payload, error)
 	return p, nil
 }
 
-// RetryOptions say what of a run its retry keeps. By default that is the result of every completed step, also of one that undid
-// another: a run that has compensated is retried from the first step that was undone, or with Restart. A wait for a signal whose limit has passed
-// is a completed step, too: a run that failed for it is retried from that wait. Signals that no wait had taken come along; those that were
-// taken by a wait that runs again have to be sent again.
+// RetryOptions say what of a run its retry keeps. By default that is the result of every completed
+// step, also of one that undid another: a run that has compensated is retried from the first step
+// that was undone, or with Restart. A wait for a signal whose limit has passed is a completed step,
+// too: a run that failed for it is retried from that wait. Signals that no wait had taken come
+// along; those that were taken by a wait that runs again have to be sent again.
 type RetryOptions struct {
 	FromStep string     // this step and all begun after it run again
 	Restart  bool       // no step is kept
@@ -91,14 +94,17 @@ type RetryOptions struct {
 	RequestID string
 }
 
-// Retry starts a run that has ended without a result again, as a new run with the same input, and returns that. If an earlier
-// retry of the run is active, that one is returned, with AlreadyExisted, and nothing is started.
+// Retry starts a run that has ended without a result again, as a new run with the same input, and
+// returns that. If an earlier retry of the run is active, that one is returned, with
+// AlreadyExisted, and nothing is started.
 func (r *Run) Retry(ctx context.Context, opts RetryOptions) (*Run, error) {
 	if opts.Restart && opts.FromStep != "" {
 		return nil, errors.New("kagzi: Retry: FromStep and Restart exclude each other")
 	}
 	if opts.Input.encode != nil && !opts.Restart {
-		return nil, errors.New("kagzi: Retry: an Input needs Restart: kept results belong to the input that they were made from")
+		return nil,
+			errors.New(
+				"kagzi: Retry: an Input needs Restart: kept results belong to the input that they were made from")
 	}
 	input, err := r.newInput(ctx, opts.Input)
 	if err != nil {
@@ -136,8 +142,9 @@ func (r *Run) newInput(ctx context.Context, v InputValue) (*kagziv1.Payload, err
 	return v.payload(r.c.options.Codec, info)
 }
 
-// OverrideStep sets the recorded result of a step of a run that is paused or has ended badly, so that it can go on, or be
-// retried, past a step that cannot succeed. The old record is kept. The reason is required.
+// OverrideStep sets the recorded result of a step of a run that is paused or has ended badly, so
+// that it can go on, or be retried, past a step that cannot succeed. The old record is kept. The
+// reason is required.
 func OverrideStep[T any](ctx context.Context, run *Run, step string, result T, reason string) error {
 	info, err := run.payloadInfo(ctx, PayloadStep, step)
 	if err != nil {
@@ -153,8 +160,9 @@ func OverrideStep[T any](ctx context.Context, run *Run, step string, result T, r
 	})
 }
 
-// OverrideStepError is OverrideStep with a failure: the step counts as failed for good with it, and the code gets it as a *StepError. A Sleep, which
-// has no error to return, is over by it and nothing more.
+// OverrideStepError is OverrideStep with a failure: the step counts as failed for good with it, and
+// the code gets it as a *StepError. A Sleep, which has no error to return, is over by it and
+// nothing more.
 func (r *Run) OverrideStepError(ctx context.Context, step string, failure error, reason string) error {
 	if failure == nil {
 		return fmt.Errorf("kagzi: failure of step %q is nil, want an error; OverrideStep sets a result", step)
@@ -201,7 +209,8 @@ type Explanation struct {
 
 // Explain asks the server why the run is where it is: what it waits for, since when, and what comes next.
 func (r *Run) Explain(ctx context.Context) (*Explanation, error) {
-	resp, err := r.c.workflows.ExplainWorkflow(ctx, &kagziv1.ExplainWorkflowRequest{Namespace: r.c.options.Namespace, RunId: r.id})
+	resp, err := r.c.workflows.ExplainWorkflow(
+		ctx, &kagziv1.ExplainWorkflowRequest{Namespace: r.c.options.Namespace, RunId: r.id})
 	if err != nil {
 		return nil, callError(ctx, err)
 	}

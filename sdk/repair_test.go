@@ -31,10 +31,12 @@ func TestSignalling(t *testing.T) {
 		d := newFakeServer(t)
 		d.on("SignalWorkflow", &kagziv1.SignalWorkflowResponse{})
 		run := d.client(t).Run("r")
-		if err := Signal(t.Context(), run, "approval", map[string]bool{"yes": true}, SignalOptions{ID: "one"}); err != nil {
+		if err := Signal(t.Context(), run, "approval", map[string]bool{"yes": true},
+			SignalOptions{ID: "one"}); err != nil {
 			t.Fatal(err)
 		}
-		want := &kagziv1.SignalWorkflowRequest{Namespace: "shop", RunId: "r", Name: "approval", Payload: jsonPayload(`{"yes":true}`), SignalId: "one"}
+		want := &kagziv1.SignalWorkflowRequest{Namespace: "shop", RunId: "r", Name: "approval",
+			Payload: jsonPayload(`{"yes":true}`), SignalId: "one"}
 		d.wants(t, want)
 		if err := Signal(t.Context(), run, "approval", map[string]bool{"yes": true}, SignalOptions{}); err != nil {
 			t.Fatal(err)
@@ -57,19 +59,22 @@ func TestSignalling(t *testing.T) {
 			t.Fatal(err)
 		}
 		equal(t, len(d.asked), 2)
-		equal(t, d.asked[0].(*kagziv1.SignalWorkflowRequest).SignalId, d.asked[1].(*kagziv1.SignalWorkflowRequest).SignalId)
+		equal(t, d.asked[0].(*kagziv1.SignalWorkflowRequest).SignalId,
+			d.asked[1].(*kagziv1.SignalWorkflowRequest).SignalId)
 	})
 
 	t.Run("the codec sees how the run was started and the signal's name", func(t *testing.T) {
 		d := newFakeServer(t)
-		d.on("GetWorkflow", &kagziv1.GetWorkflowResponse{Workflow: &kagziv1.Workflow{RunId: "r", WorkflowType: "w", ExternalId: "x", Input: jsonPayload("5")}})
+		d.on("GetWorkflow", &kagziv1.GetWorkflowResponse{
+			Workflow: &kagziv1.Workflow{RunId: "r", WorkflowType: "w", ExternalId: "x", Input: jsonPayload("5")}})
 		d.on("SignalWorkflow", &kagziv1.SignalWorkflowResponse{})
 		c, codec := d.client(t), &base64Codec{seen: map[PayloadInfo]int{}}
 		c.options.Codec = codec
 		if err := Signal(t.Context(), c.Run("r"), "n", 1, SignalOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		equal(t, codec.seen, map[PayloadInfo]int{{Kind: PayloadSignal, Start: startDigest("w", "x", []byte("5")), Step: "n"}: 1})
+		equal(t, codec.seen, map[PayloadInfo]int{
+			{Kind: PayloadSignal, Start: startDigest("w", "x", []byte("5")), Step: "n"}: 1})
 	})
 
 	t.Run("a value that is no JSON is refused before the server is asked", func(t *testing.T) {
@@ -88,20 +93,30 @@ func TestRepair(t *testing.T) {
 		ask          ask
 		want         proto.Message
 	}{
-		{"pause", "PauseWorkflow", &kagziv1.PauseWorkflowResponse{}, func(ctx context.Context, r *Run) error { return r.Pause(ctx, "why") },
+		{"pause", "PauseWorkflow", &kagziv1.PauseWorkflowResponse{}, func(ctx context.Context, r *Run) error {
+			return r.Pause(ctx, "why")
+		},
 			&kagziv1.PauseWorkflowRequest{Namespace: "shop", RunId: "r", Reason: "why"}},
-		{"resume", "ResumeWorkflow", &kagziv1.ResumeWorkflowResponse{}, func(ctx context.Context, r *Run) error { return r.Resume(ctx, "why") },
+		{"resume", "ResumeWorkflow", &kagziv1.ResumeWorkflowResponse{}, func(ctx context.Context, r *Run) error {
+			return r.Resume(ctx, "why")
+		},
 			&kagziv1.ResumeWorkflowRequest{Namespace: "shop", RunId: "r", Reason: "why"}},
-		{"pin", "PinWorkflow", &kagziv1.PinWorkflowResponse{}, func(ctx context.Context, r *Run) error { return r.Pin(ctx, "why") },
+		{"pin", "PinWorkflow", &kagziv1.PinWorkflowResponse{}, func(ctx context.Context, r *Run) error {
+			return r.Pin(ctx, "why")
+		},
 			&kagziv1.PinWorkflowRequest{Namespace: "shop", RunId: "r", Pinned: true, Reason: "why"}},
-		{"unpin", "PinWorkflow", &kagziv1.PinWorkflowResponse{}, func(ctx context.Context, r *Run) error { return r.Unpin(ctx, "why") },
+		{"unpin", "PinWorkflow", &kagziv1.PinWorkflowResponse{}, func(ctx context.Context, r *Run) error {
+			return r.Unpin(ctx, "why")
+		},
 			&kagziv1.PinWorkflowRequest{Namespace: "shop", RunId: "r", Reason: "why"}},
 		{"cancel with a grace", "CancelWorkflow", &kagziv1.CancelWorkflowResponse{},
 			func(ctx context.Context, r *Run) error { return r.CancelGracefully(ctx, time.Minute, "why") },
-			&kagziv1.CancelWorkflowRequest{Namespace: "shop", RunId: "r", Reason: "why", Grace: durationpb.New(time.Minute)}},
+			&kagziv1.CancelWorkflowRequest{Namespace: "shop", RunId: "r", Reason: "why",
+				Grace: durationpb.New(time.Minute)}},
 		{"cancel with hardly a grace", "CancelWorkflow", &kagziv1.CancelWorkflowResponse{},
 			func(ctx context.Context, r *Run) error { return r.CancelGracefully(ctx, 0, "why") },
-			&kagziv1.CancelWorkflowRequest{Namespace: "shop", RunId: "r", Reason: "why", Grace: durationpb.New(time.Millisecond)}},
+			&kagziv1.CancelWorkflowRequest{Namespace: "shop", RunId: "r", Reason: "why",
+				Grace: durationpb.New(time.Millisecond)}},
 		{"override a step's result", "OverrideStep", &kagziv1.OverrideStepResponse{},
 			func(ctx context.Context, r *Run) error {
 				return OverrideStep(ctx, r, "charge", []int{1}, "paid by hand")
@@ -113,7 +128,8 @@ func TestRepair(t *testing.T) {
 				return r.OverrideStepError(ctx, "charge", WithType(errors.New("lost"), "gone"), "never came")
 			},
 			&kagziv1.OverrideStepRequest{Namespace: "shop", RunId: "r", StepName: "charge", Reason: "never came",
-				Result: &kagziv1.OverrideStepRequest_Error{Error: &kagziv1.ErrorDetail{Message: "lost", Type: "gone", NonRetryable: true}}}},
+				Result: &kagziv1.OverrideStepRequest_Error{
+					Error: &kagziv1.ErrorDetail{Message: "lost", Type: "gone", NonRetryable: true}}}},
 	} {
 		t.Run(c.name+" is one call, and a refusal is an Error", func(t *testing.T) {
 			d := newFakeServer(t)
@@ -150,20 +166,25 @@ func TestRepair(t *testing.T) {
 		if id := d.asked[0].(*kagziv1.RetryWorkflowRequest).RequestId; uuid.Validate(id) != nil {
 			t.Fatalf("request id %q", id)
 		}
-		if _, err := run.Retry(t.Context(), RetryOptions{FromStep: "charge", Reason: "why", RequestID: "x"}); err != nil {
+		if _, err := run.Retry(t.Context(), RetryOptions{
+			FromStep: "charge", Reason: "why", RequestID: "x"}); err != nil {
 			t.Fatal(err)
 		}
-		d.wants(t, &kagziv1.RetryWorkflowRequest{Namespace: "shop", RunId: "r", FromStep: "charge", Reason: "why", RequestId: "x"})
-		if _, err := run.Retry(t.Context(), RetryOptions{Restart: true, Input: InputOf([]int{7}), RequestID: "y"}); err != nil {
+		d.wants(t, &kagziv1.RetryWorkflowRequest{
+			Namespace: "shop", RunId: "r", FromStep: "charge", Reason: "why", RequestId: "x"})
+		if _, err := run.Retry(t.Context(), RetryOptions{
+			Restart: true, Input: InputOf([]int{7}), RequestID: "y"}); err != nil {
 			t.Fatal(err)
 		}
-		d.wants(t, &kagziv1.RetryWorkflowRequest{Namespace: "shop", RunId: "r", Restart: true, Input: jsonPayload("[7]"), RequestId: "y"})
+		d.wants(t, &kagziv1.RetryWorkflowRequest{
+			Namespace: "shop", RunId: "r", Restart: true, Input: jsonPayload("[7]"), RequestId: "y"})
 	})
 
 	t.Run("a retry that contradicts itself is refused", func(t *testing.T) {
 		d := newFakeServer(t)
 		run := d.client(t).Run("r")
-		for _, o := range []RetryOptions{{FromStep: "a", Restart: true}, {Input: InputOf(1)}, {Restart: true, Input: InputOf(func() {})}} {
+		for _, o := range []RetryOptions{{FromStep: "a", Restart: true}, {Input: InputOf(1)},
+			{Restart: true, Input: InputOf(func() {})}} {
 			if _, err := run.Retry(t.Context(), o); err == nil {
 				t.Fatalf("%+v was taken", o)
 			}
@@ -183,7 +204,8 @@ func TestRepair(t *testing.T) {
 	})
 
 	t.Run("every blocker of the wire has its constant", func(t *testing.T) {
-		known := []Blocker{BlockerNone, BlockerNoWorker, BlockerWorkersBusy, BlockerRetryDelay, BlockerTimer, BlockerSignal, BlockerChild,
+		known := []Blocker{BlockerNone, BlockerNoWorker, BlockerWorkersBusy, BlockerRetryDelay, BlockerTimer,
+			BlockerSignal, BlockerChild,
 			BlockerPaused, BlockerConcurrencyLimit, BlockerNamespaceDisabled, BlockerNotYetStarted}
 		for n, name := range kagziv1.ExplainWorkflowResponse_Blocker_name {
 			if n != 0 && !slices.Contains(known, Blocker(strings.TrimPrefix(name, "BLOCKER_"))) {
@@ -222,9 +244,11 @@ func TestExportAndImport(t *testing.T) {
 	for _, size := range []int{0, 1, capsuleChunk, capsuleChunk + 1, len(capsule)} {
 		t.Run(fmt.Sprintf("an import of %d bytes arrives whole, and says once where to", size), func(t *testing.T) {
 			d := newFakeServer(t)
-			run, err := d.client(t).Import(t.Context(), iotest.OneByteReader(bytes.NewReader(capsule[:min(size, 100)])), ImportOptions{RequestID: "x"})
+			run, err := d.client(t).Import(t.Context(), iotest.OneByteReader(bytes.NewReader(capsule[:min(size, 100)])),
+				ImportOptions{RequestID: "x"})
 			if size > 100 {
-				run, err = d.client(t).Import(t.Context(), bytes.NewReader(capsule[:size]), ImportOptions{RequestID: "x"})
+				run, err = d.client(t).Import(t.Context(), bytes.NewReader(capsule[:size]),
+					ImportOptions{RequestID: "x"})
 			}
 			if err != nil {
 				t.Fatal(err)

@@ -28,7 +28,8 @@ func TestARefusalOfARepeatedCallIsLookedIntoOnlyByWhoCanTellMore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	conflict := &kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_CONFLICT, Message: "made before", SubjectId: "it"}
+	conflict := &kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_CONFLICT, Message: "made before",
+		SubjectId: "it"}
 	for _, c := range []struct {
 		subject, create, read string
 		call                  func(ctx context.Context, c *Client, requestID string) error
@@ -37,10 +38,11 @@ func TestARefusalOfARepeatedCallIsLookedIntoOnlyByWhoCanTellMore(t *testing.T) {
 			_, err := Start(ctx, c, "w", 1, StartOptions{RequestID: id})
 			return err
 		}},
-		{"schedule", "CreateWorkflowSchedule", "GetWorkflowSchedule", func(ctx context.Context, c *Client, id string) error {
-			_, err := CreateSchedule(ctx, c, "w", "@daily", 1, ScheduleOptions{RequestID: id})
-			return err
-		}},
+		{"schedule", "CreateWorkflowSchedule", "GetWorkflowSchedule",
+			func(ctx context.Context, c *Client, id string) error {
+				_, err := CreateSchedule(ctx, c, "w", "@daily", 1, ScheduleOptions{RequestID: id})
+				return err
+			}},
 	} {
 		for _, o := range []struct {
 			what      string
@@ -55,8 +57,10 @@ func TestARefusalOfARepeatedCallIsLookedIntoOnlyByWhoCanTellMore(t *testing.T) {
 			{"with an id of the SDK's own", codec, "", codes.FailedPrecondition, codes.OK, CodeConflict, 1},
 			{"of a name that is taken", codec, "once", codes.AlreadyExists, codes.OK, CodeConflict, 1},
 			{"of what is gone", codec, "once", codes.FailedPrecondition, codes.NotFound, CodeConflict, 2},
-			{"of what may not be read", codec, "once", codes.FailedPrecondition, codes.PermissionDenied, CodeConflict, 2},
-			{"and the look takes too long", codec, "once", codes.FailedPrecondition, codes.DeadlineExceeded, CodeTimeout, 2},
+			{"of what may not be read", codec, "once", codes.FailedPrecondition, codes.PermissionDenied,
+				CodeConflict, 2},
+			{"and the look takes too long", codec, "once", codes.FailedPrecondition, codes.DeadlineExceeded,
+				CodeTimeout, 2},
 		} {
 			d := newFakeServer(t)
 			client := d.client(t)
@@ -64,7 +68,9 @@ func TestARefusalOfARepeatedCallIsLookedIntoOnlyByWhoCanTellMore(t *testing.T) {
 			detail := proto.CloneOf(conflict)
 			detail.Subject = c.subject
 			d.refusing(c.create, o.refused, detail)
-			d.answers[c.read] = func(proto.Message) (proto.Message, error) { return nil, status.Error(o.reading, "unread") }
+			d.answers[c.read] = func(proto.Message) (proto.Message, error) {
+				return nil, status.Error(o.reading, "unread")
+			}
 			var e *Error
 			if err := c.call(t.Context(), client, o.requestID); !errors.As(err, &e) || e.Code != o.want {
 				t.Errorf("%s %s: %v, want %s", c.create, o.what, err, o.want)

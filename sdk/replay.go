@@ -14,9 +14,9 @@ import (
 // replaySettle is parkSettle for replays, where being hasty would be a wrong verdict.
 const replaySettle = 250 * time.Millisecond
 
-// replay stands in for the server while a run's code is run against its record. What is recorded returns as in production. A
-// call whose result is not recorded stays where it is, and no code of a step is run. When no branch can go on, or the code has
-// ended, the two are compared.
+// replay stands in for the server while a run's code is run against its record. What is recorded
+// returns as in production. A call whose result is not recorded stays where it is, and no code of a
+// step is run. When no branch can go on, or the code has ended, the two are compared.
 //
 // All fields are guarded by the execution's mutex.
 type replay struct {
@@ -41,8 +41,9 @@ type replayedCall struct {
 
 var errReplayed = errors.New("kagzi: replay over")
 
-// replayRecord runs a handler against a record. It returns nil when they agree, a *Divergence when not, and the context's
-// error when the code comes to no end. The worker is there for its options only; nothing is traced.
+// replayRecord runs a handler against a record. It returns nil when they agree, a *Divergence when
+// not, and the context's error when the code comes to no end. The worker is there for its options
+// only; nothing is traced.
 func replayRecord(ctx context.Context, w *Worker, h handler, r *runRecord) error {
 	w.tracer = noop.NewTracerProvider().Tracer(tracerName)
 	e := newExecution(w, r.task())
@@ -62,17 +63,20 @@ func replayRecord(ctx context.Context, w *Worker, h handler, r *runRecord) error
 		}
 		return d
 	case <-ctx.Done():
-		return fmt.Errorf("kagzi: run %s of type %s: the code came to no end: %w", r.run.GetRunId(), r.run.GetWorkflowType(), context.Cause(ctx))
+		return fmt.Errorf("kagzi: run %s of type %s: the code came to no end: %w", r.run.GetRunId(),
+			r.run.GetWorkflowType(), context.Cause(ctx))
 	}
 }
 
-// past reports that a timer had run out when something else was recorded. The server completes a sleep only when its lease ends, so that a run
-// which siblings keep on its worker goes on behind one that still counts as running.
+// past reports that a timer had run out when something else was recorded. The server completes a
+// sleep only when its lease ends, so that a run which siblings keep on its worker goes on behind
+// one that still counts as running.
 func (r *replay) past(due time.Time) bool { return !due.After(r.latest) }
 
 // lapsed reports such a sleep.
 func (r *replay) lapsed(s *kagziv1.Step) bool {
-	return r != nil && s.GetKind() == kagziv1.StepKind_STEP_KIND_SLEEP && s.GetStatus() == kagziv1.StepStatus_STEP_STATUS_RUNNING &&
+	return r != nil && s.GetKind() == kagziv1.StepKind_STEP_KIND_SLEEP &&
+		s.GetStatus() == kagziv1.StepStatus_STEP_STATUS_RUNNING &&
 		s.WakeUpAt != nil && r.past(convert.When(s.WakeUpAt))
 }
 
@@ -99,8 +103,8 @@ func (b *branch) halt() {
 	e.exit()
 }
 
-// ended takes what the workflow function has returned, and waits like halt for the branches that it has left behind: what
-// they did before was dropped by chance, and is in the record or not.
+// ended takes what the workflow function has returned, and waits like halt for the branches that it
+// has left behind: what they did before was dropped by chance, and is in the record or not.
 func (r *replay) ended(main *branch, output *kagziv1.Payload, err error) {
 	next := r.e.continuation(err) != nil
 	if next {
@@ -112,9 +116,10 @@ func (r *replay) ended(main *branch, output *kagziv1.Payload, err error) {
 	main.halt()
 }
 
-// broke takes a panic of the workflow function or of a branch, or that it ended its goroutine, and waits like ended for the others. One of them may
-// wait in vain for the one that broke, so that there is an end to it once none has come further for a while. It does not return but where the code is
-// made to end.
+// broke takes a panic of the workflow function or of a branch, or that it ended its goroutine, and
+// waits like ended for the others. One of them may wait in vain for the one that broke, so that
+// there is an end to it once none has come further for a while. It does not return but where the
+// code is made to end.
 func (r *replay) broke(b *branch, err error) {
 	e := r.e
 	e.mu.Lock()
@@ -161,12 +166,14 @@ func (r *replay) failed(err error) {
 	}
 }
 
-// sent takes an operation that would go to the server: the release of an idle run, or its failure. Any other comes from a
-// call that could not be answered, and ends the replay like a release. Needs e.mu.
+// sent takes an operation that would go to the server: the release of an idle run, or its failure.
+// Any other comes from a call that could not be answered, and ends the replay like a release. Needs
+// e.mu.
 func (r *replay) sent(msg *kagziv1.SessionRequest) {
 	if fail := msg.GetFailWorkflow(); fail != nil && r.failure == nil {
 		d := fail.GetError()
-		r.returned, r.failure = true, &coded{code: d.GetCode(), kind: d.GetType(), text: d.GetMessage(), stack: d.GetStack()}
+		r.returned, r.failure = true, &coded{code: d.GetCode(), kind: d.GetType(), text: d.GetMessage(),
+			stack: d.GetStack()}
 	}
 	select {
 	case r.verdict <- r.compare():

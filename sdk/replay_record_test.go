@@ -23,8 +23,9 @@ func recorded(status kagziv1.WorkflowStatus, input string, steps ...*kagziv1.Ste
 		s.RunId, s.Sequence = recordedRun, int64(i+1)
 		s.AttemptNumber = max(s.AttemptNumber, 1)
 	}
-	return newRecord(&kagziv1.Workflow{RunId: recordedRun, WorkflowType: "order", Namespace: "default", TaskQueue: "default",
-		Status: status, Input: &kagziv1.Payload{Data: []byte(input)}, Attempts: 1}, steps)
+	return newRecord(&kagziv1.Workflow{RunId: recordedRun, WorkflowType: "order", Namespace: "default",
+		TaskQueue: "default",
+		Status:    status, Input: &kagziv1.Payload{Data: []byte(input)}, Attempts: 1}, steps)
 }
 
 const (
@@ -46,22 +47,26 @@ func (r *runRecord) because(kind, message string) *runRecord {
 }
 
 func done(name, output string) *kagziv1.Step {
-	return &kagziv1.Step{Name: name, Kind: kagziv1.StepKind_STEP_KIND_FUNCTION, Status: kagziv1.StepStatus_STEP_STATUS_COMPLETED,
+	return &kagziv1.Step{Name: name, Kind: kagziv1.StepKind_STEP_KIND_FUNCTION,
+		Status: kagziv1.StepStatus_STEP_STATUS_COMPLETED,
 		Output: &kagziv1.Payload{Data: []byte(output)}}
 }
 
 func broken(name, message string, code kagziv1.ErrorCode) *kagziv1.Step {
-	return &kagziv1.Step{Name: name, Kind: kagziv1.StepKind_STEP_KIND_FUNCTION, Status: kagziv1.StepStatus_STEP_STATUS_FAILED,
-		Error: &kagziv1.ErrorDetail{Message: message, Code: code}}
+	return &kagziv1.Step{Name: name, Kind: kagziv1.StepKind_STEP_KIND_FUNCTION,
+		Status: kagziv1.StepStatus_STEP_STATUS_FAILED,
+		Error:  &kagziv1.ErrorDetail{Message: message, Code: code}}
 }
 
 func slept(name string) *kagziv1.Step {
-	return &kagziv1.Step{Name: name, Kind: kagziv1.StepKind_STEP_KIND_SLEEP, Status: kagziv1.StepStatus_STEP_STATUS_COMPLETED}
+	return &kagziv1.Step{Name: name, Kind: kagziv1.StepKind_STEP_KIND_SLEEP,
+		Status: kagziv1.StepStatus_STEP_STATUS_COMPLETED}
 }
 
 // sleepingIn is a sleep that is not over by the record, even when its time has come since.
 func sleepingIn(name string) *kagziv1.Step {
-	return &kagziv1.Step{Name: name, Kind: kagziv1.StepKind_STEP_KIND_SLEEP, Status: kagziv1.StepStatus_STEP_STATUS_RUNNING,
+	return &kagziv1.Step{Name: name, Kind: kagziv1.StepKind_STEP_KIND_SLEEP,
+		Status:   kagziv1.StepStatus_STEP_STATUS_RUNNING,
 		WakeUpAt: timestamppb.New(time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC))}
 }
 
@@ -92,24 +97,29 @@ func TestReplayOfARecord(t *testing.T) {
 		record *runRecord
 		want   string // "" when they agree
 	}{
-		{"a run that has completed", recorded(completed, "1", done("a", "2"), slept("night"), done("b", "3")).with("6"), ""},
+		{"a run that has completed", recorded(completed, "1", done("a", "2"), slept("night"), done("b", "3")).with("6"),
+			""},
 		{"a run before its first step", recorded(pending, "1"), ""},
 		{"a run in the middle of a sleep", recorded(sleeping, "1", done("a", "2"), sleepingIn("night")), ""},
 		{"a run between two steps", recorded(pending, "1", done("a", "2"), slept("night")), ""},
 		{"a run whose step waits for its next attempt", recorded(sleeping, "1", done("a", "2"), slept("night"),
-			&kagziv1.Step{Name: "b", Kind: kagziv1.StepKind_STEP_KIND_FUNCTION, Status: kagziv1.StepStatus_STEP_STATUS_PENDING,
+			&kagziv1.Step{Name: "b", Kind: kagziv1.StepKind_STEP_KIND_FUNCTION,
+				Status:  kagziv1.StepStatus_STEP_STATUS_PENDING,
 				RetryAt: timestamppb.New(time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC))}), ""},
-		{"a run whose worker was lost in a step", recorded(pending, "1", broken("a", "lost", kagziv1.ErrorCode_ERROR_CODE_CRASHED)), ""},
+		{"a run whose worker was lost in a step",
+			recorded(pending, "1", broken("a", "lost", kagziv1.ErrorCode_ERROR_CODE_CRASHED)), ""},
 		{"a run that failed", recorded(failed, "1", broken("a", "no card", 0)).because("", "step a: no card"), ""},
 		{"a run that was cancelled", recorded(cancelled, "1", done("a", "2"), sleepingIn("night")), ""},
-		{"an output of the same value in other words", recorded(completed, "1", done("a", "2"), slept("night"), done("b", "3")).with(" 6 "), ""},
+		{"an output of the same value in other words",
+			recorded(completed, "1", done("a", "2"), slept("night"), done("b", "3")).with(" 6 "), ""},
 		{"a step that is not in the code", recorded(pending, "1", done("a", "2"), done("audit", "0"), slept("night")),
 			"at step audit: expected step audit, got step b"},
 		{"a step that the code has under another name", recorded(pending, "1", done("first", "2")),
 			"at step first: expected step first, got step a"},
 		{"a step that is a sleep in the code", recorded(pending, "1", done("a", "2"), done("night", "2")),
 			"at step night: expected step night, got sleep night"},
-		{"a step that comes behind what the run waits for", recorded(sleeping, "1", done("a", "2"), sleepingIn("night"), done("c", "2")),
+		{"a step that comes behind what the run waits for",
+			recorded(sleeping, "1", done("a", "2"), sleepingIn("night"), done("c", "2")),
 			"at step c: expected step c, got nothing beyond sleep night"},
 		{"a step that is recorded in a run that the code has ended by then",
 			recorded(pending, "1", done("a", "2"), slept("night"), done("b", "3"), done("c", "4")),
@@ -120,13 +130,16 @@ func TestReplayOfARecord(t *testing.T) {
 			": expected a value that the code can read, got input of workflow type order: cannot be read as int: json: cannot unmarshal string into Go value of type int"},
 		{"another output", recorded(completed, "1", done("a", "2"), slept("night"), done("b", "3")).with("7"),
 			": expected the run to have completed with 7, got the run completed with 6"},
-		{"a completed run that the code cannot complete", recorded(completed, "1", done("a", "2"), slept("night")).with("7"),
+		{"a completed run that the code cannot complete",
+			recorded(completed, "1", done("a", "2"), slept("night")).with("7"),
 			"at step b: expected the run to have completed with 7, got step b"},
 		{"a completed run that the code fails", recorded(completed, "1", broken("a", "no card", 0)).with("7"),
 			": expected the run to have completed with 7, got the run failed: step a: no card"},
-		{"a failed run that the code completes", recorded(failed, "1", done("a", "2"), slept("night"), done("b", "3")).because("", "overflow"),
+		{"a failed run that the code completes",
+			recorded(failed, "1", done("a", "2"), slept("night"), done("b", "3")).because("", "overflow"),
 			": expected the run to have failed: overflow, got the run completed with 6"},
-		{"a run that failed with another error", recorded(failed, "1", broken("a", "no card", 0)).because("", "step a: no bank"),
+		{"a run that failed with another error",
+			recorded(failed, "1", broken("a", "no card", 0)).because("", "step a: no bank"),
 			": expected the run to have failed: step a: no bank, got the run failed: step a: no card"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -146,7 +159,8 @@ func TestReplayShowsTheCodeNoEndOfWhatItsRunCutShort(t *testing.T) {
 	retrying.IsLatest, retrying.RetryAt = true, again
 	running := broken("a", "the run ended", kagziv1.ErrorCode_ERROR_CODE_CANCELLED)
 	running.IsLatest, running.Error.Type = true, kindRunEnded
-	for name, step := range map[string]*kagziv1.Step{"a step that waited for its next attempt": retrying, "a step that ran": running} {
+	for name, step := range map[string]*kagziv1.Step{
+		"a step that waited for its next attempt": retrying, "a step that ran": running} {
 		err := replayed(t, recorded(cancelled, "1", step), func(ctx Context, _ int) (int, error) {
 			n, err := Step(ctx, "a", never(t))
 			t.Errorf("%s: the code saw it end with %v", name, err)
@@ -154,9 +168,10 @@ func TestReplayShowsTheCodeNoEndOfWhatItsRunCutShort(t *testing.T) {
 		})
 		check(t, err, "")
 	}
-	err := replayed(t, recorded(failed, "1", broken("a", "no card", 0)).because("", "step a: no card"), func(ctx Context, _ int) (int, error) {
-		return Step(ctx, "a", never(t))
-	})
+	err := replayed(t, recorded(failed, "1", broken("a", "no card", 0)).because("", "step a: no card"),
+		func(ctx Context, _ int) (int, error) {
+			return Step(ctx, "a", never(t))
+		})
 	check(t, err, "")
 }
 
@@ -175,10 +190,11 @@ func TestReplayGoesByTheRecordsClock(t *testing.T) {
 		return Step(ctx, "a", never(t))
 	}
 	check(t, replayed(t, recorded(pending, "0", late(nap, -time.Hour), late(done("a", "1"), 0)), code), "")
-	check(t, replayed(t, recorded(pending, "0", late(nap, -time.Hour), late(done("a", "1"), -time.Second)), func(ctx Context, _ int) (int, error) {
-		Sleep(ctx, "nap", time.Hour)
-		return Step(ctx, "a", never(t))
-	}), "at step a: expected step a, got nothing beyond sleep nap")
+	check(t, replayed(t, recorded(pending, "0", late(nap, -time.Hour), late(done("a", "1"), -time.Second)),
+		func(ctx Context, _ int) (int, error) {
+			Sleep(ctx, "nap", time.Hour)
+			return Step(ctx, "a", never(t))
+		}), "at step a: expected step a, got nothing beyond sleep nap")
 }
 
 func check(t *testing.T, err error, want string) {
@@ -216,13 +232,15 @@ func TestReplayOfBranches(t *testing.T) {
 	}
 	t.Run("each branch goes as far as the record, whatever the others wait for", func(t *testing.T) {
 		for range 50 {
-			check(t, replayed(t, recorded(sleeping, "[1,2,3]", done("a-3", "1"), sleepingIn("s-3"), done("a-1", "1"), slept("s-1"),
+			check(t, replayed(t, recorded(sleeping, "[1,2,3]", done("a-3", "1"), sleepingIn("s-3"), done("a-1", "1"),
+				slept("s-1"),
 				done("b-1", "1")), fanOut(t)), "")
 		}
 	})
 	t.Run("a missed step of a branch is found", func(t *testing.T) {
 		for range 50 {
-			err := replayed(t, recorded(sleeping, "[1,2]", done("a-1", "1"), done("a-2", "1"), done("x-2", "1"), sleepingIn("s-2")), fanOut(t))
+			err := replayed(t, recorded(sleeping, "[1,2]", done("a-1", "1"), done("a-2", "1"), done("x-2", "1"),
+				sleepingIn("s-2")), fanOut(t))
 			var d *Divergence
 			if !errors.As(err, &d) || d.Step != "x-2" || d.Expected != "step x-2" {
 				t.Fatalf("err = %v", err)
@@ -242,7 +260,8 @@ func TestReplayOfBranches(t *testing.T) {
 			return 1, nil
 		}
 		for range 50 {
-			check(t, replayed(t, recorded(completed, "0", done("left-0", "1"), done("left-1", "1"), done("left-2", "1")).with("1"), left), "")
+			check(t, replayed(t, recorded(completed, "0", done("left-0", "1"), done("left-1", "1"),
+				done("left-2", "1")).with("1"), left), "")
 		}
 	})
 	t.Run("goroutines of the author's own are waited for", func(t *testing.T) {
@@ -273,7 +292,8 @@ func TestReplayOfBranches(t *testing.T) {
 				return total, nil
 			}
 			check(t, replayed(t, recorded(sleeping, "0", done("own-0", "1"), done("own-2", "1")), own), "")
-			check(t, replayed(t, recorded(completed, "0", done("own-0", "1"), done("own-2", "1"), done("own-1", "1")).with("3"), own), "")
+			check(t, replayed(t, recorded(completed, "0", done("own-0", "1"), done("own-2", "1"),
+				done("own-1", "1")).with("3"), own), "")
 		})
 	})
 	t.Run("goroutines of the author's own are waited for when the run looks idle without them", func(t *testing.T) {
@@ -319,7 +339,8 @@ func TestReplayOfWhatTheSDKRecords(t *testing.T) {
 	})
 	t.Run("the code is suspended at one that is not recorded", func(t *testing.T) {
 		check(t, replayed(t, recorded(pending, "0", now), code), "")
-		check(t, replayed(t, recorded(pending, "0", seed), code), "at step kagzi:seed: expected step kagzi:seed, got step kagzi:now")
+		check(t, replayed(t, recorded(pending, "0", seed), code),
+			"at step kagzi:seed: expected step kagzi:seed, got step kagzi:now")
 	})
 	t.Run("a panic is a failure with its stack", func(t *testing.T) {
 		err := replayed(t, recorded(completed, "0").with("1"), func(Context, int) (int, error) { panic("ouch") })
@@ -328,7 +349,9 @@ func TestReplayOfWhatTheSDKRecords(t *testing.T) {
 		if errors.As(err, &d); !strings.Contains(d.Stack, "replay_record_test.go") {
 			t.Fatalf("stack = %s", d.Stack)
 		}
-		check(t, replayed(t, recorded(failed, "0").because("panic", "panic: 0xc000"), func(Context, int) (int, error) { panic("ouch") }), "")
+		check(t, replayed(t, recorded(failed, "0").because("panic", "panic: 0xc000"), func(Context, int) (int, error) {
+			panic("ouch")
+		}), "")
 	})
 	t.Run("a panic is the end when the other branches have come as far as the record", func(t *testing.T) {
 		for _, inBranch := range []bool{false, true} {
@@ -351,29 +374,31 @@ func TestReplayOfWhatTheSDKRecords(t *testing.T) {
 				return 0, nil
 			}
 			for range 50 {
-				check(t, replayed(t, recorded(failed, "[0,1,2]", done("a-1", "1"), done("a-2", "1")).because("panic", "panic: ouch"), code), "")
+				check(t, replayed(t, recorded(failed, "[0,1,2]", done("a-1", "1"), done("a-2", "1")).because(
+					"panic", "panic: ouch"), code), "")
 			}
 		}
 	})
 	t.Run("a panic is the end of code that waits for who has panicked, too", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			check(t, replayed(t, recorded(failed, "0", done("a", "1")).because("panic", "panic: ouch"), func(ctx Context, _ int) (int, error) {
-				result := make(chan int)
-				Go(ctx, func(ctx Context) (int, error) {
-					n, _ := Step(ctx, "a", never(t))
-					if n == 1 {
-						panic("ouch")
+			check(t, replayed(t, recorded(failed, "0", done("a", "1")).because("panic", "panic: ouch"),
+				func(ctx Context, _ int) (int, error) {
+					result := make(chan int)
+					Go(ctx, func(ctx Context) (int, error) {
+						n, _ := Step(ctx, "a", never(t))
+						if n == 1 {
+							panic("ouch")
+						}
+						result <- n
+						return 0, nil
+					})
+					select {
+					case n := <-result:
+						return n, nil
+					case <-ctx.Done():
+						return 0, ctx.Err()
 					}
-					result <- n
-					return 0, nil
-				})
-				select {
-				case n := <-result:
-					return n, nil
-				case <-ctx.Done():
-					return 0, ctx.Err()
-				}
-			}), "")
+				}), "")
 		})
 	})
 	t.Run("steps of an earlier life of the run may be left out, but none that is open", func(t *testing.T) {
@@ -387,28 +412,32 @@ func TestReplayOfWhatTheSDKRecords(t *testing.T) {
 		r.run.RetriedFromRunId = &old
 		check(t, replayed(t, r, code), "at step undo: expected sleep undo, got the run completed with 1")
 	})
-	t.Run("what was open when the run was tried again, or when a person set a result, may be left out", func(t *testing.T) {
-		code := func(ctx Context, _ int) (int, error) { return Step(ctx, "a", never(t)) }
-		at := func(s *kagziv1.Step, seconds int64) *kagziv1.Step {
-			s.CreatedAt = &timestamppb.Timestamp{Seconds: seconds}
-			return s
-		}
-		missed := "at step wait: expected wait for a signal wait, got the run completed with 1"
-		r := recorded(sleeping, "0", waitingFor("wait"), done("a", "1"))
-		r.run.RetryPolicy, r.run.Attempts = &kagziv1.RetryPolicy{}, 2 // of a step's retry
-		check(t, replayed(t, r, code), missed)
-		check(t, replayed(t, r.because("", "no bank"), code), "")
-		set := at(done("a", "1"), 20)
-		set.OverriddenBy = "ada"
-		check(t, replayed(t, recorded(sleeping, "0", at(waitingFor("wait"), 10), set), code), "")
-		check(t, replayed(t, recorded(sleeping, "0", at(waitingFor("wait"), 30), set), code), missed)
-	})
+	t.Run("what was open when the run was tried again, or when a person set a result, may be left out",
+		func(t *testing.T) {
+			code := func(ctx Context, _ int) (int, error) { return Step(ctx, "a", never(t)) }
+			at := func(s *kagziv1.Step, seconds int64) *kagziv1.Step {
+				s.CreatedAt = &timestamppb.Timestamp{Seconds: seconds}
+				return s
+			}
+			missed := "at step wait: expected wait for a signal wait, got the run completed with 1"
+			r := recorded(sleeping, "0", waitingFor("wait"), done("a", "1"))
+			r.run.RetryPolicy, r.run.Attempts = &kagziv1.RetryPolicy{}, 2 // of a step's retry
+			check(t, replayed(t, r, code), missed)
+			check(t, replayed(t, r.because("", "no bank"), code), "")
+			set := at(done("a", "1"), 20)
+			set.OverriddenBy = "ada"
+			check(t, replayed(t, recorded(sleeping, "0", at(waitingFor("wait"), 10), set), code), "")
+			check(t, replayed(t, recorded(sleeping, "0", at(waitingFor("wait"), 30), set), code), missed)
+		})
 	t.Run("code that comes to no end is given up with the context", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := NewWorker(WorkerOptions{Logger: slog.New(slog.DiscardHandler)})
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			err := replayRecord(ctx, w, typed(w, "order", func(ctx Context, _ int) (int, error) { <-ctx.Done(); return 0, nil }), recorded(pending, "0"))
+			err := replayRecord(ctx, w, typed(w, "order", func(ctx Context, _ int) (int, error) {
+				<-ctx.Done()
+				return 0, nil
+			}), recorded(pending, "0"))
 			if !errors.Is(err, context.DeadlineExceeded) {
 				t.Fatalf("err = %v", err)
 			}
@@ -426,9 +455,12 @@ func TestReplayOfWhatTheSDKRecords(t *testing.T) {
 	t.Run("a codec that panics at what a run has ended with is told of", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := NewWorker(WorkerOptions{Logger: slog.New(slog.DiscardHandler), Codec: panicking{}})
-			err := replayRecord(t.Context(), w, typed(w, "order", func(_ Context, in int) (int, error) { return in, nil }), recorded(completed, "1").with("1"))
-			check(t, err, ": expected the run to have completed with an output that cannot be decoded: codec: panic: no key, "+
-				"got the run completed with an output that cannot be decoded: codec: panic: no key")
+			err := replayRecord(t.Context(), w, typed(w, "order", func(_ Context, in int) (int, error) {
+				return in, nil
+			}), recorded(completed, "1").with("1"))
+			check(t, err,
+				": expected the run to have completed with an output that cannot be decoded: codec: panic: no key, "+
+					"got the run completed with an output that cannot be decoded: codec: panic: no key")
 		})
 	})
 }

@@ -16,7 +16,8 @@ func TestReplay(t *testing.T) {
 			var seen []string
 			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
 				draw := func(ctx Context) (string, error) {
-					return fmt.Sprint(Now(ctx).UnixNano(), Random(ctx).Uint64(), NewUUID(ctx), Random(ctx).Uint64(), NewUUID(ctx), Now(ctx)), nil
+					return fmt.Sprint(Now(ctx).UnixNano(), Random(ctx).Uint64(), NewUUID(ctx), Random(ctx).Uint64(),
+						NewUUID(ctx), Now(ctx)), nil
 				}
 				all, err := Map(ctx, []int{1, 2}, func(ctx Context, _ int) (string, error) { return draw(ctx) })
 				own, _ := draw(ctx)
@@ -51,7 +52,8 @@ func TestReplay(t *testing.T) {
 			running(t, w)
 			f.start("r", "w", "")
 			d := f.await(t, "r").Error
-			equal(t, d.GetMessage(), "step x is recorded as sleep, and the code now has a step there: it is not the code that began this run")
+			equal(t, d.GetMessage(),
+				"step x is recorded as sleep, and the code now has a step there: it is not the code that began this run")
 			equal(t, d.GetNonRetryable(), true)
 		})
 	})
@@ -114,7 +116,8 @@ func TestReplay(t *testing.T) {
 // mostSteps is how many steps a run may have.
 const mostSteps = 10_000
 
-// replayer gives back a function that has so many runs replay n recorded steps each, one run after the other, and says how long it took.
+// replayer gives back a function that has so many runs replay n recorded steps each, one run after
+// the other, and says how long it took.
 func replayer(t testing.TB) func(runs, n int) time.Duration {
 	t.Helper()
 	f := newFake(t)
@@ -141,7 +144,8 @@ func replayer(t testing.TB) func(runs, n int) time.Duration {
 				name = fmt.Sprintf("step:%d", i+1)
 			}
 			steps = append(steps, &kagziv1.Step{Name: name, Kind: kagziv1.StepKind_STEP_KIND_FUNCTION, AttemptNumber: 1,
-				Status: kagziv1.StepStatus_STEP_STATUS_COMPLETED, Output: &kagziv1.Payload{Data: []byte("1"), Metadata: jsonMetadata}})
+				Status: kagziv1.StepStatus_STEP_STATUS_COMPLETED,
+				Output: &kagziv1.Payload{Data: []byte("1"), Metadata: jsonMetadata}})
 		}
 		began := time.Now()
 		for range runs {
@@ -157,8 +161,9 @@ func replayer(t testing.TB) func(runs, n int) time.Duration {
 	}
 }
 
-// To replay the most steps that a run may have takes as long as ten runs of a tenth, about: what looked through the history at each step would
-// take ten times as long. Of several tries the best counts, since other work on the machine makes any one of them slow.
+// To replay the most steps that a run may have takes as long as ten runs of a tenth, about: what
+// looked through the history at each step would take ten times as long. Of several tries the best
+// counts, since other work on the machine makes any one of them slow.
 func TestReplayTakesTimeByTheLengthOfTheHistory(t *testing.T) {
 	const parts, tries = 10, 5
 	replay := replayer(t)
@@ -174,7 +179,8 @@ func TestReplayTakesTimeByTheLengthOfTheHistory(t *testing.T) {
 	}
 }
 
-// BenchmarkReplay is the replay of the most steps that a run may have, sent in pages; 2 s are allowed (reliability L-05).
+// BenchmarkReplay is the replay of the most steps that a run may have, sent in pages; 2 s are
+// allowed (reliability L-05).
 func BenchmarkReplay(b *testing.B) {
 	replay := replayer(b)
 	for b.Loop() {

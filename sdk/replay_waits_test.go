@@ -16,11 +16,13 @@ func signalled(name, value string) *kagziv1.Step {
 }
 
 func waitingFor(name string) *kagziv1.Step {
-	return &kagziv1.Step{Name: name, Kind: kagziv1.StepKind_STEP_KIND_SIGNAL, SignalName: name, Status: kagziv1.StepStatus_STEP_STATUS_RUNNING}
+	return &kagziv1.Step{Name: name, Kind: kagziv1.StepKind_STEP_KIND_SIGNAL, SignalName: name,
+		Status: kagziv1.StepStatus_STEP_STATUS_RUNNING}
 }
 
 func childStep(name string, status kagziv1.StepStatus, output string) *kagziv1.Step {
-	s := &kagziv1.Step{Name: name, Kind: kagziv1.StepKind_STEP_KIND_CHILD_WORKFLOW, Status: status, ChildRunId: new(childRun)}
+	s := &kagziv1.Step{Name: name, Kind: kagziv1.StepKind_STEP_KIND_CHILD_WORKFLOW, Status: status,
+		ChildRunId: new(childRun)}
 	if output != "" {
 		s.Output = &kagziv1.Payload{Data: []byte(output)}
 	}
@@ -70,7 +72,8 @@ func TestReplayOfWaits(t *testing.T) {
 	}
 	timedOut := waitingFor("approval")
 	timedOut.Status, timedOut.SignalTimedOut = kagziv1.StepStatus_STEP_STATUS_COMPLETED, true
-	ended := broken("kagzi:ended", "approval was ended by the cancellation of the run", kagziv1.ErrorCode_ERROR_CODE_CANCELLED)
+	ended := broken("kagzi:ended", "approval was ended by the cancellation of the run",
+		kagziv1.ErrorCode_ERROR_CODE_CANCELLED)
 	ended.Error.Metadata = map[string]string{"step": "approval"}
 	refused := broken("kagzi:ended", "taken", kagziv1.ErrorCode_ERROR_CODE_CONFLICT)
 	refused.Error.Metadata = map[string]string{"step": "ship"}
@@ -85,31 +88,45 @@ func TestReplayOfWaits(t *testing.T) {
 		{"a run that waits for a signal", recorded(sleeping, "1", waitingFor("approval")), ""},
 		{"a run that has a signal", recorded(pending, "1", signalled("approval", "true")), ""},
 		{"a run whose wait has timed out", recorded(completed, "1", timedOut).with("-1"), ""},
-		{"a run whose child goes on", recorded(pending, "1", signalled("approval", "true"), childStep("ship", childRuns, "")), ""},
-		{"a run that waits for its child", recorded(sleeping, "1", signalled("approval", "true"), childStep("ship", childRuns, ""), done("mail", "1")), ""},
+		{"a run whose child goes on", recorded(pending, "1", signalled("approval", "true"),
+			childStep("ship", childRuns, "")), ""},
+		{"a run that waits for its child", recorded(
+			sleeping, "1", signalled("approval", "true"), childStep("ship", childRuns, ""), done("mail", "1")), ""},
 		{"a run whose child has failed", recorded(failed, "1", signalled("approval", "true"), lost, done("mail", "1")).
 			because("lost", "run "+childRun+" failed: lost at sea"), ""},
-		{"a run whose child was refused", recorded(failed, "1", signalled("approval", "true"), refused).because("", "step ship: taken"), ""},
-		{"a run that continued as new", recorded(completed, "1", signalled("approval", "true"), childStep("ship", childEnded, "7"), done("mail", "1")).
+		{"a run whose child was refused", recorded(failed, "1", signalled("approval", "true"), refused).because(
+			"", "step ship: taken"), ""},
+		{"a run that continued as new", recorded(
+			completed, "1", signalled("approval", "true"), childStep("ship", childEnded, "7"), done("mail", "1")).
 			continued(), ""},
-		{"a cancelled run that was waiting", recorded(cancelled, "1", waitingFor("approval"), ended, done("refund", "1")).cancelAsked(), ""},
+		{"a cancelled run that was waiting", recorded(
+			cancelled, "1", waitingFor("approval"), ended, done("refund", "1")).cancelAsked(), ""},
 		{"a run that was cancelled before it waited", recorded(cancelled, "1", done("refund", "1")).cancelAsked(), ""},
 		{"a run that is being cancelled", recorded(sleeping, "1", waitingFor("approval")).cancelAsked(), ""},
-		{"a run that has continued where the code returns", recorded(completed, "1", signalled("approval", "false")).continued(),
+		{"a run that has continued where the code returns",
+			recorded(completed, "1", signalled("approval", "false")).continued(),
 			": expected the run to have continued as new, got the run completed with 0"},
 		{"a run that has returned where the code continues",
-			recorded(completed, "1", signalled("approval", "true"), childStep("ship", childEnded, "7"), done("mail", "1")).with("3"),
+			recorded(completed, "1", signalled("approval", "true"), childStep("ship", childEnded, "7"),
+				done("mail", "1")).with("3"),
 			": expected the run to have completed with 3, got the run continued as new"},
-		{"a run that has continued where the code waits", recorded(completed, "1", signalled("approval", "true"), childStep("ship", childRuns, ""), done("mail", "1")).
-			continued(), "at step ship: expected the run to have continued as new, got nothing beyond child run ship"},
-		{"a cancelled run that did something else", recorded(cancelled, "1", waitingFor("approval"), ended, done("other", "1")).cancelAsked(),
+		{"a run that has continued where the code waits",
+			recorded(completed, "1", signalled("approval", "true"), childStep("ship", childRuns, ""),
+				done("mail", "1")).
+				continued(),
+			"at step ship: expected the run to have continued as new, got nothing beyond child run ship"},
+		{"a cancelled run that did something else",
+			recorded(cancelled, "1", waitingFor("approval"), ended, done("other", "1")).cancelAsked(),
 			"at step other: expected step other, got step refund"},
-		{"a child that is a step in the record", recorded(pending, "1", signalled("approval", "true"), done("ship", "1")),
+		{"a child that is a step in the record",
+			recorded(pending, "1", signalled("approval", "true"), done("ship", "1")),
 			"at step ship: expected step ship, got child run ship"},
 		{"a child's output that cannot be read",
-			recorded(pending, "1", signalled("approval", "true"), childStep("ship", childEnded, `"x"`), done("mail", "1")),
+			recorded(pending, "1", signalled("approval", "true"), childStep("ship", childEnded, `"x"`),
+				done("mail", "1")),
 			"at step ship: expected a value that the code can read, got recorded result of step ship: cannot be read as int: json: cannot unmarshal string into Go value of type int"},
-		{"a signal that the code does not wait for", recorded(sleeping, "1", signalled("approval", "true"), waitingFor("veto")),
+		{"a signal that the code does not wait for",
+			recorded(sleeping, "1", signalled("approval", "true"), waitingFor("veto")),
 			"at step veto: expected wait for a signal veto, got child run ship"},
 	} {
 		t.Run(c.name, func(t *testing.T) { check(t, replayed(t, c.record, approve), c.want) })

@@ -44,12 +44,16 @@ type ScheduleDetails struct {
 
 func newScheduleDetails(c *Client, s *kagziv1.WorkflowSchedule) *ScheduleDetails {
 	return &ScheduleDetails{
-		ScheduleID: s.GetScheduleId(), Name: s.GetName(), Namespace: s.GetNamespace(), WorkflowType: s.GetWorkflowType(),
-		Cron: s.GetCronExpr(), TimeZone: s.GetTimeZone(), Queue: s.GetTaskQueue(), Version: s.GetVersion(),
-		Paused: !s.GetEnabled(), Broken: s.GetBroken(), Overlap: overlapOf(s.GetOverlapPolicy()), MaxCatchup: int(s.GetMaxCatchup()),
-		OnFailure: s.GetOnFailureWorkflow(), OnFailureQueue: s.GetOnFailureTaskQueue(), Tags: s.GetTags(),
-		TotalRuns: s.GetTotalRuns(), SuccessfulRuns: s.GetSuccessfulRuns(), FailedRuns: s.GetFailedRuns(), SkippedTicks: s.GetSkippedTicks(),
-		CreatedAt: convert.When(s.GetCreatedAt()), UpdatedAt: convert.When(s.GetUpdatedAt()), NextFireAt: convert.When(s.GetNextFireAt()),
+		ScheduleID: s.GetScheduleId(), Name: s.GetName(), Namespace: s.GetNamespace(),
+		WorkflowType: s.GetWorkflowType(),
+		Cron:         s.GetCronExpr(), TimeZone: s.GetTimeZone(), Queue: s.GetTaskQueue(), Version: s.GetVersion(),
+		Paused: !s.GetEnabled(), Broken: s.GetBroken(), Overlap: overlapOf(s.GetOverlapPolicy()),
+		MaxCatchup: int(s.GetMaxCatchup()),
+		OnFailure:  s.GetOnFailureWorkflow(), OnFailureQueue: s.GetOnFailureTaskQueue(), Tags: s.GetTags(),
+		TotalRuns: s.GetTotalRuns(), SuccessfulRuns: s.GetSuccessfulRuns(), FailedRuns: s.GetFailedRuns(),
+		SkippedTicks: s.GetSkippedTicks(),
+		CreatedAt:    convert.When(s.GetCreatedAt()), UpdatedAt: convert.When(s.GetUpdatedAt()),
+		NextFireAt:  convert.When(s.GetNextFireAt()),
 		LastFiredAt: convert.When(s.GetLastFiredAt()), BufferedTick: convert.When(s.GetBufferedTick()),
 		input: s.GetInput(), codec: c.options.Codec,
 	}
@@ -82,15 +86,17 @@ type ListSchedulesOptions struct {
 	PageSize int    // how many the server is asked for at a time, at most 1000 (50)
 }
 
-// ListSchedules goes over the schedules that the options select, newest first, fetching them page by page. An error ends it.
+// ListSchedules goes over the schedules that the options select, newest first, fetching them page
+// by page. An error ends it.
 func (c *Client) ListSchedules(ctx context.Context, opts ListSchedulesOptions) iter.Seq2[*ScheduleDetails, error] {
 	return func(yield func(*ScheduleDetails, error) bool) {
 		req := &kagziv1.ListWorkflowSchedulesRequest{Namespace: c.options.Namespace, TaskQueue: named(opts.Queue)}
-		for s, err := range pages(ctx, opts.PageSize, func(page *kagziv1.PageRequest) ([]*kagziv1.WorkflowSchedule, *kagziv1.PageInfo, error) {
-			req.Page = page
-			resp, err := c.schedules.ListWorkflowSchedules(ctx, req)
-			return resp.GetSchedules(), resp.GetPage(), err
-		}) {
+		for s, err := range pages(ctx, opts.PageSize,
+			func(page *kagziv1.PageRequest) ([]*kagziv1.WorkflowSchedule, *kagziv1.PageInfo, error) {
+				req.Page = page
+				resp, err := c.schedules.ListWorkflowSchedules(ctx, req)
+				return resp.GetSchedules(), resp.GetPage(), err
+			}) {
 			if err != nil {
 				yield(nil, err)
 				return
@@ -106,7 +112,8 @@ func (c *Client) ListSchedules(ctx context.Context, opts ListSchedulesOptions) i
 func (s *Schedule) Runs(ctx context.Context) iter.Seq2[*RunDetails, error] {
 	return func(yield func(*RunDetails, error) bool) {
 		req := &kagziv1.ListScheduleRunsRequest{Namespace: s.c.options.Namespace, ScheduleId: s.id}
-		for w, err := range pages(ctx, 0, func(page *kagziv1.PageRequest) ([]*kagziv1.Workflow, *kagziv1.PageInfo, error) {
+		for w, err := range pages(ctx, 0, func(page *kagziv1.PageRequest) ([]*kagziv1.Workflow,
+			*kagziv1.PageInfo, error) {
 			req.Page = page
 			resp, err := s.c.schedules.ListScheduleRuns(ctx, req)
 			return resp.GetRuns(), resp.GetPage(), err
@@ -128,7 +135,8 @@ type PreviewOptions struct {
 // PreviewSchedule returns the next ticks of a cron expression, in UTC, without storing anything.
 func (c *Client) PreviewSchedule(ctx context.Context, cron string, opts PreviewOptions) ([]time.Time, error) {
 	resp, err := c.schedules.PreviewSchedule(ctx, &kagziv1.PreviewScheduleRequest{
-		CronExpr: cron, TimeZone: opts.TimeZone, Count: convert.Narrow(opts.Count), After: convert.Timestamp(opts.After),
+		CronExpr: cron, TimeZone: opts.TimeZone, Count: convert.Narrow(opts.Count),
+		After: convert.Timestamp(opts.After),
 	})
 	if err != nil {
 		return nil, callError(ctx, err)

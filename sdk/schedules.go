@@ -65,9 +65,11 @@ func (c *Client) Schedule(scheduleID string) *Schedule { return &Schedule{c: c, 
 // ID is the schedule's id.
 func (s *Schedule) ID() string { return s.id }
 
-// CreateSchedule creates a schedule that starts a run of a workflow type with the input at each tick of a cron expression: five fields
-// (minute first), or six or seven with seconds first and the year last, or @hourly and the like. Each tick fires once.
-func CreateSchedule[In any](ctx context.Context, c *Client, workflowType, cron string, in In, opts ScheduleOptions) (*Schedule, error) {
+// CreateSchedule creates a schedule that starts a run of a workflow type with the input at each
+// tick of a cron expression: five fields (minute first), or six or seven with seconds first and the
+// year last, or @hourly and the like. Each tick fires once.
+func CreateSchedule[In any](ctx context.Context, c *Client, workflowType, cron string, in In,
+	opts ScheduleOptions) (*Schedule, error) {
 	input, err := encode(c.options.Codec, in, inputInfo(workflowType, ""))
 	if err != nil {
 		return nil, fmt.Errorf("kagzi: input of workflow type %s: %w", workflowType, err)
@@ -137,8 +139,8 @@ type ScheduleTimeouts struct {
 	Step, Heartbeat, Execution time.Duration
 }
 
-// newInput is what the schedule's input is to become, nil when it stays as it is stored. A codec binds the input to the workflow type, so that
-// one of the two cannot change without the other.
+// newInput is what the schedule's input is to become, nil when it stays as it is stored. A codec
+// binds the input to the workflow type, so that one of the two cannot change without the other.
 func (s *Schedule) newInput(ctx context.Context, u *ScheduleUpdate) (*kagziv1.Payload, error) {
 	codec := s.c.options.Codec
 	if codec == nil || u.Input.encode == nil && u.WorkflowType == nil {
@@ -170,7 +172,8 @@ func (s *Schedule) Update(ctx context.Context, u ScheduleUpdate) (*ScheduleDetai
 	}
 	warnLarge(s.c.options.Logger, "input", input, "schedule", s.id)
 	req := &kagziv1.UpdateWorkflowScheduleRequest{
-		Namespace: s.c.options.Namespace, ScheduleId: s.id, Name: u.Name, WorkflowType: u.WorkflowType, CronExpr: u.Cron,
+		Namespace: s.c.options.Namespace, ScheduleId: s.id, Name: u.Name, WorkflowType: u.WorkflowType,
+		CronExpr: u.Cron,
 		TimeZone: u.TimeZone, TaskQueue: u.Queue, Version: u.Version, Input: input,
 		OnFailureWorkflow: u.OnFailure, OnFailureTaskQueue: u.OnFailureQueue, Reason: u.Reason,
 	}
@@ -188,7 +191,8 @@ func (s *Schedule) Update(ctx context.Context, u ScheduleUpdate) (*ScheduleDetai
 	}
 	if t := u.Timeouts; t != nil {
 		req.Timeouts = &kagziv1.TimeoutConfig{
-			StartToCloseTimeoutMs: convert.WholeMs(t.Step), HeartbeatTimeoutMs: convert.WholeMs(t.Heartbeat), ExecutionTimeoutMs: convert.WholeMs(t.Execution),
+			StartToCloseTimeoutMs: convert.WholeMs(t.Step), HeartbeatTimeoutMs: convert.WholeMs(t.Heartbeat),
+			ExecutionTimeoutMs: convert.WholeMs(t.Execution),
 		}
 	}
 	if u.Tags != nil {

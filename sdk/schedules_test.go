@@ -20,15 +20,18 @@ func TestSchedules(t *testing.T) {
 
 	t.Run("a schedule is created with a typed input and defaults", func(t *testing.T) {
 		d := newFakeServer(t)
-		d.on("CreateWorkflowSchedule", &kagziv1.CreateWorkflowScheduleResponse{Schedule: &kagziv1.WorkflowSchedule{ScheduleId: "s"}})
+		d.on("CreateWorkflowSchedule", &kagziv1.CreateWorkflowScheduleResponse{
+			Schedule: &kagziv1.WorkflowSchedule{ScheduleId: "s"}})
 		c := d.client(t)
 		s, err := CreateSchedule(t.Context(), c, "report", "0 6 * * *", []string{"a"}, ScheduleOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		equal(t, s.ID(), "s")
-		d.wants(t, &kagziv1.CreateWorkflowScheduleRequest{Namespace: "shop", TaskQueue: "default", WorkflowType: "report", CronExpr: "0 6 * * *",
-			Input: jsonPayload(`["a"]`), Enabled: new(true), OverlapPolicy: kagziv1.OverlapPolicy_OVERLAP_POLICY_ALLOW}, "request_id")
+		d.wants(t, &kagziv1.CreateWorkflowScheduleRequest{
+			Namespace: "shop", TaskQueue: "default", WorkflowType: "report", CronExpr: "0 6 * * *",
+			Input: jsonPayload(`["a"]`), Enabled: new(true), OverlapPolicy: kagziv1.OverlapPolicy_OVERLAP_POLICY_ALLOW},
+			"request_id")
 		if id := d.asked[0].(*kagziv1.CreateWorkflowScheduleRequest).RequestId; uuid.Validate(id) != nil {
 			t.Fatalf("request id %q", id)
 		}
@@ -38,32 +41,41 @@ func TestSchedules(t *testing.T) {
 		d := newFakeServer(t)
 		d.on("CreateWorkflowSchedule", &kagziv1.CreateWorkflowScheduleResponse{})
 		_, err := CreateSchedule(t.Context(), d.client(t), "report", "@hourly", 1, ScheduleOptions{
-			Name: "hourly", Queue: "q", Version: "v", TimeZone: "Europe/Berlin", Overlap: OverlapBufferOne, MaxCatchup: -1, Paused: true,
-			Retry: &Retry{Attempts: 2}, StepTimeout: time.Second, ExecutionTimeout: time.Minute, OnFailure: "mourn", OnFailureQueue: "fq",
-			Tags: map[string]string{"a": "b"}, RequestID: "x"})
+			Name: "hourly", Queue: "q", Version: "v", TimeZone: "Europe/Berlin", Overlap: OverlapBufferOne,
+			MaxCatchup: -1, Paused: true,
+			Retry: &Retry{Attempts: 2}, StepTimeout: time.Second, ExecutionTimeout: time.Minute, OnFailure: "mourn",
+			OnFailureQueue: "fq",
+			Tags:           map[string]string{"a": "b"}, RequestID: "x"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		d.wants(t, &kagziv1.CreateWorkflowScheduleRequest{Namespace: "shop", TaskQueue: "q", WorkflowType: "report", CronExpr: "@hourly",
-			Input: jsonPayload("1"), Enabled: new(false), MaxCatchup: new(int32(0)), Version: new("v"), TimeZone: "Europe/Berlin",
-			OverlapPolicy: kagziv1.OverlapPolicy_OVERLAP_POLICY_BUFFER_ONE, Name: "hourly", RetryPolicy: &kagziv1.RetryPolicy{MaximumAttempts: 2},
-			Timeouts: &kagziv1.TimeoutConfig{StartToCloseTimeoutMs: 1000, ExecutionTimeoutMs: 60_000}, OnFailureWorkflow: "mourn",
+		d.wants(t, &kagziv1.CreateWorkflowScheduleRequest{
+			Namespace: "shop", TaskQueue: "q", WorkflowType: "report", CronExpr: "@hourly",
+			Input: jsonPayload("1"), Enabled: new(false), MaxCatchup: new(int32(0)), Version: new("v"),
+			TimeZone:      "Europe/Berlin",
+			OverlapPolicy: kagziv1.OverlapPolicy_OVERLAP_POLICY_BUFFER_ONE, Name: "hourly",
+			RetryPolicy:        &kagziv1.RetryPolicy{MaximumAttempts: 2},
+			Timeouts:           &kagziv1.TimeoutConfig{StartToCloseTimeoutMs: 1000, ExecutionTimeoutMs: 60_000},
+			OnFailureWorkflow:  "mourn",
 			OnFailureTaskQueue: "fq", Tags: map[string]string{"a": "b"}, RequestId: "x"})
 	})
 
 	t.Run("a policy or catch-up that there is none of reaches the server, which refuses it", func(t *testing.T) {
 		d := newFakeServer(t)
 		d.on("CreateWorkflowSchedule", &kagziv1.CreateWorkflowScheduleResponse{})
-		if _, err := CreateSchedule(t.Context(), d.client(t), "report", "@hourly", 1, ScheduleOptions{Overlap: -1, MaxCatchup: -2, RequestID: "x"}); err != nil {
+		if _, err := CreateSchedule(t.Context(), d.client(t), "report", "@hourly", 1,
+			ScheduleOptions{Overlap: -1, MaxCatchup: -2, RequestID: "x"}); err != nil {
 			t.Fatal(err)
 		}
-		d.wants(t, &kagziv1.CreateWorkflowScheduleRequest{Namespace: "shop", TaskQueue: "default", WorkflowType: "report", CronExpr: "@hourly",
+		d.wants(t, &kagziv1.CreateWorkflowScheduleRequest{
+			Namespace: "shop", TaskQueue: "default", WorkflowType: "report", CronExpr: "@hourly",
 			Input: jsonPayload("1"), Enabled: new(true), MaxCatchup: new(int32(-2)), OverlapPolicy: -1, RequestId: "x"})
 	})
 
 	t.Run("an update names only what changes", func(t *testing.T) {
 		d := newFakeServer(t)
-		d.on("UpdateWorkflowSchedule", &kagziv1.UpdateWorkflowScheduleResponse{Schedule: &kagziv1.WorkflowSchedule{ScheduleId: "s", CronExpr: "new"}})
+		d.on("UpdateWorkflowSchedule", &kagziv1.UpdateWorkflowScheduleResponse{
+			Schedule: &kagziv1.WorkflowSchedule{ScheduleId: "s", CronExpr: "new"}})
 		s := d.client(t).Schedule("s")
 		got, err := s.Update(t.Context(), ScheduleUpdate{Cron: new("new")})
 		if err != nil {
@@ -72,16 +84,21 @@ func TestSchedules(t *testing.T) {
 		equal(t, got.Cron, "new")
 		d.wants(t, &kagziv1.UpdateWorkflowScheduleRequest{Namespace: "shop", ScheduleId: "s", CronExpr: new("new")})
 		_, err = s.Update(t.Context(), ScheduleUpdate{
-			Name: new(""), WorkflowType: new("w"), TimeZone: new("UTC"), Queue: new("q"), Version: new("v"), Overlap: new(OverlapAllow),
+			Name: new(""), WorkflowType: new("w"), TimeZone: new("UTC"), Queue: new("q"), Version: new("v"),
+			Overlap:    new(OverlapAllow),
 			MaxCatchup: new(0), NextFireAt: &noon, Input: InputOf(2), Retry: &Retry{}, Timeouts: &ScheduleTimeouts{},
 			OnFailure: new("f"), OnFailureQueue: new("fq"), Tags: &map[string]string{}, Reason: "why"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		d.wants(t, &kagziv1.UpdateWorkflowScheduleRequest{Namespace: "shop", ScheduleId: "s", Name: new(""), WorkflowType: new("w"),
-			TimeZone: new("UTC"), TaskQueue: new("q"), Version: new("v"), OverlapPolicy: kagziv1.OverlapPolicy_OVERLAP_POLICY_ALLOW.Enum(),
-			MaxCatchup: new(int32(0)), NextFireAt: timestamppb.New(noon), Input: jsonPayload("2"), RetryPolicy: &kagziv1.RetryPolicy{},
-			Timeouts: &kagziv1.TimeoutConfig{}, OnFailureWorkflow: new("f"), OnFailureTaskQueue: new("fq"), Tags: &kagziv1.ScheduleTags{}, Reason: "why"})
+		d.wants(t, &kagziv1.UpdateWorkflowScheduleRequest{
+			Namespace: "shop", ScheduleId: "s", Name: new(""), WorkflowType: new("w"),
+			TimeZone: new("UTC"), TaskQueue: new("q"), Version: new("v"),
+			OverlapPolicy: kagziv1.OverlapPolicy_OVERLAP_POLICY_ALLOW.Enum(),
+			MaxCatchup:    new(int32(0)), NextFireAt: timestamppb.New(noon), Input: jsonPayload("2"),
+			RetryPolicy: &kagziv1.RetryPolicy{},
+			Timeouts:    &kagziv1.TimeoutConfig{}, OnFailureWorkflow: new("f"), OnFailureTaskQueue: new("fq"),
+			Tags: &kagziv1.ScheduleTags{}, Reason: "why"})
 	})
 
 	for _, c := range []struct {
@@ -127,9 +144,11 @@ func TestSchedules(t *testing.T) {
 	t.Run("its details come typed", func(t *testing.T) {
 		d := newFakeServer(t)
 		d.on("GetWorkflowSchedule", &kagziv1.GetWorkflowScheduleResponse{Schedule: &kagziv1.WorkflowSchedule{
-			Namespace: "shop", ScheduleId: "s", Name: "n", TaskQueue: "q", WorkflowType: "w", CronExpr: "c", Version: "v", Enabled: true,
+			Namespace: "shop", ScheduleId: "s", Name: "n", TaskQueue: "q", WorkflowType: "w", CronExpr: "c",
+			Version: "v", Enabled: true,
 			Input: jsonPayload("[1]"), MaxCatchup: 100, TotalRuns: 3, SuccessfulRuns: 2, FailedRuns: 1, SkippedTicks: 4,
-			CreatedAt: timestamppb.New(noon), NextFireAt: timestamppb.New(noon), BufferedTick: timestamppb.New(noon), Broken: "zone",
+			CreatedAt: timestamppb.New(noon), NextFireAt: timestamppb.New(noon), BufferedTick: timestamppb.New(noon),
+			Broken:        "zone",
 			OverlapPolicy: kagziv1.OverlapPolicy_OVERLAP_POLICY_SKIP}})
 		got, err := d.client(t).GetScheduleByName(t.Context(), "n")
 		if err != nil {
@@ -143,19 +162,23 @@ func TestSchedules(t *testing.T) {
 		if _, err := ScheduleInput[string](got); err == nil {
 			t.Fatal("a list was read as a string")
 		}
-		sameDetails(t, *got, ScheduleDetails{ScheduleID: "s", Name: "n", Namespace: "shop", WorkflowType: "w", Cron: "c", Queue: "q", Version: "v",
-			Broken: "zone", Overlap: OverlapSkip, MaxCatchup: 100, TotalRuns: 3, SuccessfulRuns: 2, FailedRuns: 1, SkippedTicks: 4,
-			CreatedAt: noon, NextFireAt: noon, BufferedTick: noon})
+		sameDetails(t, *got, ScheduleDetails{ScheduleID: "s", Name: "n", Namespace: "shop", WorkflowType: "w",
+			Cron: "c", Queue: "q", Version: "v",
+			Broken: "zone", Overlap: OverlapSkip, MaxCatchup: 100, TotalRuns: 3, SuccessfulRuns: 2, FailedRuns: 1,
+			SkippedTicks: 4,
+			CreatedAt:    noon, NextFireAt: noon, BufferedTick: noon})
 	})
 
 	t.Run("lists go over all pages, and end with an error", func(t *testing.T) {
 		d := newFakeServer(t)
 		d.answers["ListWorkflowSchedules"] = func(m proto.Message) (proto.Message, error) {
 			if m.(*kagziv1.ListWorkflowSchedulesRequest).GetPage().GetPageToken() == "" {
-				return &kagziv1.ListWorkflowSchedulesResponse{Schedules: []*kagziv1.WorkflowSchedule{{ScheduleId: "1"}, {ScheduleId: "2"}},
-					Page: &kagziv1.PageInfo{NextPageToken: "t"}}, nil
+				return &kagziv1.ListWorkflowSchedulesResponse{
+					Schedules: []*kagziv1.WorkflowSchedule{{ScheduleId: "1"}, {ScheduleId: "2"}},
+					Page:      &kagziv1.PageInfo{NextPageToken: "t"}}, nil
 			}
-			return &kagziv1.ListWorkflowSchedulesResponse{Schedules: []*kagziv1.WorkflowSchedule{{ScheduleId: "3"}}}, nil
+			return &kagziv1.ListWorkflowSchedulesResponse{
+				Schedules: []*kagziv1.WorkflowSchedule{{ScheduleId: "3"}}}, nil
 		}
 		c := d.client(t)
 		for range 2 {
@@ -168,7 +191,8 @@ func TestSchedules(t *testing.T) {
 			}
 			equal(t, ids, []string{"1", "2", "3"})
 		}
-		d.wants(t, &kagziv1.ListWorkflowSchedulesRequest{Namespace: "shop", TaskQueue: new("q"), Page: &kagziv1.PageRequest{PageSize: 2, PageToken: "t"}})
+		d.wants(t, &kagziv1.ListWorkflowSchedulesRequest{
+			Namespace: "shop", TaskQueue: new("q"), Page: &kagziv1.PageRequest{PageSize: 2, PageToken: "t"}})
 		for range c.ListSchedules(t.Context(), ListSchedulesOptions{}) {
 			break // and no more
 		}
@@ -184,30 +208,41 @@ func TestSchedules(t *testing.T) {
 
 	t.Run("a preview is a list of times", func(t *testing.T) {
 		d := newFakeServer(t)
-		d.on("PreviewSchedule", &kagziv1.PreviewScheduleResponse{Ticks: []*timestamppb.Timestamp{timestamppb.New(noon)}})
-		got, err := d.client(t).PreviewSchedule(t.Context(), "@daily", PreviewOptions{TimeZone: "UTC", Count: 1, After: noon})
+		d.on("PreviewSchedule", &kagziv1.PreviewScheduleResponse{
+			Ticks: []*timestamppb.Timestamp{timestamppb.New(noon)}})
+		got, err := d.client(t).PreviewSchedule(
+			t.Context(), "@daily", PreviewOptions{TimeZone: "UTC", Count: 1, After: noon})
 		if err != nil {
 			t.Fatal(err)
 		}
 		equal(t, got, []time.Time{noon})
-		d.wants(t, &kagziv1.PreviewScheduleRequest{CronExpr: "@daily", TimeZone: "UTC", Count: 1, After: timestamppb.New(noon)})
+		d.wants(t, &kagziv1.PreviewScheduleRequest{
+			CronExpr: "@daily", TimeZone: "UTC", Count: 1, After: timestamppb.New(noon)})
 	})
 }
 
 func TestRunDetailsTellWhatTheServerKnows(t *testing.T) {
 	d, at := newFakeServer(t), timestamppb.New(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))
-	d.on("GetWorkflow", &kagziv1.GetWorkflowResponse{Workflow: &kagziv1.Workflow{RunId: "r", Note: "3 of 5", Paused: true, Pinned: true, LeaseLosses: 2,
-		ParentRunId: new("p"), ParentStepId: new("ps"), RetriedFromRunId: new("rf"), ContinuedAsRunId: new("ca"), ContinuedFromRunId: new("cf"),
-		FailedRunId: new("f"), ScheduleId: new("s"), ConcurrencyKey: "k", ConcurrencyLimit: 3, OnFailureWorkflow: "of", OnFailureTaskQueue: "oq",
-		ScheduledAt: at, CancelRequestedAt: at, CancelGraceUntil: at, DeadlineAt: at, Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_SLEEPING}})
+	d.on("GetWorkflow", &kagziv1.GetWorkflowResponse{
+		Workflow: &kagziv1.Workflow{RunId: "r", Note: "3 of 5", Paused: true, Pinned: true, LeaseLosses: 2,
+			ParentRunId: new("p"), ParentStepId: new("ps"), RetriedFromRunId: new("rf"), ContinuedAsRunId: new("ca"),
+			ContinuedFromRunId: new("cf"),
+			FailedRunId:        new("f"), ScheduleId: new("s"), ConcurrencyKey: "k", ConcurrencyLimit: 3,
+			OnFailureWorkflow:  "of",
+			OnFailureTaskQueue: "oq",
+			ScheduledAt:        at, CancelRequestedAt: at, CancelGraceUntil: at, DeadlineAt: at,
+			Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_SLEEPING}})
 	got, err := d.client(t).Get(t.Context(), "r")
 	if err != nil {
 		t.Fatal(err)
 	}
-	sameDetails(t, *got, RunDetails{RunID: "r", Status: StatusSleeping, Note: "3 of 5", Paused: true, Pinned: true, LeaseLosses: 2, ParentRunID: "p",
-		ParentStep: "ps", RetriedFromRunID: "rf", ContinuedAsRunID: "ca", ContinuedFromRunID: "cf", FailedRunID: "f", ScheduleID: "s",
-		ConcurrencyKey: "k", ConcurrencyLimit: 3, OnFailure: "of", OnFailureQueue: "oq", ScheduledAt: at.AsTime(), CancelRequestedAt: at.AsTime(),
-		CancelGraceUntil: at.AsTime(), Deadline: at.AsTime()})
+	sameDetails(t, *got, RunDetails{RunID: "r", Status: StatusSleeping, Note: "3 of 5", Paused: true, Pinned: true,
+		LeaseLosses: 2, ParentRunID: "p",
+		ParentStep: "ps", RetriedFromRunID: "rf", ContinuedAsRunID: "ca", ContinuedFromRunID: "cf", FailedRunID: "f",
+		ScheduleID:     "s",
+		ConcurrencyKey: "k", ConcurrencyLimit: 3, OnFailure: "of", OnFailureQueue: "oq", ScheduledAt: at.AsTime(),
+		CancelRequestedAt: at.AsTime(),
+		CancelGraceUntil:  at.AsTime(), Deadline: at.AsTime()})
 }
 
 // sameDetails compares what users see.

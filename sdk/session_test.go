@@ -24,10 +24,12 @@ import (
 
 func TestLimitsThatLimitNothingAreNamed(t *testing.T) {
 	for want, o := range map[string]WorkerOptions{
-		"MaxConcurrent is -1, want at least 1, or 0 for the default":                          {MaxConcurrent: -1},
-		"QueueLimit is -3, want at least 1, or 0 for no limit":                                {QueueLimit: -3},
-		`TypeLimits names "shp", which is no workflow type of this worker; it has bill, ship`: {TypeLimits: map[string]int{"ship": 3, "shp": 2}},
-		`TypeLimits["ship"] is 0, want at least 1; a type that is left out has no limit`:      {TypeLimits: map[string]int{"ship": 0}},
+		"MaxConcurrent is -1, want at least 1, or 0 for the default": {MaxConcurrent: -1},
+		"QueueLimit is -3, want at least 1, or 0 for no limit":       {QueueLimit: -3},
+		`TypeLimits names "shp", which is no workflow type of this worker; it has bill, ship`: {
+			TypeLimits: map[string]int{"ship": 3, "shp": 2}},
+		`TypeLimits["ship"] is 0, want at least 1; a type that is left out has no limit`: {
+			TypeLimits: map[string]int{"ship": 0}},
 	} {
 		o.Profile, o.HandleSignals = NoProfile, []os.Signal{}
 		w := NewWorker(o)
@@ -66,26 +68,31 @@ func TestOptionsThatCannotBeSentAreNamed(t *testing.T) {
 
 func TestAWorkerGoesByItsOptionsAsTheyWereWhenItWasMade(t *testing.T) {
 	withFake(t, func(t *testing.T, f *fake) {
-		o := WorkerOptions{Profile: NoProfile, Address: "passthrough:///fake", DialOptions: f.dial(), Logger: slog.New(slog.DiscardHandler),
+		o := WorkerOptions{Profile: NoProfile, Address: "passthrough:///fake", DialOptions: f.dial(),
+			Logger: slog.New(slog.DiscardHandler),
 			Queues: []string{"low"}, TypeLimits: map[string]int{"ship": 1}, HandleSignals: []os.Signal{}}
 		o.Labels, o.Capabilities = map[string]string{"shard": "1"}, map[string]string{"gpu": "a"}
 		w := NewWorker(o)
-		o.Queues[0], o.TypeLimits["ship"], o.Labels["shard"], o.Capabilities["gpu"] = "high", 2, "2", "b" // for the next worker
+		// for the next worker
+		o.Queues[0], o.TypeLimits["ship"], o.Labels["shard"], o.Capabilities["gpu"] = "high", 2, "2", "b"
 		Handle(w, "ship", func(Context, int) (int, error) { return 0, nil })
 		running(t, w)
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		hello := f.sessions[0].hello
-		equal(t, fmt.Sprint(hello.GetTaskQueues(), hello.GetLabels(), hello.GetCapabilities(), hello.GetWorkflowTypeConcurrency()[0].GetMaxConcurrent()),
+		equal(t, fmt.Sprint(hello.GetTaskQueues(), hello.GetLabels(), hello.GetCapabilities(),
+			hello.GetWorkflowTypeConcurrency()[0].GetMaxConcurrent()),
 			"[low] map[shard:1] map[gpu:a] 1")
 	})
 }
 
 func TestEachOptionOfAWorkerReachesTheServer(t *testing.T) {
 	withFake(t, func(t *testing.T, f *fake) {
-		w := NewWorker(WorkerOptions{Profile: NoProfile, Address: "passthrough:///fake", DialOptions: f.dial(), Logger: slog.New(slog.DiscardHandler),
-			HandleSignals: []os.Signal{}, Namespace: "shop", Queue: "high", Queues: []string{"low", "lower"}, MaxConcurrent: 7,
-			TypeLimits: map[string]int{"ship": 1, "bill": 2}, QueueLimit: 5, WorkerID: "w-1", Version: "2.4.1",
+		w := NewWorker(WorkerOptions{Profile: NoProfile, Address: "passthrough:///fake", DialOptions: f.dial(),
+			Logger:        slog.New(slog.DiscardHandler),
+			HandleSignals: []os.Signal{}, Namespace: "shop", Queue: "high", Queues: []string{"low", "lower"},
+			MaxConcurrent: 7,
+			TypeLimits:    map[string]int{"ship": 1, "bill": 2}, QueueLimit: 5, WorkerID: "w-1", Version: "2.4.1",
 			Labels: map[string]string{"shard": "1"}, Capabilities: map[string]string{"tool:jq": "1.7"}})
 		for _, workflowType := range []string{"ship", "bill"} {
 			Handle(w, workflowType, func(Context, int) (int, error) { return 0, nil })
@@ -93,11 +100,16 @@ func TestEachOptionOfAWorkerReachesTheServer(t *testing.T) {
 		running(t, w)
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		want := &kagziv1.RegisterRequest{Namespace: "shop", TaskQueue: "high", TaskQueues: []string{"low", "lower"}, MaxConcurrent: 7,
-			WorkflowTypes: []string{"bill", "ship"}, QueueConcurrencyLimit: new(int32(5)), WorkerId: "w-1", Version: "2.4.1",
-			WorkflowTypeConcurrency: []*kagziv1.WorkflowTypeConcurrency{{WorkflowType: "bill", MaxConcurrent: 2}, {WorkflowType: "ship", MaxConcurrent: 1}},
-			Labels:                  map[string]string{"shard": "1"}, Capabilities: map[string]string{"tool:jq": "1.7"}, Pid: int32(os.Getpid())}
-		if diff := cmp.Diff(want, f.sessions[0].hello, protocmp.Transform(), protocmp.IgnoreFields(want, "hostname", "platform", "instance_id")); diff != "" {
+		want := &kagziv1.RegisterRequest{Namespace: "shop", TaskQueue: "high", TaskQueues: []string{"low", "lower"},
+			MaxConcurrent: 7,
+			WorkflowTypes: []string{"bill", "ship"}, QueueConcurrencyLimit: new(int32(5)), WorkerId: "w-1",
+			Version: "2.4.1",
+			WorkflowTypeConcurrency: []*kagziv1.WorkflowTypeConcurrency{
+				{WorkflowType: "bill", MaxConcurrent: 2}, {WorkflowType: "ship", MaxConcurrent: 1}},
+			Labels: map[string]string{"shard": "1"}, Capabilities: map[string]string{"tool:jq": "1.7"},
+			Pid: int32(os.Getpid())}
+		if diff := cmp.Diff(want, f.sessions[0].hello, protocmp.Transform(),
+			protocmp.IgnoreFields(want, "hostname", "platform", "instance_id")); diff != "" {
 			t.Fatalf("-want +got:\n%s", diff)
 		}
 	})
@@ -144,7 +156,10 @@ func TestSession(t *testing.T) {
 			ran := map[string]int{}
 			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
 				for _, name := range []string{"a", "b", "c"} {
-					if _, err := Step(ctx, name, func(context.Context) (int, error) { ran[name]++; return 1, nil }); err != nil {
+					if _, err := Step(ctx, name, func(context.Context) (int, error) {
+						ran[name]++
+						return 1, nil
+					}); err != nil {
 						return 0, err
 					}
 				}
@@ -154,7 +169,8 @@ func TestSession(t *testing.T) {
 			f.start("r", "w", "")
 			equal(t, string(f.await(t, "r").Output.GetData()), "3")
 			equal(t, ran, map[string]int{"a": 1, "b": 1, "c": 1})
-			equal(t, f.operations(), []string{"hello ", "claim r", "complete a", "hello worker-1", "hello worker-1", "hello worker-1",
+			equal(t, f.operations(), []string{"hello ", "claim r", "complete a", "hello worker-1", "hello worker-1",
+				"hello worker-1",
 				"complete b", "complete c", "end r"})
 			f.until(t, func() bool { return slices.Contains(f.log, "heartbeat held=1 of=0") })
 		})
@@ -215,28 +231,30 @@ func TestSession(t *testing.T) {
 		})
 	})
 
-	t.Run("a heartbeat names what is held, and one that is refused makes the worker register again", func(t *testing.T) {
-		withFake(t, func(t *testing.T, f *fake) {
-			forgotten := false
-			f.fault = func(r *kagziv1.SessionRequest) *kagziv1.ErrorDetail {
-				if r.GetHeartbeat() != nil && !r.GetHeartbeat().GetHeldIsWhole() {
-					t.Error("a heartbeat does not say that it names all that is held: what it leaves out is not freed")
+	t.Run("a heartbeat names what is held, and one that is refused makes the worker register again",
+		func(t *testing.T) {
+			withFake(t, func(t *testing.T, f *fake) {
+				forgotten := false
+				f.fault = func(r *kagziv1.SessionRequest) *kagziv1.ErrorDetail {
+					if r.GetHeartbeat() != nil && !r.GetHeartbeat().GetHeldIsWhole() {
+						t.Error(
+							"a heartbeat does not say that it names all that is held: what it leaves out is not freed")
+					}
+					if r.GetHeartbeat() != nil && len(r.GetHeartbeat().GetHeld()) == 1 && !forgotten {
+						forgotten = true
+						return &kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_NOT_FOUND}
+					}
+					return nil
 				}
-				if r.GetHeartbeat() != nil && len(r.GetHeartbeat().GetHeld()) == 1 && !forgotten {
-					forgotten = true
-					return &kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_NOT_FOUND}
-				}
-				return nil
-			}
-			w, began, _ := oneLongStep(f)
-			running(t, w)
-			f.start("r", "w", "")
-			<-began
-			f.until(t, func() bool { return slices.Contains(f.log, "heartbeat held=1 of=0") })
-			equal(t, f.operations()[:4], []string{"hello ", "claim r", "begin long", "hello worker-1"})
-			f.take("r", true)
+				w, began, _ := oneLongStep(f)
+				running(t, w)
+				f.start("r", "w", "")
+				<-began
+				f.until(t, func() bool { return slices.Contains(f.log, "heartbeat held=1 of=0") })
+				equal(t, f.operations()[:4], []string{"hello ", "claim r", "begin long", "hello worker-1"})
+				f.take("r", true)
+			})
 		})
-	})
 
 	t.Run("heartbeats go before results that wait to be sent on a slow line", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
@@ -248,10 +266,11 @@ func TestSession(t *testing.T) {
 				return nil
 			}
 			w := testWorker(f)
-			w.options.DialOptions = append(w.options.DialOptions, grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
-				conn, err := f.listener.DialContext(ctx)
-				return slowLine{conn}, err
-			}))
+			w.options.DialOptions = append(w.options.DialOptions,
+				grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+					conn, err := f.listener.DialContext(ctx)
+					return slowLine{conn}, err
+				}))
 			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
 				_, err := Step(ctx, "s", constant(strings.Repeat("x", 256<<10)))
 				return 0, err
@@ -285,7 +304,9 @@ func TestSession(t *testing.T) {
 			f.mu.Lock()
 			f.claim(f.sessions[0], r)
 			f.mu.Unlock()
-			f.until(t, func() bool { return slices.Contains(f.log, "release park=false") && f.sessions[0].credit == 100 })
+			f.until(t, func() bool {
+				return slices.Contains(f.log, "release park=false") && f.sessions[0].credit == 100
+			})
 		})
 	})
 
@@ -327,7 +348,8 @@ func TestSession(t *testing.T) {
 				Handle(w, "w", func(Context, struct{}) (int, error) { return 0, nil })
 				err := w.Run(t.Context())
 				var refusal *Error
-				if !errors.As(err, &refusal) || status.Code(refusal) != code || !strings.Contains(err.Error(), "because "+name) {
+				if !errors.As(err, &refusal) || status.Code(refusal) != code ||
+					!strings.Contains(err.Error(), "because "+name) {
 					t.Fatalf("Run = %v", err)
 				}
 			})
@@ -338,7 +360,8 @@ func TestSession(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			w.options.DialOptions = append(w.options.DialOptions, grpc.WithStreamInterceptor(
-				func(context.Context, *grpc.StreamDesc, *grpc.ClientConn, string, grpc.Streamer, ...grpc.CallOption) (grpc.ClientStream, error) {
+				func(context.Context, *grpc.StreamDesc, *grpc.ClientConn, string, grpc.Streamer,
+					...grpc.CallOption) (grpc.ClientStream, error) {
 					return refusedStream{}, nil
 				}))
 			square(w)
@@ -368,30 +391,32 @@ func TestSession(t *testing.T) {
 	})
 
 	for _, code := range []codes.Code{codes.AlreadyExists, codes.NotFound} {
-		t.Run("an id that the server chose, and no longer grants, is given up for another: "+code.String(), func(t *testing.T) {
-			withFake(t, func(t *testing.T, f *fake) {
-				f.onHello = func(r *kagziv1.RegisterRequest) error {
-					if r.GetWorkerId() != "" {
-						return status.Error(code, "not yours")
+		t.Run("an id that the server chose, and no longer grants, is given up for another: "+code.String(),
+			func(t *testing.T) {
+				withFake(t, func(t *testing.T, f *fake) {
+					f.onHello = func(r *kagziv1.RegisterRequest) error {
+						if r.GetWorkerId() != "" {
+							return status.Error(code, "not yours")
+						}
+						return nil
 					}
-					return nil
-				}
-				w := testWorker(f)
-				square(w)
-				running(t, w)
-				f.cut()
-				f.start("r", "square", "3")
-				f.await(t, "r")
-				equal(t, f.operations()[:3], []string{"hello ", "hello ", "claim r"})
+					w := testWorker(f)
+					square(w)
+					running(t, w)
+					f.cut()
+					f.start("r", "square", "3")
+					f.await(t, "r")
+					equal(t, f.operations()[:3], []string{"hello ", "hello ", "claim r"})
+				})
 			})
-		})
 	}
 
 	t.Run("what cannot be sent is refused, and leaves the worker's other runs alone", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			square(w)
-			for name, tag := range map[string]string{"broken": "caf\xc3", "huge": strings.Repeat("x", transport.MaxRequest)} {
+			for name, tag := range map[string]string{
+				"broken": "caf\xc3", "huge": strings.Repeat("x", transport.MaxRequest)} {
 				Handle(w, name, func(ctx Context, _ struct{}) (int, error) {
 					_, err := StartChild[int](ctx, "c", "square", 0, ChildOptions{Tags: map[string]string{"of": tag}})
 					Sleep(ctx, "s", time.Hour)

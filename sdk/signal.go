@@ -12,15 +12,17 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// WaitSignal returns the next signal of a name, waiting for it for up to limit; 0 is no limit, and less than 0 takes only what is there already.
-// Signals are kept from the start of the run on, and each is taken once, in the order in which they came. While it waits the run is
-// parked: no worker is held, and restarts do not matter.
+// WaitSignal returns the next signal of a name, waiting for it for up to limit; 0 is no limit, and
+// less than 0 takes only what is there already. Signals are kept from the start of the run on, and
+// each is taken once, in the order in which they came. While it waits the run is parked: no worker
+// is held, and restarts do not matter.
 //
-// The wait is a step with the signal's name, under the same rules: the second wait for "approval" is the step approval:2, and two branches
-// cannot wait for one name at once. When the limit has passed, the error is a *StepError with TIMEOUT as its code, for which
-// errors.Is(err, ErrTimeout) holds. When the run is being cancelled errors.Is(err, ErrCancelled) does; a wait that has ended so still takes the
-// next signal of its name, so that code which cleans up has to wait for another name. A signal that cannot be read as a T is taken, and is a
-// *StepError with INVALID_ARGUMENT.
+// The wait is a step with the signal's name, under the same rules: the second wait for "approval"
+// is the step approval:2, and two branches cannot wait for one name at once. When the limit has
+// passed, the error is a *StepError with TIMEOUT as its code, for which errors.Is(err, ErrTimeout)
+// holds. When the run is being cancelled errors.Is(err, ErrCancelled) does; a wait that has ended
+// so still takes the next signal of its name, so that code which cleans up has to wait for another
+// name. A signal that cannot be read as a T is taken, and is a *StepError with INVALID_ARGUMENT.
 //
 // Beside a sibling that is at work, a signal that was not there at first is noticed within 10 s.
 func WaitSignal[T any](ctx Context, name string, limit time.Duration) (T, error) {
@@ -48,14 +50,16 @@ func WaitSignal[T any](ctx Context, name string, limit time.Duration) (T, error)
 	switch {
 	case errors.As(err, &misfit): // whoever sent it is to blame, and not the code
 		var none T
-		return none, &StepError{Step: step, Code: CodeInvalidArgument, Message: fmt.Sprintf("signal %s: %v", name, err), NonRetryable: true}
+		return none, &StepError{Step: step, Code: CodeInvalidArgument, Message: fmt.Sprintf("signal %s: %v", name, err),
+			NonRetryable: true}
 	case err != nil:
 		b.e.failAndExit(unreadableResult(step, err))
 	}
 	return *v, nil
 }
 
-func (b *branch) awaitSignal(scope context.Context, signal string, limit time.Duration) (*kagziv1.Payload, string, error) {
+func (b *branch) awaitSignal(scope context.Context, signal string, limit time.Duration) (*kagziv1.Payload,
+	string, error) {
 	e := b.e
 	name, recorded := b.claim(scope, signal, kagziv1.StepKind_STEP_KIND_SIGNAL)
 	defer b.release(name)
@@ -97,12 +101,14 @@ func (b *branch) awaitSignal(scope context.Context, signal string, limit time.Du
 }
 
 func signalTimeout(step, signal string, limit time.Duration) *StepError {
-	return &StepError{Step: step, Code: CodeTimeout, Message: fmt.Sprintf("no signal %s within %v", signal, max(limit, 0)), NonRetryable: true}
+	return &StepError{Step: step, Code: CodeTimeout,
+		Message: fmt.Sprintf("no signal %s within %v", signal, max(limit, 0)), NonRetryable: true}
 }
 
 func awaitSignal(e *execution, step, signal string, limit time.Duration, hold bool) *kagziv1.SessionRequest {
 	r := &kagziv1.AwaitSignalRequest{
-		Namespace: e.task.GetNamespace(), RunId: e.info.RunID, LeaseToken: e.task.GetLeaseToken(), StepName: step, SignalName: signal, Hold: hold,
+		Namespace: e.task.GetNamespace(), RunId: e.info.RunID, LeaseToken: e.task.GetLeaseToken(), StepName: step,
+		SignalName: signal, Hold: hold,
 	}
 	if limit != 0 {
 		r.Timeout = durationpb.New(max(limit, time.Millisecond))
@@ -112,13 +118,16 @@ func awaitSignal(e *execution, step, signal string, limit time.Duration, hold bo
 
 // SignalOptions say how a signal is delivered. Every zero field means the default in brackets.
 type SignalOptions struct {
-	// ID names this one delivery: a run takes each id once (a fresh UUIDv7, which makes the SDK's own repetitions safe).
+	// ID names this one delivery: a run takes each id once (a fresh UUIDv7, which makes the SDK's
+	// own repetitions safe).
 	ID string
 }
 
-// Signal delivers v to a run, for WaitSignal under the same name. When it returns, the signal is on the server's disk,
-// and is kept until the run takes it: signals of one name are taken in the order in which they came. Where the run continued as new, the
-// signal goes to the run that goes on for it, like those that it had not taken. A run that has ended otherwise takes none: PRECONDITION_FAILED.
+// Signal delivers v to a run, for WaitSignal under the same name. When it returns, the signal is on
+// the server's disk, and is kept until the run takes it: signals of one name are taken in the order
+// in which they came. Where the run continued as new, the signal goes to the run that goes on for
+// it, like those that it had not taken. A run that has ended otherwise takes none:
+// PRECONDITION_FAILED.
 func Signal[T any](ctx context.Context, run *Run, name string, v T, opts SignalOptions) error {
 	id, err := requestID(opts.ID)
 	if err != nil {
@@ -157,30 +166,35 @@ func signalRun(ctx context.Context, run *Run, name string, v any, id string) err
 }
 
 const (
-	// askFirst and askMost are how long a run that siblings keep on the worker waits before it asks for a signal or a child again: the
-	// server tells of them only to those who ask, and to a run that it hands out.
+	// askFirst and askMost are how long a run that siblings keep on the worker waits before it asks
+	// for a signal or a child again: the server tells of them only to those who ask, and to a run
+	// that it hands out.
 	askFirst = time.Second
 	askMost  = 10 * time.Second
 )
 
-// serverWait is a call that only the server can end, since only it knows whether a signal came or a child ended. It is asked when the call
-// begins, unless that is known, from time to time while siblings are at work, and once more when the run is parked.
+// serverWait is a call that only the server can end, since only it knows whether a signal came or a
+// child ended. It is asked when the call begins, unless that is known, from time to time while
+// siblings are at work, and once more when the run is parked.
 type serverWait struct {
 	question func(hold bool) *kagziv1.SessionRequest
-	answered func(*kagziv1.SessionResponse) bool // takes the answer; false: there is nothing to go on with yet. Needs e.mu.
-	due      time.Time                           // when the server ends the wait by itself; zero for never
-	known    time.Time                           // when there was nothing yet, by our clock; zero when nobody has asked
-	children []*startedChild                     // of a wait for these
-	asked    bool                                // under this lease: guarded by e.mu
-	settled  bool                                // its answer came while it was parked: guarded by e.mu
+	// takes the answer; false: there is nothing to go on with yet. Needs e.mu.
+	answered func(*kagziv1.SessionResponse) bool
+	due      time.Time       // when the server ends the wait by itself; zero for never
+	known    time.Time       // when there was nothing yet, by our clock; zero when nobody has asked
+	children []*startedChild // of a wait for these
+	asked    bool            // under this lease: guarded by e.mu
+	settled  bool            // its answer came while it was parked: guarded by e.mu
 }
 
 // over says that what ends the wait is known here: the server tells it once, to one of those who ask. Needs e.mu.
 func (w *serverWait) over() bool {
-	return w.settled || len(w.children) > 0 && !slices.ContainsFunc(w.children, func(c *startedChild) bool { return c.step == nil })
+	return w.settled || len(w.children) > 0 &&
+		!slices.ContainsFunc(w.children, func(c *startedChild) bool { return c.step == nil })
 }
 
-// await returns true when the wait has its answer and false when the run is being cancelled. If it is parked meanwhile, it does not return.
+// await returns true when the wait has its answer and false when the run is being cancelled. If it
+// is parked meanwhile, it does not return.
 func (b *branch) await(scope context.Context, w *serverWait) bool {
 	own := onBranchGoroutine()
 	late := parkSettle
@@ -196,7 +210,9 @@ func (b *branch) await(scope context.Context, w *serverWait) bool {
 		case w.due.IsZero():
 		case left > parkSettle:
 			pause = min(pause, left)
-		default: // as a rule the server is with us in a moment, but its clock may have been set back by far, and each question is a write there
+		default:
+			// as a rule the server is with us in a moment, but its clock may have been set back by
+			// far, and each question is a write there
 			pause, late = late, min(2*late, askMost)
 		}
 		if !b.park(scope, &parkedCall{due: w.due, wait: w}, pause) {
@@ -214,8 +230,8 @@ func (e *execution) known(w *serverWait) bool {
 	return w.over()
 }
 
-// ask asks the server if that is worth while, and reports whether the wait has its answer. When nothing else of the run goes on, the
-// question parks it.
+// ask asks the server if that is worth while, and reports whether the wait has its answer. When
+// nothing else of the run goes on, the question parks it.
 func (b *branch) ask(w *serverWait, own bool) bool {
 	e := b.e
 	e.lock()

@@ -14,11 +14,16 @@ import (
 
 func TestASignalDrainsAndASecondOneForces(t *testing.T) {
 	f := newFake(t)
-	w := NewWorker(WorkerOptions{Address: "passthrough:///fake", DialOptions: f.dial(), Logger: slog.New(slog.DiscardHandler),
+	w := NewWorker(WorkerOptions{Address: "passthrough:///fake", DialOptions: f.dial(),
+		Logger:        slog.New(slog.DiscardHandler),
 		HandleSignals: []os.Signal{syscall.SIGUSR1}})
 	began := make(chan struct{})
 	Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
-		return Step(ctx, "s", func(ctx context.Context) (int, error) { close(began); <-ctx.Done(); return 0, ctx.Err() })
+		return Step(ctx, "s", func(ctx context.Context) (int, error) {
+			close(began)
+			<-ctx.Done()
+			return 0, ctx.Err()
+		})
 	})
 	done := make(chan error, 1)
 	go func() { done <- w.Run(context.Background()) }()

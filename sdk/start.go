@@ -40,12 +40,15 @@ type StartOptions struct {
 	ExternalID      string          // the application's own id, unique among active runs of the namespace (none)
 	ExternalIDReuse ExternalIDReuse // what to do when a run with that id is there (ReuseWhenEnded)
 	Queue           string          // ("default")
-	Version         string          // such as "2.4.1", of A-Z a-z 0-9 . _ : / -, which the run shows and its code can read with Info; it decides nothing (none)
+	// such as "2.4.1", of A-Z a-z 0-9 . _ : / -, which the run shows and its code can read with
+	// Info; it decides nothing (none)
+	Version string
 	// RequestID names this one call: repeated with the same id it returns the same run, for good (a fresh UUIDv7,
 	// which makes the SDK's own repetitions safe).
 	RequestID string
 
-	Retry            *Retry        // of the steps that have no policy of their own, and of the run itself (3 attempts for steps, no retry of the run)
+	// of the steps that have no policy of their own, and of the run itself (3 attempts for steps, no retry of the run)
+	Retry            *Retry
 	StepTimeout      time.Duration // of one attempt of one step (600 s)
 	HeartbeatTimeout time.Duration // lease without contact, longer than the server's (the server's)
 	ExecutionTimeout time.Duration // of the whole run, from StartAt on (none)
@@ -55,17 +58,20 @@ type StartOptions struct {
 	Delay    time.Duration // in place of StartAt: so long from when the server takes the start
 	Priority int           // -100 to 100, higher first within a queue, until one has been due for a minute (0)
 
-	Tags             map[string]string // searchable (none)
-	Requirements     map[string]string // only a worker with all of these among its capabilities and labels; an empty value is met by any (none)
-	ConcurrencyKey   string            // runs of this type with the same key: ConcurrencyLimit at a time (none)
-	ConcurrencyLimit int               // (1 when there is a key); where runs name other limits for one key, each goes by its own
+	Tags map[string]string // searchable (none)
+	// only a worker with all of these among its capabilities and labels; an empty value is met by any (none)
+	Requirements   map[string]string
+	ConcurrencyKey string // runs of this type with the same key: ConcurrencyLimit at a time (none)
+	// (1 when there is a key); where runs name other limits for one key, each goes by its own
+	ConcurrencyLimit int
 
 	OnFailure      string // workflow type that is started when the run fails or times out (none)
 	OnFailureQueue string // (the run's own queue)
 }
 
-// Start starts a run of a workflow type. When it returns, the run is on the server's disk. Starts that a client is asked for at the same
-// time go to the server together; each has its own answer, and its own end by ctx.
+// Start starts a run of a workflow type. When it returns, the run is on the server's disk. Starts
+// that a client is asked for at the same time go to the server together; each has its own answer,
+// and its own end by ctx.
 func Start[In any](ctx context.Context, c *Client, workflowType string, in In, opts StartOptions) (*Run, error) {
 	req, err := startRequest(c, workflowType, in, opts)
 	if err != nil {
@@ -81,10 +87,12 @@ func Start[In any](ctx context.Context, c *Client, workflowType string, in In, o
 	return startedRun(c, req, resp), nil
 }
 
-// StartMany starts one run for each input, at most MaxBatch and 4 MiB in all, in one durable commit. The options hold for all; each, if
-// given, may change them for the i-th, for instance its ExternalID. The runs stand in the order of the inputs. One refused start fails alone:
-// its run is nil, and the error joins a *StartError for each.
-func StartMany[In any](ctx context.Context, c *Client, workflowType string, ins []In, opts StartOptions, each ...func(i int, o *StartOptions)) ([]*Run, error) {
+// StartMany starts one run for each input, at most MaxBatch and 4 MiB in all, in one durable
+// commit. The options hold for all; each, if given, may change them for the i-th, for instance its
+// ExternalID. The runs stand in the order of the inputs. One refused start fails alone: its run is
+// nil, and the error joins a *StartError for each.
+func StartMany[In any](ctx context.Context, c *Client, workflowType string, ins []In, opts StartOptions,
+	each ...func(i int, o *StartOptions)) ([]*Run, error) {
 	switch {
 	case len(ins) == 0:
 		return nil, nil
@@ -108,7 +116,8 @@ func StartMany[In any](ctx context.Context, c *Client, workflowType string, ins 
 		}
 		batch.Requests[i] = req
 	}
-	ctx, span := c.traceCall(ctx, "start "+workflowType, attribute.String("kagzi.workflow_type", workflowType), attribute.Int("kagzi.runs", len(ins)))
+	ctx, span := c.traceCall(ctx, "start "+workflowType, attribute.String("kagzi.workflow_type", workflowType),
+		attribute.Int("kagzi.runs", len(ins)))
 	resp, err := c.workflows.StartWorkflows(ctx, batch)
 	endCall(ctx, span, err)
 	if err != nil {
@@ -158,7 +167,8 @@ func (o StartOptions) clone() StartOptions {
 	return o
 }
 
-func startRequest[In any](c *Client, workflowType string, in In, o StartOptions) (*kagziv1.StartWorkflowRequest, error) {
+func startRequest[In any](c *Client, workflowType string, in In,
+	o StartOptions) (*kagziv1.StartWorkflowRequest, error) {
 	input, err := encode(c.options.Codec, in, inputInfo(workflowType, o.ExternalID))
 	if err != nil {
 		return nil, fmt.Errorf("kagzi: input of workflow type %s: %w", workflowType, err)
@@ -174,8 +184,10 @@ func startRequest[In any](c *Client, workflowType string, in In, o StartOptions)
 	return request, nil
 }
 
-// newStart is the start of a run as it goes to the server. Its errors name options that say nothing sensible, which the server cannot see.
-func newStart(namespace, workflowType string, input *kagziv1.Payload, o StartOptions, now time.Time) (*kagziv1.StartWorkflowRequest, error) {
+// newStart is the start of a run as it goes to the server. Its errors name options that say nothing
+// sensible, which the server cannot see.
+func newStart(namespace, workflowType string, input *kagziv1.Payload, o StartOptions,
+	now time.Time) (*kagziv1.StartWorkflowRequest, error) {
 	if err := o.checkText(workflowType); err != nil {
 		return nil, err
 	}
@@ -200,12 +212,13 @@ func newStart(namespace, workflowType string, input *kagziv1.Payload, o StartOpt
 		RequestId:          o.RequestID,
 		OnFailureWorkflow:  o.OnFailure,
 		OnFailureTaskQueue: o.OnFailureQueue,
-		Tags:               maps.Clone(o.Tags), // the caller's own maps may change before a start that shares a call is sent
-		Requirements:       maps.Clone(o.Requirements),
-		ConcurrencyKey:     o.ConcurrencyKey,
-		ConcurrencyLimit:   convert.Narrow(o.ConcurrencyLimit),
-		DeadlineAt:         convert.Timestamp(o.Deadline),
-		StartAt:            convert.Timestamp(o.StartAt),
+		// the caller's own maps may change before a start that shares a call is sent
+		Tags:             maps.Clone(o.Tags),
+		Requirements:     maps.Clone(o.Requirements),
+		ConcurrencyKey:   o.ConcurrencyKey,
+		ConcurrencyLimit: convert.Narrow(o.ConcurrencyLimit),
+		DeadlineAt:       convert.Timestamp(o.Deadline),
+		StartAt:          convert.Timestamp(o.StartAt),
 	}
 	if o.Retry != nil {
 		req.RetryPolicy = o.Retry.policy()
@@ -221,14 +234,16 @@ func newStart(namespace, workflowType string, input *kagziv1.Payload, o StartOpt
 	return req, nil
 }
 
-// checkText names what cannot be sent. gRPC itself does not say what it was, and in a session it would take the other runs of the worker along.
+// checkText names what cannot be sent. gRPC itself does not say what it was, and in a session it
+// would take the other runs of the worker along.
 func (o *StartOptions) checkText(workflowType string) error {
 	if !utf8.ValidString(workflowType) {
 		return fmt.Errorf("workflow type %.300q, want UTF-8", workflowType)
 	}
 	for name, text := range map[string]string{
-		"ExternalID": o.ExternalID, "Queue": o.Queue, "Version": o.Version, "RequestID": o.RequestID, "ConcurrencyKey": o.ConcurrencyKey,
-		"OnFailure": o.OnFailure, "OnFailureQueue": o.OnFailureQueue,
+		"ExternalID": o.ExternalID, "Queue": o.Queue, "Version": o.Version, "RequestID": o.RequestID,
+		"ConcurrencyKey": o.ConcurrencyKey,
+		"OnFailure":      o.OnFailure, "OnFailureQueue": o.OnFailureQueue,
 	} {
 		if !utf8.ValidString(text) {
 			return fmt.Errorf("option %s is %.300q, want UTF-8", name, text)
@@ -254,27 +269,34 @@ func timeouts(step, heartbeat, execution time.Duration) *kagziv1.TimeoutConfig {
 		return nil
 	}
 	return &kagziv1.TimeoutConfig{
-		StartToCloseTimeoutMs: convert.WholeMs(step), HeartbeatTimeoutMs: convert.WholeMs(heartbeat), ExecutionTimeoutMs: convert.WholeMs(execution),
+		StartToCloseTimeoutMs: convert.WholeMs(step), HeartbeatTimeoutMs: convert.WholeMs(heartbeat),
+		ExecutionTimeoutMs: convert.WholeMs(execution),
 	}
 }
 
-// Calls that an application repeats by a RequestID. A server knows a repetition by its bytes, and a codec that encrypts makes others of the same
-// input each time, so that the server takes it for a call with other content. Only who has the codec can tell: this file does.
+// Calls that an application repeats by a RequestID. A server knows a repetition by its bytes, and a
+// codec that encrypts makes others of the same input each time, so that the server takes it for a
+// call with other content. Only who has the codec can tell: this file does.
 
-// madeBefore is the id of the run or schedule that an earlier call with the same RequestID has made, when the server refuses this one because its
-// content is not the same. It is "" when the refusal stands: without a codec the same content has the same bytes, and an id of the SDK's own
-// is repeated with the very bytes. Another holder of the external id or of the name is ALREADY_EXISTS to gRPC, and this is not.
+// madeBefore is the id of the run or schedule that an earlier call with the same RequestID has
+// made, when the server refuses this one because its content is not the same. It is "" when the
+// refusal stands: without a codec the same content has the same bytes, and an id of the SDK's own
+// is repeated with the very bytes. Another holder of the external id or of the name is
+// ALREADY_EXISTS to gRPC, and this is not.
 func (c *Client) madeBefore(subject, requestID string, refusal error) string {
 	e, refused := errors.AsType[*Error](refusal)
-	if c.options.Codec == nil || requestID == "" || !refused || e.Code != CodeConflict || status.Code(e) != codes.FailedPrecondition || e.Subject != subject {
+	if c.options.Codec == nil || requestID == "" || !refused || e.Code != CodeConflict ||
+		status.Code(e) != codes.FailedPrecondition || e.Subject != subject {
 		return ""
 	}
 	return e.SubjectID
 }
 
-// startedBefore is the run that this very start has made before; else the refusal. That another start has made the run, whose external id
-// this one found, nobody can see any more: it counts as made by this one.
-func (c *Client) startedBefore(ctx context.Context, req *kagziv1.StartWorkflowRequest, requestID string, refusal error) (*Run, error) {
+// startedBefore is the run that this very start has made before; else the refusal. That another
+// start has made the run, whose external id this one found, nobody can see any more: it counts as
+// made by this one.
+func (c *Client) startedBefore(ctx context.Context, req *kagziv1.StartWorkflowRequest, requestID string,
+	refusal error) (*Run, error) {
 	id := c.madeBefore("run", requestID, refusal)
 	if id == "" {
 		return nil, refusal
@@ -284,16 +306,19 @@ func (c *Client) startedBefore(ctx context.Context, req *kagziv1.StartWorkflowRe
 		return nil, unread(err, refusal)
 	}
 	info := inputInfo(req.GetWorkflowType(), req.GetExternalId())
-	if d.WorkflowType != req.GetWorkflowType() || d.Queue != req.GetTaskQueue() || d.ExternalID != req.GetExternalId() ||
+	if d.WorkflowType != req.GetWorkflowType() || d.Queue != req.GetTaskQueue() ||
+		d.ExternalID != req.GetExternalId() ||
 		d.RetriedFromRunID != "" || // no start has made that
 		!sameContent(c.options.Codec, d.input, req.GetInput(), info) {
 		return nil, refusal
 	}
-	return &Run{c: c, id: id, start: startDigest(d.WorkflowType, d.ExternalID, d.input.GetData())}, nil // of what is stored: signals are bound to it
+	// of what is stored: signals are bound to it
+	return &Run{c: c, id: id, start: startDigest(d.WorkflowType, d.ExternalID, d.input.GetData())}, nil
 }
 
 // retriedBefore is the run that this very retry with an Input has made before; else the refusal.
-func (r *Run) retriedBefore(ctx context.Context, req *kagziv1.RetryWorkflowRequest, requestID string, refusal error) (*Run, error) {
+func (r *Run) retriedBefore(ctx context.Context, req *kagziv1.RetryWorkflowRequest, requestID string,
+	refusal error) (*Run, error) {
 	id := r.c.madeBefore("run", requestID, refusal)
 	if id == "" || req.GetInput() == nil {
 		return nil, refusal
@@ -307,7 +332,8 @@ func (r *Run) retriedBefore(ctx context.Context, req *kagziv1.RetryWorkflowReque
 		return nil, unread(err, refusal)
 	}
 	if again.RetriedFromRunID != r.id ||
-		bytes.Equal(again.input.GetData(), first.input.GetData()) || // it was asked for without an Input, and may have kept results
+		// it was asked for without an Input, and may have kept results
+		bytes.Equal(again.input.GetData(), first.input.GetData()) ||
 		!sameContent(r.c.options.Codec, again.input, req.GetInput(), inputInfo(first.WorkflowType, first.ExternalID)) {
 		return nil, refusal
 	}
@@ -315,7 +341,8 @@ func (r *Run) retriedBefore(ctx context.Context, req *kagziv1.RetryWorkflowReque
 }
 
 // scheduledBefore is the schedule that this very call has made before; else the refusal.
-func (c *Client) scheduledBefore(ctx context.Context, req *kagziv1.CreateWorkflowScheduleRequest, requestID string, refusal error) (*Schedule, error) {
+func (c *Client) scheduledBefore(ctx context.Context, req *kagziv1.CreateWorkflowScheduleRequest, requestID string,
+	refusal error) (*Schedule, error) {
 	id := c.madeBefore("schedule", requestID, refusal)
 	if id == "" {
 		return nil, refusal
@@ -324,15 +351,17 @@ func (c *Client) scheduledBefore(ctx context.Context, req *kagziv1.CreateWorkflo
 	if err != nil {
 		return nil, unread(err, refusal)
 	}
-	if d.Name != req.GetName() || d.WorkflowType != req.GetWorkflowType() || d.Queue != req.GetTaskQueue() || d.Cron != req.GetCronExpr() ||
-		d.TimeZone != req.GetTimeZone() || !sameContent(c.options.Codec, d.input, req.GetInput(), inputInfo(d.WorkflowType, "")) {
+	if d.Name != req.GetName() || d.WorkflowType != req.GetWorkflowType() || d.Queue != req.GetTaskQueue() ||
+		d.Cron != req.GetCronExpr() ||
+		d.TimeZone != req.GetTimeZone() || !sameContent(
+		c.options.Codec, d.input, req.GetInput(), inputInfo(d.WorkflowType, "")) {
 		return nil, refusal
 	}
 	return c.Schedule(id), nil
 }
 
-// unread is the error of a call whose refusal could not be looked into. A caller who may learn more by repeating it is not told of a conflict,
-// which would be final.
+// unread is the error of a call whose refusal could not be looked into. A caller who may learn more
+// by repeating it is not told of a conflict, which would be final.
 func unread(err, refusal error) error {
 	if _, refused := errors.AsType[*Error](err); !refused || convert.Transient(err) {
 		return err

@@ -58,7 +58,8 @@ func TestStarts(t *testing.T) {
 		withDesk(t, func(t *testing.T, d *desk, c *Client) {
 			began := time.Now()
 			for i := range 3 {
-				if run, err := Start(t.Context(), c, "w", i, StartOptions{}); err != nil || run.ID() != fmt.Sprint("run-", i) {
+				if run, err := Start(t.Context(), c, "w", i, StartOptions{}); err != nil ||
+					run.ID() != fmt.Sprint("run-", i) {
 					t.Fatal(run, err)
 				}
 			}
@@ -116,12 +117,14 @@ func TestStarts(t *testing.T) {
 			if !errors.As(alone, &one) || !errors.As(w.errs[3], &many) {
 				t.Fatal(alone, w.errs[3])
 			}
-			equal(t, []any{many.Code, many.Message, many.Subject, many.SubjectID, many.Metadata}, []any{one.Code, one.Message, one.Subject, one.SubjectID, one.Metadata})
+			equal(t, []any{many.Code, many.Message, many.Subject, many.SubjectID, many.Metadata},
+				[]any{one.Code, one.Message, one.Subject, one.SubjectID, one.Metadata})
 			if !proto.Equal(many.GRPCStatus().Proto(), one.GRPCStatus().Proto()) {
 				t.Errorf("status %v, want %v", many.GRPCStatus().Proto(), one.GRPCStatus().Proto())
 			}
 			_, err := StartMany(t.Context(), c, "w", []int{0}, StartOptions{ExternalID: "taken"})
-			equal(t, status.Code(errors.Unwrap(err.(interface{ Unwrap() []error }).Unwrap()[0])), codes.FailedPrecondition)
+			equal(t, status.Code(errors.Unwrap(err.(interface{ Unwrap() []error }).Unwrap()[0])),
+				codes.FailedPrecondition)
 		})
 	})
 	t.Run("one that cannot be sent leaves the others alone", func(t *testing.T) {
@@ -153,7 +156,9 @@ func TestStarts(t *testing.T) {
 				_, err := Start(t.Context(), c, "w", 0, o)
 				equal(t, fmt.Sprint(err), "kagzi: start of workflow type w: "+want)
 			}
-			_, err := StartMany(t.Context(), c, "w", []int{0, 1}, StartOptions{}, func(i int, o *StartOptions) { o.Version = "v\xff"[:i+1] })
+			_, err := StartMany(t.Context(), c, "w", []int{0, 1}, StartOptions{}, func(i int, o *StartOptions) {
+				o.Version = "v\xff"[:i+1]
+			})
 			equal(t, fmt.Sprint(err), `start 1: kagzi: start of workflow type w: option Version is "v\xff", want UTF-8`)
 			equal(t, len(d.took()), 0)
 		})
@@ -227,7 +232,8 @@ func TestStarts(t *testing.T) {
 			d.held = make(chan struct{})
 			var w crowd
 			brief, giveUp := context.WithCancel(t.Context())
-			opts := StartOptions{Tags: map[string]string{"who": "ada"}, Requirements: map[string]string{"gpu": "a"}, Retry: &Retry{NonRetryable: []string{"a"}}}
+			opts := StartOptions{Tags: map[string]string{"who": "ada"}, Requirements: map[string]string{"gpu": "a"},
+				Retry: &Retry{NonRetryable: []string{"a"}}}
 			w.start(t.Context(), c, 0, StartOptions{})
 			w.start(brief, c, 1, opts)
 			w.start(t.Context(), c, 2, StartOptions{})
@@ -245,7 +251,8 @@ func TestStarts(t *testing.T) {
 			d.leave(false)
 			w.group.Wait()
 			sent := d.sent["1"]
-			equal(t, []string{sent.GetTags()["who"], sent.GetRequirements()["gpu"], sent.GetRetryPolicy().GetNonRetryableErrors()[0]}, []string{"ada", "a", "a"})
+			equal(t, []string{sent.GetTags()["who"], sent.GetRequirements()["gpu"],
+				sent.GetRetryPolicy().GetNonRetryableErrors()[0]}, []string{"ada", "a", "a"})
 		})
 	})
 	t.Run("a server that is away is away for all", func(t *testing.T) {
@@ -310,7 +317,9 @@ func TestStarts(t *testing.T) {
 			d.held = make(chan struct{})
 			var w crowd
 			in := func(span byte) context.Context {
-				return trace.ContextWithSpanContext(t.Context(), trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{1}, SpanID: trace.SpanID{span}, TraceFlags: 1}))
+				return trace.ContextWithSpanContext(t.Context(),
+					trace.NewSpanContext(trace.SpanContextConfig{
+						TraceID: trace.TraceID{1}, SpanID: trace.SpanID{span}, TraceFlags: 1}))
 			}
 			for i := range 3 {
 				w.start(in(byte(i+1)), c, i, StartOptions{})
@@ -323,7 +332,8 @@ func TestStarts(t *testing.T) {
 			equal(t, d.took(), []string{"batch of 3"})
 			const traceOne = "00-01000000000000000000000000000000-"
 			equal(t, d.traces, map[string]string{
-				"0": traceOne + "0100000000000000-01", "1": traceOne + "0200000000000000-01", "2": traceOne + "0300000000000000-01", "3": "",
+				"0": traceOne + "0100000000000000-01", "1": traceOne + "0200000000000000-01",
+				"2": traceOne + "0300000000000000-01", "3": "",
 				"4": traceOne + "0900000000000000-01",
 			})
 		})
@@ -332,7 +342,8 @@ func TestStarts(t *testing.T) {
 
 func TestStartManyKeepsApartWhatEachChanges(t *testing.T) {
 	withDesk(t, func(t *testing.T, d *desk, c *Client) {
-		opts := StartOptions{Tags: map[string]string{"batch": "7"}, Requirements: map[string]string{"arch": "arm"}, Retry: &Retry{Attempts: 2}}
+		opts := StartOptions{Tags: map[string]string{"batch": "7"}, Requirements: map[string]string{"arch": "arm"},
+			Retry: &Retry{Attempts: 2}}
 		_, err := StartMany(t.Context(), c, "w", []int{0, 1, 2}, opts, func(i int, o *StartOptions) {
 			if i == 1 {
 				o.Tags["first"], o.Requirements["gpu"], o.Retry.Attempts = "no", "yes", 5
@@ -341,10 +352,13 @@ func TestStartManyKeepsApartWhatEachChanges(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for i, want := range []string{"map[batch:7] map[arch:arm] 2", "map[batch:7 first:no] map[arch:arm gpu:yes] 5", "map[batch:7] map[arch:arm] 2"} {
+		for i, want := range []string{"map[batch:7] map[arch:arm] 2", "map[batch:7 first:no] map[arch:arm gpu:yes] 5",
+			"map[batch:7] map[arch:arm] 2"} {
 			sent := d.sent[fmt.Sprint(i)]
-			equal(t, fmt.Sprint(sent.GetTags(), sent.GetRequirements(), sent.GetRetryPolicy().GetMaximumAttempts()), want)
+			equal(t, fmt.Sprint(sent.GetTags(), sent.GetRequirements(), sent.GetRetryPolicy().GetMaximumAttempts()),
+				want)
 		}
-		equal(t, fmt.Sprint(opts.Tags, opts.Requirements, opts.Retry.Attempts), "map[batch:7] map[arch:arm] 2") // the caller's own stay as they are
+		// the caller's own stay as they are
+		equal(t, fmt.Sprint(opts.Tags, opts.Requirements, opts.Retry.Attempts), "map[batch:7] map[arch:arm] 2")
 	})
 }

@@ -41,11 +41,12 @@ func (t timeoutOption) applyStep(o *stepOptions) {
 	}
 }
 
-// Timeout bounds one attempt of a step. The step's context ends then, and the attempt counts as failed
-// even if its code does not look at the context; such code goes on beside the next attempt, and the log tells of it after ten seconds.
-// What the code has done is not thrown away where it is there as the time is up: a result without an error that it returns at once when its
-// context ends may still count. Code that was cut short should therefore return an error, such as context.Cause(ctx).
-// The default is the run's step timeout, else 600 s.
+// Timeout bounds one attempt of a step. The step's context ends then, and the attempt counts as
+// failed even if its code does not look at the context; such code goes on beside the next attempt,
+// and the log tells of it after ten seconds. What the code has done is not thrown away where it is
+// there as the time is up: a result without an error that it returns at once when its context ends
+// may still count. Code that was cut short should therefore return an error, such as
+// context.Cause(ctx). The default is the run's step timeout, else 600 s.
 func Timeout(d time.Duration) StepOption { return timeoutOption(d) }
 
 // Step runs fn once and records its result; in every replay it returns the recorded result without
@@ -53,17 +54,19 @@ func Timeout(d time.Duration) StepOption { return timeoutOption(d) }
 // lost) or when it failed and the retry policy grants another attempt: it must bear that. IdempotencyKey
 // helps with systems outside.
 //
-// The name is unique within the run: 1 to 255 of A-Z a-z 0-9 . _ : / -, but for kagzi:ended, which the SDK itself records under. Used again in
-// sequential code it becomes name:2, name:3; used by two goroutines or branches at once it fails the run.
+// The name is unique within the run: 1 to 255 of A-Z a-z 0-9 . _ : / -, but for kagzi:ended, which
+// the SDK itself records under. Used again in sequential code it becomes name:2, name:3; used by
+// two goroutines or branches at once it fails the run.
 //
 // The result travels as JSON, also the first time, so fn must not hide anything in it that JSON does not
 // carry. While a retry is due the run is parked and Step does not return. The error, if any, is a *StepError:
 // the step has failed for good.
 //
-// fn must use its own ctx, and must not call functions that take a Context: a step, wait or branch within a step fails the run. Its
-// ctx ends with the step's timeout, with the run's lease, and, with ErrCancelled as its cause, when the run is being cancelled. A step
-// that was at work then, and fails, has failed for good, with CANCELLED as its code; one that had yet to begin does not begin, and is
-// not recorded as failed. For both errors, errors.Is(err, ErrCancelled) holds.
+// fn must use its own ctx, and must not call functions that take a Context: a step, wait or branch
+// within a step fails the run. Its ctx ends with the step's timeout, with the run's lease, and,
+// with ErrCancelled as its cause, when the run is being cancelled. A step that was at work then,
+// and fails, has failed for good, with CANCELLED as its code; one that had yet to begin does not
+// begin, and is not recorded as failed. For both errors, errors.Is(err, ErrCancelled) holds.
 func Step[T any](ctx Context, name string, fn func(ctx context.Context) (T, error), opts ...StepOption) (T, error) {
 	b := ctx.workflow()
 	call := stepCall{name: name}
@@ -96,7 +99,8 @@ func replacedStep[T any](w *Worker, name string, fn func(context.Context) (T, er
 }
 
 // runTyped runs the step's code and returns its result both as it will be read back and as it is recorded.
-func runTyped[T any](ctx context.Context, c Codec, info PayloadInfo, fn func(context.Context) (T, error)) (any, *kagziv1.Payload, error) {
+func runTyped[T any](ctx context.Context, c Codec, info PayloadInfo, fn func(context.Context) (T, error)) (any,
+	*kagziv1.Payload, error) {
 	v, err := fn(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -125,9 +129,9 @@ type stepInfo struct {
 	attempt int
 }
 
-// IdempotencyKey is the run's id, a slash and the step's name: the same over all attempts of the step, for
-// systems that recognise a repeated request by a key. A run that Run.Retry starts has an id of its own, so what it runs again has other
-// keys. Outside of a step it is "".
+// IdempotencyKey is the run's id, a slash and the step's name: the same over all attempts of the
+// step, for systems that recognise a repeated request by a key. A run that Run.Retry starts has an
+// id of its own, so what it runs again has other keys. Outside of a step it is "".
 func IdempotencyKey(ctx context.Context) string {
 	if s, ok := ctx.Value(stepKey{}).(*stepInfo); ok {
 		return s.key
@@ -241,8 +245,8 @@ type stepResult struct {
 	err     error
 }
 
-// attempt runs the step's code once, in a goroutine of its own, and waits for its end or its timeout. When the run is cancelled the code is
-// told, and may take its time.
+// attempt runs the step's code once, in a goroutine of its own, and waits for its end or its
+// timeout. When the run is cancelled the code is told, and may take its time.
 func (b *branch) attempt(scope context.Context, c *stepCall, name string, number int) (stepResult, time.Time) {
 	e := b.e
 	timeout := c.timeout
@@ -310,8 +314,9 @@ func timeoutError(name string, d time.Duration) error {
 // hangAfter is how long code may go on whose context has ended before the log tells of it.
 const hangAfter = 10 * time.Second
 
-// lookAfter waits for the end of a step's code that nobody else waits for any more. A goroutine cannot be ended from outside: code that does not heed its
-// context goes on beside the next attempts, holds what it holds, and is seen nowhere but here.
+// lookAfter waits for the end of a step's code that nobody else waits for any more. A goroutine
+// cannot be ended from outside: code that does not heed its context goes on beside the next
+// attempts, holds what it holds, and is seen nowhere but here.
 func (w *Worker) lookAfter(done <-chan stepResult, run, name string, number int) {
 	log := w.log.With("run", run, "step", name, "attempt", number)
 	hangs := time.NewTimer(hangAfter)
@@ -324,7 +329,8 @@ func (w *Worker) lookAfter(done <-chan stepResult, run, name string, number int)
 	}
 	since := time.Now()
 	<-done
-	log.Info("code of a step that went on in spite of its ended context has ended", "after", hangAfter+time.Since(since).Round(time.Millisecond))
+	log.Info("code of a step that went on in spite of its ended context has ended", "after",
+		hangAfter+time.Since(since).Round(time.Millisecond))
 }
 
 func (w *Worker) runStep(ctx context.Context, c *stepCall, name string, done chan<- stepResult) {
@@ -343,7 +349,8 @@ func (w *Worker) runStep(ctx context.Context, c *stepCall, name string, done cha
 	warnLarge(w.log, "step result", r.payload, "step", name)
 }
 
-// failStep records a failed attempt. It returns the time of the next one by the clock of now, or zero when the step has failed for good.
+// failStep records a failed attempt. It returns the time of the next one by the clock of now, or
+// zero when the step has failed for good.
 func (b *branch) failStep(c *stepCall, name string, detail *kagziv1.ErrorDetail, started time.Time) time.Time {
 	e := b.e
 	own := onBranchGoroutine()
@@ -371,16 +378,19 @@ func (b *branch) failStep(c *stepCall, name string, detail *kagziv1.ErrorDetail,
 }
 
 func completeStep(e *execution, name string, p *kagziv1.Payload, started time.Time) *kagziv1.SessionRequest {
-	return &kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_CompleteStep{CompleteStep: &kagziv1.CompleteStepRequest{
-		Namespace: e.task.GetNamespace(), RunId: e.info.RunID, LeaseToken: e.task.GetLeaseToken(),
-		StepId: name, Output: p, StartedAt: timestamppb.New(e.at(started)),
-	}}}
+	return &kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_CompleteStep{
+		CompleteStep: &kagziv1.CompleteStepRequest{
+			Namespace: e.task.GetNamespace(), RunId: e.info.RunID, LeaseToken: e.task.GetLeaseToken(),
+			StepId: name, Output: p, StartedAt: timestamppb.New(e.at(started)),
+		}}}
 }
 
-func beginStep(e *execution, c *stepCall, name string, timeout time.Duration, started time.Time) *kagziv1.SessionRequest {
+func beginStep(e *execution, c *stepCall, name string, timeout time.Duration,
+	started time.Time) *kagziv1.SessionRequest {
 	return &kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_BeginStep{BeginStep: &kagziv1.BeginStepRequest{
 		Namespace: e.task.GetNamespace(), RunId: e.info.RunID, LeaseToken: e.task.GetLeaseToken(),
 		StepName: name, Kind: kagziv1.StepKind_STEP_KIND_FUNCTION, RetryPolicy: c.retry,
-		StartToCloseTimeoutMs: convert.WholeMs(min(timeout, maxDelay-timeoutMargin) + timeoutMargin), StartedAt: timestamppb.New(e.at(started)),
+		StartToCloseTimeoutMs: convert.WholeMs(min(timeout, maxDelay-timeoutMargin) + timeoutMargin),
+		StartedAt:             timestamppb.New(e.at(started)),
 	}}}
 }

@@ -40,93 +40,103 @@ func TestStep(t *testing.T) {
 			f.start("r", "sum", "[1,2,3]")
 			r := f.await(t, "r")
 			equal(t, string(r.Output.GetData()), "12")
-			equal(t, f.operations(), []string{"hello ", "claim r", "complete double", "complete double:2", "complete double:3", "end r"})
+			equal(t, f.operations(), []string{"hello ", "claim r", "complete double", "complete double:2",
+				"complete double:3", "end r"})
 		})
 	})
 
-	t.Run("code that goes on although its context has ended is told of, by its run, step and attempt, and so is its end", func(t *testing.T) {
-		for _, c := range []struct {
-			what  string
-			stays time.Duration
-			lost  bool // the lease, and not the time
-			want  []string
-		}{
-			{"past its timeout", 30 * time.Second, false, []string{
-				`level=WARN msg="code of a step goes on in spite of its ended context" run=r step=s attempt=1 for=10s`,
-				`level=INFO msg="code of a step that went on in spite of its ended context has ended" run=r step=s attempt=1 after=29s`,
-			}},
-			{"past its timeout, but not for long", 10 * time.Second, false, nil},
-			{"past its lease", 30 * time.Second, true, []string{"goes on in spite", "after=25s"}},
-		} {
-			t.Run(c.what, func(t *testing.T) {
-				withFake(t, func(t *testing.T, f *fake) {
-					var log bytes.Buffer
-					w := testWorker(f)
-					w.log = slog.New(slog.NewTextHandler(&log, nil))
-					Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
-						timeout := time.Second
+	t.Run(
+		"code that goes on although its context has ended is told of, by its run, step and attempt, and so is its end",
+		func(t *testing.T) {
+			for _, c := range []struct {
+				what  string
+				stays time.Duration
+				lost  bool // the lease, and not the time
+				want  []string
+			}{
+				{"past its timeout", 30 * time.Second, false, []string{
+					`level=WARN msg="code of a step goes on in spite of its ended context" run=r step=s attempt=1 for=10s`,
+					`level=INFO msg="code of a step that went on in spite of its ended context has ended" run=r step=s attempt=1 after=29s`,
+				}},
+				{"past its timeout, but not for long", 10 * time.Second, false, nil},
+				{"past its lease", 30 * time.Second, true, []string{"goes on in spite", "after=25s"}},
+			} {
+				t.Run(c.what, func(t *testing.T) {
+					withFake(t, func(t *testing.T, f *fake) {
+						var log bytes.Buffer
+						w := testWorker(f)
+						w.log = slog.New(slog.NewTextHandler(&log, nil))
+						Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
+							timeout := time.Second
+							if c.lost {
+								timeout = time.Hour
+							}
+							return Step(ctx, "s", func(context.Context) (int, error) {
+								time.Sleep(c.stays)
+								return 1, nil
+							}, Timeout(timeout), Retry{Attempts: 1})
+						})
+						running(t, w)
+						f.start("r", "w", "")
 						if c.lost {
-							timeout = time.Hour
+							time.Sleep(5 * time.Second)
+							f.take("r", true) // another has it in an hour
 						}
-						return Step(ctx, "s", func(context.Context) (int, error) { time.Sleep(c.stays); return 1, nil }, Timeout(timeout), Retry{Attempts: 1})
+						f.await(t, "r")
+						time.Sleep(time.Minute)
+						synctest.Wait()
+						for _, want := range c.want {
+							if strings.Count(log.String(), want) != 1 {
+								t.Errorf("%q is not in the log once:\n%s", want, &log)
+							}
+						}
+						if n := strings.Count(log.String(), "in spite of"); n != len(c.want) {
+							t.Errorf("%d lines about code that goes on, want %d:\n%s", n, len(c.want), &log)
+						}
 					})
-					running(t, w)
-					f.start("r", "w", "")
-					if c.lost {
-						time.Sleep(5 * time.Second)
-						f.take("r", true) // another has it in an hour
-					}
-					f.await(t, "r")
-					time.Sleep(time.Minute)
-					synctest.Wait()
-					for _, want := range c.want {
-						if strings.Count(log.String(), want) != 1 {
-							t.Errorf("%q is not in the log once:\n%s", want, &log)
+				})
+			}
+		})
+
+	t.Run(
+		"a number leaves out the names that the code has used in full, whatever kind of step they are of, in replay too", func(t *testing.T) {
+			withFake(t, func(t *testing.T, f *fake) {
+				w := testWorker(f)
+				ran := 0
+				Handle(w, "w", func(ctx Context, _ struct{}) (string, error) {
+					results := ""
+					for _, name := range []string{"a:2", "a", "a", "a:2", "nap", "a", "nap", "a:4"} {
+						if name == "nap" {
+							Sleep(ctx, "a", time.Hour)
+							continue
 						}
+						result, err := Step(ctx, name, func(context.Context) (int, error) { ran++; return ran, nil })
+						if err != nil {
+							return "", err
+						}
+						results += fmt.Sprintf("%d ", result)
 					}
-					if n := strings.Count(log.String(), "in spite of"); n != len(c.want) {
-						t.Errorf("%d lines about code that goes on, want %d:\n%s", n, len(c.want), &log)
-					}
+					return results, nil
+				})
+				running(t, w)
+				f.start("r", "w", "{}")
+				equal(t, string(f.await(t, "r").Output.GetData()), `"1 2 3 4 5 6 "`)
+				equal(t, slices.DeleteFunc(f.operations(), func(s string) bool { return s == "claim r" }), []string{
+					"hello ", "complete a:2", "complete a", "complete a:3", "complete a:2:2", "sleep a:4 hold=false",
+					"complete a:5", "sleep a:6 hold=false", "complete a:4:2", "end r",
 				})
 			})
-		}
-	})
-
-	t.Run("a number leaves out the names that the code has used in full, whatever kind of step they are of, in replay too", func(t *testing.T) {
-		withFake(t, func(t *testing.T, f *fake) {
-			w := testWorker(f)
-			ran := 0
-			Handle(w, "w", func(ctx Context, _ struct{}) (string, error) {
-				results := ""
-				for _, name := range []string{"a:2", "a", "a", "a:2", "nap", "a", "nap", "a:4"} {
-					if name == "nap" {
-						Sleep(ctx, "a", time.Hour)
-						continue
-					}
-					result, err := Step(ctx, name, func(context.Context) (int, error) { ran++; return ran, nil })
-					if err != nil {
-						return "", err
-					}
-					results += fmt.Sprintf("%d ", result)
-				}
-				return results, nil
-			})
-			running(t, w)
-			f.start("r", "w", "{}")
-			equal(t, string(f.await(t, "r").Output.GetData()), `"1 2 3 4 5 6 "`)
-			equal(t, slices.DeleteFunc(f.operations(), func(s string) bool { return s == "claim r" }), []string{
-				"hello ", "complete a:2", "complete a", "complete a:3", "complete a:2:2", "sleep a:4 hold=false",
-				"complete a:5", "sleep a:6 hold=false", "complete a:4:2", "end r",
-			})
 		})
-	})
 
 	t.Run("a recorded result is returned in replay without running the code, failures included", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			ran := map[string]int{}
 			Handle(w, "order", func(ctx Context, _ struct{}) (string, error) {
-				charge, _ := Step(ctx, "charge", func(context.Context) (string, error) { ran["charge"]++; return "paid", nil })
+				charge, _ := Step(ctx, "charge", func(context.Context) (string, error) {
+					ran["charge"]++
+					return "paid", nil
+				})
 				_, err := Step(ctx, "ship", func(context.Context) (string, error) {
 					ran["ship"]++
 					return "", NonRetryable(WithType(errors.New("no stock"), "stock"))
@@ -175,32 +185,33 @@ func TestStep(t *testing.T) {
 		})
 	})
 
-	t.Run("RetryAfter and error types reach the server, and the last error comes back with its attempts", func(t *testing.T) {
-		withFake(t, func(t *testing.T, f *fake) {
-			w := testWorker(f)
-			var got *StepError
-			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
-				n, err := Step(ctx, "call", func(ctx context.Context) (int, error) {
-					if Attempt(ctx) == 1 {
-						return 0, RetryAfter(errors.New("busy"), time.Hour)
-					}
-					return 0, WithType(errors.New("declined"), "card")
-				}, Retry{Attempts: -1, NonRetryable: []string{"card"}})
-				errors.As(err, &got)
-				return n, err
+	t.Run("RetryAfter and error types reach the server, and the last error comes back with its attempts",
+		func(t *testing.T) {
+			withFake(t, func(t *testing.T, f *fake) {
+				w := testWorker(f)
+				var got *StepError
+				Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
+					n, err := Step(ctx, "call", func(ctx context.Context) (int, error) {
+						if Attempt(ctx) == 1 {
+							return 0, RetryAfter(errors.New("busy"), time.Hour)
+						}
+						return 0, WithType(errors.New("declined"), "card")
+					}, Retry{Attempts: -1, NonRetryable: []string{"card"}})
+					errors.As(err, &got)
+					return n, err
+				})
+				running(t, w)
+				began := time.Now()
+				f.start("r", "w", "")
+				r := f.await(t, "r")
+				equal(t, got, &StepError{Step: "call", Type: "card", Message: "declined", Attempts: 2})
+				equal(t, r.Error.GetType(), "card")
+				equal(t, r.Error.GetMessage(), "step call: declined")
+				if took := time.Since(began); took < time.Hour {
+					t.Fatalf("retried after %v, want an hour", took)
+				}
 			})
-			running(t, w)
-			began := time.Now()
-			f.start("r", "w", "")
-			r := f.await(t, "r")
-			equal(t, got, &StepError{Step: "call", Type: "card", Message: "declined", Attempts: 2})
-			equal(t, r.Error.GetType(), "card")
-			equal(t, r.Error.GetMessage(), "step call: declined")
-			if took := time.Since(began); took < time.Hour {
-				t.Fatalf("retried after %v, want an hour", took)
-			}
 		})
-	})
 
 	t.Run("a step is announced once it has run for 250 ms, and not before", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
@@ -214,32 +225,36 @@ func TestStep(t *testing.T) {
 			running(t, w)
 			f.start("r", "w", "")
 			f.await(t, "r")
-			equal(t, f.operations(), []string{"hello ", "claim r", "complete 249ms", "begin 251ms", "complete 251ms", "end r"})
+			equal(t, f.operations(), []string{"hello ", "claim r", "complete 249ms", "begin 251ms",
+				"complete 251ms", "end r"})
 		})
 	})
 
-	t.Run("a step that may take longer than a server waits for anything is announced with the longest time", func(t *testing.T) {
-		for _, timeout := range []time.Duration{maxDelay - time.Second, maxDelay, 2 * maxDelay, math.MaxInt64} {
-			withFake(t, func(t *testing.T, f *fake) {
-				var begun *kagziv1.BeginStepRequest
-				f.fault = func(r *kagziv1.SessionRequest) *kagziv1.ErrorDetail {
-					if r.GetBeginStep() != nil {
-						begun = r.GetBeginStep()
+	t.Run("a step that may take longer than a server waits for anything is announced with the longest time",
+		func(t *testing.T) {
+			for _, timeout := range []time.Duration{maxDelay - time.Second, maxDelay, 2 * maxDelay, math.MaxInt64} {
+				withFake(t, func(t *testing.T, f *fake) {
+					var begun *kagziv1.BeginStepRequest
+					f.fault = func(r *kagziv1.SessionRequest) *kagziv1.ErrorDetail {
+						if r.GetBeginStep() != nil {
+							begun = r.GetBeginStep()
+						}
+						return nil
 					}
-					return nil
-				}
-				w := testWorker(f)
-				Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
-					return Step(ctx, "s", func(ctx context.Context) (int, error) { return 0, wait(ctx, time.Second) }, Timeout(timeout), Retry{Attempts: 7})
+					w := testWorker(f)
+					Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
+						return Step(ctx, "s", func(ctx context.Context) (int, error) {
+							return 0, wait(ctx, time.Second)
+						}, Timeout(timeout), Retry{Attempts: 7})
+					})
+					running(t, w)
+					f.start("r", "w", "")
+					f.await(t, "r")
+					equal(t, time.Duration(begun.GetStartToCloseTimeoutMs())*time.Millisecond, maxDelay)
+					equal(t, begun.GetRetryPolicy().GetMaximumAttempts(), 7) // by which the server goes that ends it
 				})
-				running(t, w)
-				f.start("r", "w", "")
-				f.await(t, "r")
-				equal(t, time.Duration(begun.GetStartToCloseTimeoutMs())*time.Millisecond, maxDelay)
-				equal(t, begun.GetRetryPolicy().GetMaximumAttempts(), 7) // by which the server goes that ends it
-			})
-		}
-	})
+			}
+		})
 
 	t.Run("no step's code begins before the results of all earlier ones are durable", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
@@ -267,7 +282,8 @@ func TestStep(t *testing.T) {
 	})
 
 	t.Run("the end of a run does not count without the result that it was sent behind", func(t *testing.T) {
-		for _, code := range []kagziv1.ErrorCode{kagziv1.ErrorCode_ERROR_CODE_UNAVAILABLE, kagziv1.ErrorCode_ERROR_CODE_INTERNAL} {
+		for _, code := range []kagziv1.ErrorCode{
+			kagziv1.ErrorCode_ERROR_CODE_UNAVAILABLE, kagziv1.ErrorCode_ERROR_CODE_INTERNAL} {
 			withFake(t, func(t *testing.T, f *fake) {
 				w := testWorker(f)
 				refusals := 0
@@ -292,14 +308,16 @@ func TestStep(t *testing.T) {
 			w := testWorker(f)
 			f.fault = func(r *kagziv1.SessionRequest) *kagziv1.ErrorDetail {
 				if r.GetCompleteStep() != nil {
-					return &kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_RESOURCE_EXHAUSTED, NonRetryable: true, Message: "no room"}
+					return &kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_RESOURCE_EXHAUSTED,
+						NonRetryable: true, Message: "no room"}
 				}
 				return nil
 			}
 			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) { return Step(ctx, "last", constant(1)) })
 			running(t, w)
 			f.start("r", "w", "")
-			equal(t, f.await(t, "r").Error.GetMessage(), "the server refused to record the result of step last: no room")
+			equal(t, f.await(t, "r").Error.GetMessage(),
+				"the server refused to record the result of step last: no room")
 		})
 	})
 
@@ -354,7 +372,8 @@ func TestStep(t *testing.T) {
 				if r.GetCompleteStep() == nil {
 					return nil
 				}
-				return &kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_LEASE_LOST, Message: "the lease is another's"}
+				return &kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_LEASE_LOST,
+					Message: "the lease is another's"}
 			}
 			lost := make(chan struct{})
 			w := NewWorker(WorkerOptions{
@@ -422,7 +441,9 @@ func TestStepsWithinSteps(t *testing.T) {
 		child  *Child[int]
 	)
 	for call, inner := range map[string]func(Context){
-		"step inner":              func(ctx Context) { _, _ = Step(ctx, "inner", func(context.Context) (int, error) { return 1, nil }) },
+		"step inner": func(ctx Context) {
+			_, _ = Step(ctx, "inner", func(context.Context) (int, error) { return 1, nil })
+		},
 		"sleep inner":             func(ctx Context) { Sleep(ctx, "inner", time.Hour) },
 		"wait for a signal inner": func(ctx Context) { _, _ = WaitSignal[int](ctx, "inner", 0) },
 		"child run inner":         func(ctx Context) { _, _ = StartChild[int](ctx, "inner", "w", 1, ChildOptions{}) },
@@ -453,7 +474,8 @@ func TestStepsWithinSteps(t *testing.T) {
 				f.start("r", "w", "")
 				r := f.await(t, "r")
 				equal(t, r.Error.GetType(), "within_step")
-				equal(t, strings.HasPrefix(r.Error.GetMessage(), call+" is called within the code of a step; only workflow code may"), true)
+				equal(t, strings.HasPrefix(r.Error.GetMessage(),
+					call+" is called within the code of a step; only workflow code may"), true)
 			})
 		})
 	}
@@ -465,11 +487,15 @@ func TestTheNamesOfTheSDKsOwnRecordsAreRefused(t *testing.T) {
 			"a step":   func(ctx Context) error { _, err := Step(ctx, name, constant(1)); return err },
 			"a sleep":  func(ctx Context) error { Sleep(ctx, name, time.Hour); return nil },
 			"a signal": func(ctx Context) error { _, err := WaitSignal[int](ctx, name, time.Hour); return err },
-			"a child":  func(ctx Context) error { _, err := StartChild[int](ctx, name, "w", 1, ChildOptions{}); return err },
+			"a child": func(ctx Context) error {
+				_, err := StartChild[int](ctx, name, "w", 1, ChildOptions{})
+				return err
+			},
 		} {
 			t.Run(what+" "+name, func(t *testing.T) {
 				d := failure(t, func(ctx Context, _ struct{}) (int, error) { return 0, call(ctx) })
-				equal(t, d.GetMessage(), `step name "`+name+`": kagzi:ended and what begins with kagzi:ended: is for the SDK's own records`)
+				equal(t, d.GetMessage(), `step name "`+name+
+					`": kagzi:ended and what begins with kagzi:ended: is for the SDK's own records`)
 				equal(t, d.GetNonRetryable(), true)
 			})
 		}
@@ -485,21 +511,34 @@ func TestTheNamesOfTheSDKsOwnRecordsAreRefused(t *testing.T) {
 
 func TestStepOptionsThatSayNothingSensibleFailTheRunBeforeTheStep(t *testing.T) {
 	for want, o := range map[string]StepOption{
-		"step s: option Timeout is -1s, want more than 0":                                                                         Timeout(-time.Second),
-		"step s: option Retry.Attempts is -2, want 1 to 10000, or -1 for no end":                                                  Retry{Attempts: -2},
-		"step s: option Retry.Initial is -1s, want 0 to 10 years":                                                                 Retry{Initial: -time.Second},
-		"step s: option Retry.Max is -1s, want 0 to 10 years":                                                                     Retry{Max: -time.Second},
-		"step s: option Retry.Coefficient is 0.5, want 1 to 1e9":                                                                  Retry{Coefficient: 0.5},
-		"step s: option Retry.Jitter is 1.5, want 0 to 1, or less than 0 for none":                                                Retry{Jitter: 1.5},
-		"step s: option Retry.NonRetryable has 65 entries, want at most 64":                                                       Retry{NonRetryable: make([]string, 65)},
-		`step s: option Retry.NonRetryable[1] is "\xff", want UTF-8 without NUL of at most 255 bytes`:                             Retry{NonRetryable: []string{"a", "\xff"}},
-		`step s: option Retry.NonRetryable[0] is "\x00", want UTF-8 without NUL of at most 255 bytes`:                             Retry{NonRetryable: []string{"\x00"}},
-		`step s: option Retry.NonRetryable[0] is "` + strings.Repeat("x", 256) + `", want UTF-8 without NUL of at most 255 bytes`: Retry{NonRetryable: []string{strings.Repeat("x", 256)}},
+		"step s: option Timeout is -1s, want more than 0": Timeout(
+			-time.Second),
+		"step s: option Retry.Attempts is -2, want 1 to 10000, or -1 for no end": Retry{
+			Attempts: -2},
+		"step s: option Retry.Initial is -1s, want 0 to 10 years": Retry{
+			Initial: -time.Second},
+		"step s: option Retry.Max is -1s, want 0 to 10 years": Retry{
+			Max: -time.Second},
+		"step s: option Retry.Coefficient is 0.5, want 1 to 1e9": Retry{
+			Coefficient: 0.5},
+		"step s: option Retry.Jitter is 1.5, want 0 to 1, or less than 0 for none": Retry{
+			Jitter: 1.5},
+		"step s: option Retry.NonRetryable has 65 entries, want at most 64": Retry{
+			NonRetryable: make([]string, 65)},
+		`step s: option Retry.NonRetryable[1] is "\xff", want UTF-8 without NUL of at most 255 bytes`: Retry{
+			NonRetryable: []string{"a", "\xff"}},
+		`step s: option Retry.NonRetryable[0] is "\x00", want UTF-8 without NUL of at most 255 bytes`: Retry{
+			NonRetryable: []string{"\x00"}},
+		`step s: option Retry.NonRetryable[0] is "` + strings.Repeat("x", 256) +
+			`", want UTF-8 without NUL of at most 255 bytes`: Retry{NonRetryable: []string{strings.Repeat("x", 256)}},
 	} {
 		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
-				return Step(ctx, "s", func(context.Context) (int, error) { t.Error("the step was run"); return 1, nil }, o)
+				return Step(ctx, "s", func(context.Context) (int, error) {
+					t.Error("the step was run")
+					return 1, nil
+				}, o)
 			})
 			running(t, w)
 			f.start("r", "w", "")
@@ -542,7 +581,8 @@ func TestAHistoryThatCannotBeHadIsAskedForAgain(t *testing.T) {
 				f.start("r", "w", "")
 				began := time.Now()
 				equal(t, string(f.await(t, "r").Output.GetData()), "1")
-				if took := time.Since(began) - time.Hour; took < time.Duration(c.refusals/30)*time.Second { // a minute on average
+				if took := time.Since(began) - time.Hour; took < time.Duration(c.refusals/30)*time.Second {
+					// a minute on average
 					t.Errorf("%d claims took no more than %s", c.released, took)
 				}
 				equal(t, asked, c.asked)

@@ -35,7 +35,8 @@ func TestSuspension(t *testing.T) {
 			})
 			running(t, w)
 			f.start("r", "w", "")
-			equal(t, string(f.await(t, "r").Output.GetData()), `"swallowed"`) // of the second pass, where the defer ran after a return
+			// of the second pass, where the defer ran after a return
+			equal(t, string(f.await(t, "r").Output.GetData()), `"swallowed"`)
 			equal(t, seen, []string{"suspended", "returned"})
 			equal(t, f.operations(), []string{"hello ", "claim r", "sleep s hold=false", "claim r", "end r"})
 		})
@@ -61,7 +62,8 @@ func TestSuspension(t *testing.T) {
 			f.start("r", "w", "")
 			f.await(t, "r")
 			equal(t, cleaned, 1)
-			equal(t, f.operations(), []string{"hello ", "claim r", "failed try hold=false", "claim r", "failed try hold=false",
+			equal(t, f.operations(), []string{"hello ", "claim r", "failed try hold=false", "claim r",
+				"failed try hold=false",
 				"claim r", "complete try", "complete clean", "end r"})
 		})
 	})
@@ -143,7 +145,8 @@ func TestSuspension(t *testing.T) {
 			running(t, w)
 			f.start("r", "w", "")
 			equal(t, string(f.await(t, "r").Output.GetData()), "1")
-			equal(t, f.operations(), []string{"hello ", "claim r", "sleep s hold=true", "release park=true", "claim r", "end r"})
+			equal(t, f.operations(), []string{"hello ", "claim r", "sleep s hold=true", "release park=true",
+				"claim r", "end r"})
 		})
 	})
 

@@ -97,7 +97,8 @@ func (w *Worker) cancelTask(c *kagziv1.CancelTask) {
 	case e == nil:
 	case c.GetGraceUntil() != nil:
 		if until := c.GetGraceUntil().AsTime(); e.askCancel(until) {
-			w.log.Info("cancellation asked for", "run", c.GetRunId(), "reason", c.GetReason().GetMessage(), "grace", until.Sub(e.now()).Round(time.Millisecond))
+			w.log.Info("cancellation asked for", "run", c.GetRunId(), "reason", c.GetReason().GetMessage(), "grace",
+				until.Sub(e.now()).Round(time.Millisecond))
 		}
 	case !e.leaving():
 		e.lose(c.GetReason())
@@ -169,7 +170,8 @@ func (w *Worker) part(served <-chan struct{}) {
 	answers := make(chan *kagziv1.SessionResponse, 1)
 	if !w.goodbye(false, func(r *kagziv1.SessionResponse) { answers <- r }) {
 		if w.ID() != "" {
-			w.log.Warn("no session to say goodbye on; the server takes the worker off when its lease ends", "worker", w.ID())
+			w.log.Warn("no session to say goodbye on; the server takes the worker off when its lease ends",
+				"worker", w.ID())
 		}
 		return
 	}
@@ -182,14 +184,16 @@ func (w *Worker) part(served <-chan struct{}) {
 	case <-limit.C:
 	}
 	if answer.GetGoodbye() == nil {
-		w.log.Warn("the server did not confirm the goodbye; it takes the worker off when its lease ends", "worker", w.ID(),
+		w.log.Warn("the server did not confirm the goodbye; it takes the worker off when its lease ends",
+			"worker", w.ID(),
 			"reason", answer.GetError().GetMessage())
 		return
 	}
 	w.log.Info("worker deregistered", "worker", w.ID())
 }
 
-// reportRest has the server count what the worker has done since the last heartbeat that counted, before a goodbye that may overtake one.
+// reportRest has the server count what the worker has done since the last heartbeat that counted,
+// before a goodbye that may overtake one.
 func (w *Worker) reportRest(served <-chan struct{}) {
 	ctx, cancel := context.WithTimeout(context.Background(), partingTimeout)
 	defer cancel()

@@ -9,7 +9,8 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// idleSession makes a worker with a session that nobody reads, whose workflow goes on until it is made to end. began and ended are the leases of its activations.
+// idleSession makes a worker with a session that nobody reads, whose workflow goes on until it is
+// made to end. began and ended are the leases of its activations.
 func idleSession() (w *Worker, began, ended func() []string) {
 	w = NewWorker(WorkerOptions{Logger: slog.New(slog.DiscardHandler)})
 	activations := make(chan [2]string, 10)
@@ -47,15 +48,16 @@ func pushed(token string) *kagziv1.Task {
 }
 
 func TestHold(t *testing.T) {
-	t.Run("a task that comes twice is worked on once, and the room that it was sent for is granted again", bubble(func(t *testing.T) {
-		w, began, ended := idleSession()
-		w.accept(pushed("a"))
-		w.accept(pushed("a"))
-		equal(t, began(), []string{"a"})
-		equal(t, credit(w), 1)
-		w.cancelTask(&kagziv1.CancelTask{RunId: "r", LeaseToken: "a"})
-		equal(t, ended(), []string{"a"})
-	}))
+	t.Run("a task that comes twice is worked on once, and the room that it was sent for is granted again",
+		bubble(func(t *testing.T) {
+			w, began, ended := idleSession()
+			w.accept(pushed("a"))
+			w.accept(pushed("a"))
+			equal(t, began(), []string{"a"})
+			equal(t, credit(w), 1)
+			w.cancelTask(&kagziv1.CancelTask{RunId: "r", LeaseToken: "a"})
+			equal(t, ended(), []string{"a"})
+		}))
 
 	t.Run("a run that this worker claims anew ends the older activation alone", bubble(func(t *testing.T) {
 		w, began, ended := idleSession()
@@ -73,9 +75,10 @@ func TestHold(t *testing.T) {
 		w, _, ended := idleSession()
 		w.accept(pushed("b"))
 		w.cancelTask(&kagziv1.CancelTask{RunId: "r", LeaseToken: "a"})
-		w.beaten(&kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_Heartbeat{Heartbeat: &kagziv1.HeartbeatResponse{
-			Lost: []*kagziv1.Lease{{RunId: "r", LeaseToken: "a"}},
-		}}}, w.lease.LastConfirmed())
+		w.beaten(&kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_Heartbeat{
+			Heartbeat: &kagziv1.HeartbeatResponse{
+				Lost: []*kagziv1.Lease{{RunId: "r", LeaseToken: "a"}},
+			}}}, w.lease.LastConfirmed())
 		equal(t, len(ended()), 0)
 		w.cancelTask(&kagziv1.CancelTask{RunId: "r", LeaseToken: "b"})
 		equal(t, ended(), []string{"b"})

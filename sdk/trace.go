@@ -18,8 +18,8 @@ const (
 	traceparent = "traceparent" // of W3C trace context, in gRPC metadata and in tasks
 )
 
-// tracerOf is the SDK's tracer of a provider, of the global one when there is none. Until somebody configures that one, its
-// spans record nothing and cost next to nothing.
+// tracerOf is the SDK's tracer of a provider, of the global one when there is none. Until somebody
+// configures that one, its spans record nothing and cost next to nothing.
 func tracerOf(p trace.TracerProvider) trace.Tracer {
 	if p == nil {
 		p = otel.GetTracerProvider()
@@ -28,13 +28,15 @@ func tracerOf(p trace.TracerProvider) trace.Tracer {
 }
 
 // traceCall begins the span of a call that starts runs, whose context goes with the call and is kept with the runs.
-func (c *Client) traceCall(ctx context.Context, name string, attributes ...attribute.KeyValue) (context.Context, trace.Span) {
+func (c *Client) traceCall(ctx context.Context, name string, attributes ...attribute.KeyValue) (context.Context,
+	trace.Span) {
 	ctx, _, span := c.traceStart(ctx, name, attributes...)
 	return ctx, span
 }
 
 // traceStart is traceCall that tells the span's context as W3C writes it, too; empty when there is none.
-func (c *Client) traceStart(ctx context.Context, name string, attributes ...attribute.KeyValue) (with context.Context, parent string, span trace.Span) {
+func (c *Client) traceStart(ctx context.Context, name string, attributes ...attribute.KeyValue) (with context.Context,
+	parent string, span trace.Span) {
 	ctx, span = c.tracer.Start(ctx, name, trace.WithSpanKind(trace.SpanKindProducer),
 		trace.WithAttributes(append(attributes, attribute.String("kagzi.namespace", c.options.Namespace))...))
 	carrier := propagation.MapCarrier{}
@@ -62,20 +64,21 @@ func endCall(ctx context.Context, span trace.Span, err error) {
 	span.End()
 }
 
-// traceActivation begins the span of one activation of a run on a worker, a child of the span in which the run was started. Its context
-// is where all contexts of the run's code come from.
+// traceActivation begins the span of one activation of a run on a worker, a child of the span in
+// which the run was started. Its context is where all contexts of the run's code come from.
 func (w *Worker) traceActivation(t *kagziv1.Task) (context.Context, trace.Span) {
 	ctx := context.Background()
 	if parent := t.GetTraceparent(); parent != "" {
 		ctx = propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{traceparent: parent})
 	}
-	return w.tracer.Start(ctx, "workflow "+t.GetWorkflowType(), trace.WithSpanKind(trace.SpanKindConsumer), trace.WithAttributes(
-		attribute.String("kagzi.run_id", t.GetRunId()),
-		attribute.String("kagzi.workflow_type", t.GetWorkflowType()),
-		attribute.String("kagzi.namespace", t.GetNamespace()),
-		attribute.String("kagzi.queue", t.GetTaskQueue()),
-		attribute.Int("kagzi.attempt", int(t.GetAttempt())),
-	))
+	return w.tracer.Start(ctx, "workflow "+t.GetWorkflowType(), trace.WithSpanKind(trace.SpanKindConsumer),
+		trace.WithAttributes(
+			attribute.String("kagzi.run_id", t.GetRunId()),
+			attribute.String("kagzi.workflow_type", t.GetWorkflowType()),
+			attribute.String("kagzi.namespace", t.GetNamespace()),
+			attribute.String("kagzi.queue", t.GetTaskQueue()),
+			attribute.Int("kagzi.attempt", int(t.GetAttempt())),
+		))
 }
 
 // endActivation ends the span of the activation with how it ended.

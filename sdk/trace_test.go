@@ -70,11 +70,13 @@ func TestTracing(t *testing.T) {
 				got = append(got, told(s))
 				equal(t, s.SpanContext().TraceID().String(), traceID)
 			}
-			span := "workflow w kagzi.run_id=r kagzi.workflow_type=w kagzi.namespace=default kagzi.queue=default kagzi.attempt=1 kagzi.outcome="
+			span :=
+				"workflow w kagzi.run_id=r kagzi.workflow_type=w kagzi.namespace=default kagzi.queue=default kagzi.attempt=1 kagzi.outcome="
 			equal(t, got, []string{"step a kagzi.step=a kagzi.attempt=1", span + "suspended",
 				"step b kagzi.step=b kagzi.attempt=1 error:card_declined", span + "finished error:card_declined"})
 			all := spans.Ended()
-			equal(t, []string{all[1].Parent().SpanID().String(), all[3].Parent().SpanID().String()}, []string{startedSpan, startedSpan})
+			equal(t, []string{all[1].Parent().SpanID().String(), all[3].Parent().SpanID().String()},
+				[]string{startedSpan, startedSpan})
 			equal(t, all[0].Parent().SpanID(), all[1].SpanContext().SpanID())
 			equal(t, all[2].Parent().SpanID(), all[3].SpanContext().SpanID())
 			equal(t, seen, []string{all[0].SpanContext().SpanID().String()})
@@ -87,7 +89,10 @@ func TestTracing(t *testing.T) {
 			w := testWorker(f)
 			w.tracer = tracerOf(provider)
 			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
-				_, _ = Step(ctx, "slow", func(ctx context.Context) (int, error) { <-ctx.Done(); return 0, ctx.Err() }, Timeout(time.Second), Retry{Attempts: 1})
+				_, _ = Step(ctx, "slow", func(ctx context.Context) (int, error) {
+					<-ctx.Done()
+					return 0, ctx.Err()
+				}, Timeout(time.Second), Retry{Attempts: 1})
 				_, _ = Step(ctx, "panics", func(context.Context) (int, error) { panic("secret") }, Retry{Attempts: 1})
 				return 0, nil
 			})
@@ -102,7 +107,8 @@ func TestTracing(t *testing.T) {
 				}
 			}
 			slices.Sort(got) // the code of a step that timed out may end later than the next
-			equal(t, got, []string{"step panics kagzi.step=panics kagzi.attempt=1 error:panic", "step slow kagzi.step=slow kagzi.attempt=1 error:TIMEOUT"})
+			equal(t, got, []string{"step panics kagzi.step=panics kagzi.attempt=1 error:panic",
+				"step slow kagzi.step=slow kagzi.attempt=1 error:TIMEOUT"})
 		})
 	})
 
@@ -126,7 +132,8 @@ func TestTracing(t *testing.T) {
 	t.Run("replays are not traced", func(t *testing.T) {
 		spans, provider := recorder()
 		w := NewWorker(WorkerOptions{Logger: slog.New(slog.DiscardHandler), TracerProvider: provider})
-		if err := replayRecord(t.Context(), w, typed(w, "w", func(Context, int) (int, error) { return 1, nil }), recorded(pending, "1")); err != nil {
+		if err := replayRecord(t.Context(), w, typed(w, "w", func(Context, int) (int, error) { return 1, nil }),
+			recorded(pending, "1")); err != nil {
 			t.Fatal(err)
 		}
 		equal(t, len(spans.Started()), 0)
@@ -176,7 +183,8 @@ func TestTracingOfStarts(t *testing.T) {
 			}
 			span := spans.Ended()[0]
 			equal(t, told(span), c.want)
-			equal(t, d.metadata[0].Get(traceparent), []string{fmt.Sprintf("00-%s-%s-01", span.SpanContext().TraceID(), span.SpanContext().SpanID())})
+			equal(t, d.metadata[0].Get(traceparent),
+				[]string{fmt.Sprintf("00-%s-%s-01", span.SpanContext().TraceID(), span.SpanContext().SpanID())})
 			equal(t, d.metadata[0].Get("own"), []string{"kept"})
 		})
 	}
@@ -188,11 +196,13 @@ func TestTracingOfStarts(t *testing.T) {
 		}
 		id, _ := trace.TraceIDFromHex(traceID)
 		spanID, _ := trace.SpanIDFromHex(startedSpan)
-		parent := trace.NewSpanContext(trace.SpanContextConfig{TraceID: id, SpanID: spanID, TraceFlags: trace.FlagsSampled})
+		parent := trace.NewSpanContext(trace.SpanContextConfig{
+			TraceID: id, SpanID: spanID, TraceFlags: trace.FlagsSampled})
 		if err := calls[0].call(trace.ContextWithSpanContext(t.Context(), parent), c); err != nil {
 			t.Fatal(err)
 		}
-		equal(t, [][]string{d.metadata[0].Get(traceparent), d.metadata[1].Get(traceparent)}, [][]string{nil, {startedIn}})
+		equal(t, [][]string{d.metadata[0].Get(traceparent), d.metadata[1].Get(traceparent)},
+			[][]string{nil, {startedIn}})
 	})
 	t.Run("a refusal is told by its code", func(t *testing.T) {
 		d := newFakeServer(t)
@@ -230,7 +240,8 @@ func TestAStepThatNobodyTracesAllocatesNothingForIt(t *testing.T) {
 
 // BenchmarkRunStep is the running of a step's code: without a provider, and with one.
 func BenchmarkRunStep(b *testing.B) {
-	for name, provider := range map[string]trace.TracerProvider{"untraced": nil, "traced": sdktrace.NewTracerProvider()} {
+	for name, provider := range map[string]trace.TracerProvider{
+		"untraced": nil, "traced": sdktrace.NewTracerProvider()} {
 		b.Run(name, func(b *testing.B) {
 			w := NewWorker(WorkerOptions{TracerProvider: provider})
 			ctx, span := w.traceActivation(&kagziv1.Task{Traceparent: startedIn})

@@ -43,7 +43,8 @@ func TestSignals(t *testing.T) {
 			send(t, f, "r", "approval", approval{"Ada"})
 			equal(t, string(f.await(t, "r").Output.GetData()), `"Ada"`)
 			equal(t, seen, []string{"Ada", "Ada"})
-			equal(t, f.operations(), []string{"hello ", "claim r", "wait approval hold=false", "claim o", "end o", "claim r", "sleep s hold=false", "claim r", "end r"})
+			equal(t, f.operations(), []string{"hello ", "claim r", "wait approval hold=false", "claim o", "end o",
+				"claim r", "sleep s hold=false", "claim r", "end r"})
 		})
 	})
 
@@ -82,13 +83,16 @@ func TestSignals(t *testing.T) {
 				Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
 					if held {
 						Go(ctx, func(ctx Context) (int, error) {
-							return Step(ctx, "beside", func(ctx context.Context) (int, error) { return 1, wait(ctx, 90*time.Second) })
+							return Step(ctx, "beside", func(ctx context.Context) (int, error) {
+								return 1, wait(ctx, 90*time.Second)
+							})
 						})
 					}
 					began := Now(ctx)
 					_, err := WaitSignal[int](ctx, "s", time.Minute)
 					var step *StepError
-					if !errors.Is(err, ErrTimeout) || !errors.Is(err, context.DeadlineExceeded) || !errors.As(err, &step) || step.Step != "s" {
+					if !errors.Is(err, ErrTimeout) || !errors.Is(err, context.DeadlineExceeded) ||
+						!errors.As(err, &step) || step.Step != "s" {
 						t.Errorf("err = %v", err)
 					}
 					texts = append(texts, fmt.Sprint(err, " after ", Now(ctx).Sub(began).Round(time.Second)))
@@ -108,46 +112,49 @@ func TestSignals(t *testing.T) {
 		}
 	})
 
-	t.Run("a held wait whose limit has passed by our clock alone is asked for at once, and then less and less", func(t *testing.T) {
-		for _, c := range []struct {
-			back, late time.Duration
-			most       int
-		}{
-			{50 * time.Millisecond, 100 * time.Millisecond, 14}, // ten before the limit
-			{5 * time.Minute, askMost, 50},
-		} {
-			t.Run(fmt.Sprintf("the server's was set back by %v", c.back), func(t *testing.T) {
-				withFake(t, func(t *testing.T, f *fake) {
-					w := testWorker(f)
-					var took time.Duration
-					Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
-						slow := Go(ctx, func(ctx Context) (int, error) {
-							return Step(ctx, "slow", func(ctx context.Context) (int, error) { return 1, wait(ctx, 9*time.Minute) })
+	t.Run("a held wait whose limit has passed by our clock alone is asked for at once, and then less and less",
+		func(t *testing.T) {
+			for _, c := range []struct {
+				back, late time.Duration
+				most       int
+			}{
+				{50 * time.Millisecond, 100 * time.Millisecond, 14}, // ten before the limit
+				{5 * time.Minute, askMost, 50},
+			} {
+				t.Run(fmt.Sprintf("the server's was set back by %v", c.back), func(t *testing.T) {
+					withFake(t, func(t *testing.T, f *fake) {
+						w := testWorker(f)
+						var took time.Duration
+						Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
+							slow := Go(ctx, func(ctx Context) (int, error) {
+								return Step(ctx, "slow", func(ctx context.Context) (int, error) {
+									return 1, wait(ctx, 9*time.Minute)
+								})
+							})
+							began := time.Now()
+							if _, err := WaitSignal[int](ctx, "s", time.Minute); !errors.Is(err, ErrTimeout) {
+								t.Errorf("err = %v", err)
+							}
+							took = time.Since(began)
+							return slow.Wait(ctx)
 						})
-						began := time.Now()
-						if _, err := WaitSignal[int](ctx, "s", time.Minute); !errors.Is(err, ErrTimeout) {
-							t.Errorf("err = %v", err)
+						running(t, w)
+						f.start("r", "w", "")
+						_ = transport.Sleep(t.Context(), 500*time.Millisecond)
+						f.mu.Lock()
+						f.skew = -c.back
+						f.mu.Unlock()
+						f.await(t, "r")
+						if late := took - time.Minute - c.back; late < 0 || late > c.late {
+							t.Errorf("timed out %v after the server's clock said so, want within %v", late, c.late)
 						}
-						took = time.Since(began)
-						return slow.Wait(ctx)
+						if asked := count(f.operations(), "wait s hold=true"); asked > c.most {
+							t.Errorf("asked %d times, want at most %d", asked, c.most)
+						}
 					})
-					running(t, w)
-					f.start("r", "w", "")
-					_ = transport.Sleep(t.Context(), 500*time.Millisecond)
-					f.mu.Lock()
-					f.skew = -c.back
-					f.mu.Unlock()
-					f.await(t, "r")
-					if late := took - time.Minute - c.back; late < 0 || late > c.late {
-						t.Errorf("timed out %v after the server's clock said so, want within %v", late, c.late)
-					}
-					if asked := count(f.operations(), "wait s hold=true"); asked > c.most {
-						t.Errorf("asked %d times, want at most %d", asked, c.most)
-					}
 				})
-			})
-		}
-	})
+			}
+		})
 
 	t.Run("a negative limit takes only what is there", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
@@ -172,7 +179,9 @@ func TestSignals(t *testing.T) {
 			var took time.Duration
 			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
 				slow := Go(ctx, func(ctx Context) (int, error) {
-					return Step(ctx, "slow", func(ctx context.Context) (int, error) { return 1, wait(ctx, 9*time.Minute) })
+					return Step(ctx, "slow", func(ctx context.Context) (int, error) {
+						return 1, wait(ctx, 9*time.Minute)
+					})
 				})
 				sent, err := WaitSignal[time.Time](ctx, "s", 0)
 				took = time.Since(sent)
@@ -196,7 +205,9 @@ func TestSignals(t *testing.T) {
 			w := testWorker(f)
 			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
 				slow := Go(ctx, func(ctx Context) (int, error) {
-					return Step(ctx, "slow", func(ctx context.Context) (int, error) { return 1, wait(ctx, 5*time.Second) })
+					return Step(ctx, "slow", func(ctx context.Context) (int, error) {
+						return 1, wait(ctx, 5*time.Second)
+					})
 				})
 				n, err := WaitSignal[int](ctx, "s", 0)
 				_, _ = slow.Wait(ctx)
@@ -218,7 +229,9 @@ func TestSignals(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
-				outs, err := Map(ctx, []string{"a", "b", "c"}, func(ctx Context, s string) (int, error) { return WaitSignal[int](ctx, s, 0) })
+				outs, err := Map(ctx, []string{"a", "b", "c"}, func(ctx Context, s string) (int, error) {
+					return WaitSignal[int](ctx, s, 0)
+				})
 				return len(outs), err
 			})
 			running(t, w)
@@ -261,7 +274,8 @@ func TestSignals(t *testing.T) {
 			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
 				_, err := WaitSignal[int](ctx, "n", 0)
 				var step *StepError
-				if !errors.As(err, &step) || step.Code != CodeInvalidArgument || !strings.Contains(step.Message, "cannot be read as int") {
+				if !errors.As(err, &step) || step.Code != CodeInvalidArgument ||
+					!strings.Contains(step.Message, "cannot be read as int") {
 					t.Errorf("err = %v", err)
 				}
 				return WaitSignal[int](ctx, "n", 0)

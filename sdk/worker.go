@@ -30,8 +30,9 @@ import (
 	"google.golang.org/grpc"
 )
 
-// WorkerOptions says what a worker is. Every zero field means the default in brackets, where the profile is one of kagzi.toml: see package
-// profile for the file, and for the environment variables of all that a profile holds.
+// WorkerOptions says what a worker is. Every zero field means the default in brackets, where the
+// profile is one of kagzi.toml: see package profile for the file, and for the environment variables
+// of all that a profile holds.
 type WorkerOptions struct {
 	Profile   string   // (KAGZI_PROFILE, else the one that the file names); NoProfile for none
 	Address   string   // of the server, host:port (KAGZI_ADDRESS, else the profile's, else 127.0.0.1:50051)
@@ -43,14 +44,16 @@ type WorkerOptions struct {
 	TypeLimits    map[string]int // runs of a workflow type at once, over all workers of the queue (no limit)
 	QueueLimit    int            // runs at once, over all workers of the queue (no limit)
 
-	// WorkerID is of letters, digits, '-' and '_', at most 64 (chosen by the server). While another worker has it the server refuses this one,
-	// and Run returns. One that was killed has it until it counts as lost, within 42 s at defaults, or until kagzi worker offline takes it off.
+	// WorkerID is of letters, digits, '-' and '_', at most 64 (chosen by the server). While another
+	// worker has it the server refuses this one, and Run returns. One that was killed has it until
+	// it counts as lost, within 42 s at defaults, or until kagzi worker offline takes it off.
 	WorkerID     string
 	Version      string            // of the application (none)
 	Labels       map[string]string // for people and for requirements of runs (none)
 	Capabilities map[string]string // likewise: "tool:jq" to "1.7" (none)
 
-	// DrainTimeout is how long a stopping worker lets its runs go on before it hands them back; less than 0 is no time at all (300 s).
+	// DrainTimeout is how long a stopping worker lets its runs go on before it hands them back;
+	// less than 0 is no time at all (300 s).
 	DrainTimeout time.Duration
 	// HandleSignals are the signals that make Run drain; a second one makes it hand its runs back at once. An empty
 	// list that is not nil means none (SIGTERM and SIGINT).
@@ -58,11 +61,13 @@ type WorkerOptions struct {
 
 	Logger *slog.Logger // (slog.Default())
 	Codec  Codec        // (none)
-	// TracerProvider gets a span for each stay of a run on the worker, and in it one for each attempt of a step that is made; the
-	// step's context carries it (otel.GetTracerProvider(), which records nothing until it is configured).
+	// TracerProvider gets a span for each stay of a run on the worker, and in it one for each
+	// attempt of a step that is made; the step's context carries it (otel.GetTracerProvider(),
+	// which records nothing until it is configured).
 	TracerProvider trace.TracerProvider
-	// APIKey is what the server knows the worker by (KAGZI_API_KEY or the file of KAGZI_API_KEY_FILE, else the profile's, else none). It is not
-	// sent to another machine in the clear: that is an error.
+	// APIKey is what the server knows the worker by (KAGZI_API_KEY or the file of
+	// KAGZI_API_KEY_FILE, else the profile's, else none). It is not sent to another machine in the
+	// clear: that is an error.
 	APIKey      string
 	TLS         *tls.Config       // (KAGZI_TLS, KAGZI_TLS_CA, …, else the profile's, else no TLS)
 	DialOptions []grpc.DialOption // added to the SDK's own, and stronger where both set the same (none)
@@ -115,11 +120,12 @@ type Worker struct {
 	started    bool
 	id         string
 	executions map[string]*execution // by run id
-	lastBeat   chan struct{}         // closed when the last heartbeat is answered, or can no longer be; nil: there was none
-	draining   bool
-	parting    bool          // goodbye is said: the end of the stream is no loss
-	leaving    chan struct{} // closed when draining begins
-	emptied    chan struct{} // closed when draining and nothing is in hand
+	// closed when the last heartbeat is answered, or can no longer be; nil: there was none
+	lastBeat chan struct{}
+	draining bool
+	parting  bool          // goodbye is said: the end of the stream is no loss
+	leaving  chan struct{} // closed when draining begins
+	emptied  chan struct{} // closed when draining and nothing is in hand
 }
 
 type handler func(ctx Context, e *execution) (*kagziv1.Payload, error)
@@ -198,14 +204,16 @@ func (w *Worker) handle(workflowType string, h handler) {
 	w.handlers[workflowType] = h
 }
 
-// ID is the worker's id, chosen by the server unless WorkerOptions.WorkerID names one; "" before the first registration.
+// ID is the worker's id, chosen by the server unless WorkerOptions.WorkerID names one; "" before
+// the first registration.
 func (w *Worker) ID() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.id
 }
 
-// Active is how many runs the worker has in hand now, each of which takes a slot of MaxConcurrent; runs that are parked are in nobody's hands.
+// Active is how many runs the worker has in hand now, each of which takes a slot of MaxConcurrent;
+// runs that are parked are in nobody's hands.
 func (w *Worker) Active() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -218,16 +226,18 @@ func (w *Worker) Ready() <-chan struct{} { return w.ready }
 // ErrNoHandlers is returned by Run of a worker without workflows.
 var ErrNoHandlers = errors.New("kagzi: no workflow registered: call Handle before Run")
 
-// Run works until ctx ends, a signal arrives, or an operator drains the worker; then it takes nothing new, lets what
-// it holds go on for DrainTimeout, hands back what is left, deregisters and returns. It keeps trying to reach a
-// server that is away, also at the start. It returns nil after an orderly end; an error when the server refuses
-// the worker, at first or because its key was revoked since (the reason is an *Error), when runs had to be handed back
-// unfinished, and when the options, the environment and the profile do not say how to reach a server. It can be called once.
+// Run works until ctx ends, a signal arrives, or an operator drains the worker; then it takes
+// nothing new, lets what it holds go on for DrainTimeout, hands back what is left, deregisters and
+// returns. It keeps trying to reach a server that is away, also at the start. It returns nil after
+// an orderly end; an error when the server refuses the worker, at first or because its key was
+// revoked since (the reason is an *Error), when runs had to be handed back unfinished, and when the
+// options, the environment and the profile do not say how to reach a server. It can be called once.
 //
-// In a program that was started with the argument -kagzi-check, which is taken out of os.Args before main begins, or with KAGZI_CHECK=1 in its
-// environment, Run registers nothing and works on nothing: it replays the open runs of the worker's types and queues against this build,
-// writes a line to stdout for each that diverges, and returns a *CheckError if there are any. The program must then exit with a code other
-// than 0, as with log.Fatal.
+// In a program that was started with the argument -kagzi-check, which is taken out of os.Args
+// before main begins, or with KAGZI_CHECK=1 in its environment, Run registers nothing and works on
+// nothing: it replays the open runs of the worker's types and queues against this build, writes a
+// line to stdout for each that diverges, and returns a *CheckError if there are any. The program
+// must then exit with a code other than 0, as with log.Fatal.
 func (w *Worker) Run(ctx context.Context) error {
 	if err := w.begin(); err != nil {
 		return err
@@ -280,7 +290,8 @@ func (w *Worker) Run(ctx context.Context) error {
 // locate fills in which server is meant, and how it lets the worker in.
 func (w *Worker) locate() error {
 	o := &w.options
-	to := transport.Endpoint{Profile: o.Profile, Address: o.Address, Namespace: o.Namespace, APIKey: o.APIKey, TLS: o.TLS}
+	to := transport.Endpoint{Profile: o.Profile, Address: o.Address, Namespace: o.Namespace, APIKey: o.APIKey,
+		TLS: o.TLS}
 	if err := to.Complete(w.log); err != nil {
 		return err
 	}
@@ -347,7 +358,8 @@ func (w *Worker) checkLimits() error {
 			return fmt.Errorf("TypeLimits names %q, which is no workflow type of this worker; it has %s", name,
 				strings.Join(slices.Sorted(maps.Keys(w.handlers)), ", "))
 		case limit < 1:
-			return fmt.Errorf("TypeLimits[%q] is %d, want at least 1; a type that is left out has no limit", name, limit)
+			return fmt.Errorf("TypeLimits[%q] is %d, want at least 1; a type that is left out has no limit",
+				name, limit)
 		}
 	}
 	return nil

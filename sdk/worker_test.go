@@ -24,7 +24,8 @@ func withFake(t *testing.T, body func(t *testing.T, f *fake)) {
 
 func testWorker(f *fake) *Worker {
 	return NewWorker(WorkerOptions{
-		Address: "passthrough:///fake", DialOptions: f.dial(), Logger: slog.New(slog.DiscardHandler), HandleSignals: []os.Signal{},
+		Address: "passthrough:///fake", DialOptions: f.dial(), Logger: slog.New(slog.DiscardHandler),
+		HandleSignals: []os.Signal{},
 	})
 }
 

@@ -32,7 +32,8 @@ type DialOptions struct {
 	UserAgent   string        // for the server's logs; empty means "kagzi"
 	CallTimeout time.Duration // bound of a unary call whose context has no deadline; 0 means none
 	TLS         *tls.Config   // nil: plaintext
-	// Dialer makes the connections in place of the network, for a server within the process; Address is then a name for messages.
+	// Dialer makes the connections in place of the network, for a server within the process;
+	// Address is then a name for messages.
 	Dialer func(context.Context) (net.Conn, error)
 }
 
@@ -65,7 +66,8 @@ func Dial(o DialOptions) (*Conn, error) {
 		grpc.WithUserAgent(o.UserAgent),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 30 * time.Second, Timeout: 10 * time.Second}),
 		grpc.WithConnectParams(grpc.ConnectParams{
-			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 2, Jitter: 0.2, MaxDelay: 5 * time.Second},
+			Backoff: backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 2, Jitter: 0.2,
+				MaxDelay: 5 * time.Second},
 			MinConnectTimeout: 5 * time.Second,
 		}),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessageBytes), grpc.MaxCallSendMsgSize(maxMessageBytes)),
@@ -80,7 +82,9 @@ func Dial(o DialOptions) (*Conn, error) {
 	target := o.Address
 	if o.Dialer != nil {
 		target = "passthrough:///kagzi"
-		opts = append(opts, grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return o.Dialer(ctx) }))
+		opts = append(opts, grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+			return o.Dialer(ctx)
+		}))
 	}
 	conn, err := grpc.NewClient(target, opts...)
 	if err != nil {
@@ -103,7 +107,8 @@ func Over(conn grpc.ClientConnInterface) API {
 // unix: or dns: are gRPC's to judge.
 func checkAddress(address string) error {
 	scheme, _, target := strings.Cut(address, "://")
-	if strings.HasPrefix(address, "unix:") || strings.HasPrefix(address, "dns:") || target && !strings.HasPrefix(scheme, "http") {
+	if strings.HasPrefix(address, "unix:") || strings.HasPrefix(address, "dns:") || target &&
+		!strings.HasPrefix(scheme, "http") {
 		return nil
 	}
 	host, port, err := net.SplitHostPort(address)
@@ -130,7 +135,8 @@ func (bearer) RequireTransportSecurity() bool { return false }
 
 // bound gives each unary call without a deadline one, so that a silent network does not hang a terminal.
 func bound(limit time.Duration) grpc.UnaryClientInterceptor {
-	return func(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	return func(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker,
+		opts ...grpc.CallOption) error {
 		if _, set := ctx.Deadline(); !set {
 			limited, cancel := context.WithTimeout(ctx, limit)
 			defer cancel()

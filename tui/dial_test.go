@@ -28,13 +28,16 @@ type echo struct {
 	kagziv1.UnimplementedAdminServiceServer
 }
 
-func (echo) GetServerInfo(ctx context.Context, _ *kagziv1.GetServerInfoRequest) (*kagziv1.GetServerInfoResponse, error) {
+func (echo) GetServerInfo(ctx context.Context,
+	_ *kagziv1.GetServerInfoRequest) (*kagziv1.GetServerInfoResponse, error) {
 	md, _ := metadata.FromIncomingContext(ctx)
-	return &kagziv1.GetServerInfoResponse{Version: strings.Join(md.Get("authorization"), ","), Database: strings.Repeat("x", 8<<20)}, nil
+	return &kagziv1.GetServerInfoResponse{Version: strings.Join(md.Get("authorization"), ","),
+		Database: strings.Repeat("x", 8<<20)}, nil
 }
 
 // GetQueueDepth never answers.
-func (echo) GetQueueDepth(ctx context.Context, _ *kagziv1.GetQueueDepthRequest) (*kagziv1.GetQueueDepthResponse, error) {
+func (echo) GetQueueDepth(ctx context.Context,
+	_ *kagziv1.GetQueueDepthRequest) (*kagziv1.GetQueueDepthResponse, error) {
 	<-ctx.Done()
 	return nil, ctx.Err()
 }
@@ -98,11 +101,13 @@ func TestDial(t *testing.T) {
 			t.Fatal(err)
 		}
 		plain := dial(t, DialOptions{Address: address})
-		if _, err := plain.GetServerInfo(t.Context(), &kagziv1.GetServerInfoRequest{}); status.Code(err) != codes.Unavailable {
+		if _, err := plain.GetServerInfo(t.Context(), &kagziv1.GetServerInfoRequest{}); status.Code(
+			err) != codes.Unavailable {
 			t.Fatalf("plaintext to a TLS server: %v", err)
 		}
 		stranger := dial(t, DialOptions{Address: address, TLS: trusting(cert, "other.test")})
-		if _, err := stranger.GetServerInfo(t.Context(), &kagziv1.GetServerInfoRequest{}); status.Code(err) != codes.Unavailable {
+		if _, err := stranger.GetServerInfo(t.Context(), &kagziv1.GetServerInfoRequest{}); status.Code(
+			err) != codes.Unavailable {
 			t.Fatalf("another server name: %v", err)
 		}
 	})
@@ -130,7 +135,9 @@ func trusting(cert tls.Certificate, name string) *tls.Config {
 }
 
 func TestA_key_goes_in_the_clear_to_this_machine_only(t *testing.T) {
-	for address, own := range map[string]bool{"127.0.0.1:1": true, "localhost:1": true, "[::1]:1": true, "unix:/s": true, "10.0.0.1:1": false, "box:1": false, "localhost.box:1": false} {
+	for address, own := range map[string]bool{
+		"127.0.0.1:1": true, "localhost:1": true, "[::1]:1": true, "unix:/s": true, "10.0.0.1:1": false, "box:1": false,
+		"localhost.box:1": false} {
 		if loopback(address) != own {
 			t.Errorf("%s: on this machine = %t, want %t", address, !own, own)
 		}
@@ -145,7 +152,8 @@ func selfSigned(t *testing.T) tls.Certificate {
 	}
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "kagzi.test"}, DNSNames: []string{"kagzi.test"},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true,
+		BasicConstraintsValid: true,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	if err != nil {

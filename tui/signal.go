@@ -10,8 +10,10 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// Signal delivers a signal, of a run that continued as new to the one that goes on for it, as the SDK does. It answers which run was asked last.
-func Signal(ctx context.Context, api API, request *kagziv1.SignalWorkflowRequest) (runID string, answer *kagziv1.SignalWorkflowResponse, err error) {
+// Signal delivers a signal, of a run that continued as new to the one that goes on for it, as the
+// SDK does. It answers which run was asked last.
+func Signal(ctx context.Context, api API, request *kagziv1.SignalWorkflowRequest) (runID string,
+	answer *kagziv1.SignalWorkflowResponse, err error) {
 	request = proto.CloneOf(request)
 	for followed := map[string]bool{}; ; {
 		answer, err = api.SignalWorkflow(ctx, request)

@@ -9,9 +9,10 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// NextTicks are the next ticks of a schedule, counted from now by the server's clock. One that was told to fire nothing before a moment has none
-// before the tick that it fires next.
-func NextTicks(ctx context.Context, api API, s *kagziv1.WorkflowSchedule, count int32) ([]*timestamppb.Timestamp, error) {
+// NextTicks are the next ticks of a schedule, counted from now by the server's clock. One that was
+// told to fire nothing before a moment has none before the tick that it fires next.
+func NextTicks(ctx context.Context, api API, s *kagziv1.WorkflowSchedule,
+	count int32) ([]*timestamppb.Timestamp, error) {
 	request := &kagziv1.PreviewScheduleRequest{CronExpr: s.GetCronExpr(), TimeZone: s.GetTimeZone(), Count: count}
 	answer, err := api.PreviewSchedule(ctx, request)
 	ticks, next := answer.GetTicks(), s.GetNextFireAt().AsTime()
@@ -19,7 +20,9 @@ func NextTicks(ctx context.Context, api API, s *kagziv1.WorkflowSchedule, count 
 		return ticks, err
 	}
 	request = &kagziv1.PreviewScheduleRequest{
-		CronExpr: s.GetCronExpr(), TimeZone: s.GetTimeZone(), Count: count, After: timestamppb.New(next.Add(-time.Microsecond)), // it asks for what comes after
+		// it asks for what comes after
+		CronExpr: s.GetCronExpr(), TimeZone: s.GetTimeZone(), Count: count,
+		After: timestamppb.New(next.Add(-time.Microsecond)),
 	}
 	answer, err = api.PreviewSchedule(ctx, request)
 	return answer.GetTicks(), err

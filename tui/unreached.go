@@ -10,7 +10,8 @@ type Unreached struct {
 	Absent bool   // nothing is known to be there
 }
 
-// WhyUnreached reads the message of an Unavailable call that no server answered. An empty address is left out of the text.
+// WhyUnreached reads the message of an Unavailable call that no server answered. An empty address
+// is left out of the text.
 func WhyUnreached(address, message string) Unreached {
 	at := ""
 	if address != "" {
@@ -25,7 +26,8 @@ func WhyUnreached(address, message string) Unreached {
 	return Unreached{Text: "no server answers" + at, Advice: startAdvice(address), Reason: reason, Absent: true}
 }
 
-// startAdvice leads to a server at the address: one that is started somewhere else would leave the same command without an answer.
+// startAdvice leads to a server at the address: one that is started somewhere else would leave the
+// same command without an answer.
 func startAdvice(address string) string {
 	switch {
 	case address == "", address == DefaultAddress, address == "localhost:50051":
@@ -36,23 +38,37 @@ func startAdvice(address string) string {
 	return "see that one runs there and can be reached from here, or name another one with --address"
 }
 
-// connectionTroubles are what goes wrong while a connection is made, by a sign in the words of the library. The first that fits counts.
+// connectionTroubles are what goes wrong while a connection is made, by a sign in the words of the
+// library. The first that fits counts.
 var connectionTroubles = []struct{ sign, text, advice string }{
-	{"first record does not look like a TLS handshake", "the server{at} does not speak TLS", "leave out --tls and the like, or start the server with --tls-cert and --tls-key"},
-	{"signed by unknown authority", "the certificate of the server{at} is signed by an authority that is not trusted here", "name the authority's file with --tls-ca ca.crt; `kagzi tls init` wrote one beside the server's certificate"},
-	{"certificate has expired or is not yet valid", "the certificate of the server{at} is not valid at this time", "renew it on the server's machine, for one of `kagzi tls init` with: kagzi tls init --renew; and see that the clocks are right"},
-	{"certificate is valid for", "the certificate of the server{at} is for another name", "use an address that the certificate names, or say which name to expect with --tls-server-name"},
-	{"doesn't contain any IP SANs", "the certificate of the server{at} is for names, not for this address", "use a name that the certificate has, or say which to expect with --tls-server-name"},
-	{"certificate is not valid for any names", "the certificate of the server{at} is for another name", "use an address that the certificate names, or say which name to expect with --tls-server-name"},
-	{"tls: protocol version not supported", "the server{at} does not speak TLS 1.3", "it is no server of Kagzi, or something between cuts the connection"},
-	{"remote error: tls:", "the server{at} does not accept the certificate of this client", "name one that its authority signed with --tls-client-cert and --tls-client-key, or none, and a key"},
-	{"use of closed network connection", "what listens{at} does not answer", "the server stands still or has too much to do, or it is none of Kagzi's"}, // we closed it
-	{"error reading server preface", "the server{at} ended the connection at once; it may speak TLS", "encrypt the connection with --tls, or --tls-ca ca.crt for an authority of your own"},
+	{"first record does not look like a TLS handshake", "the server{at} does not speak TLS",
+		"leave out --tls and the like, or start the server with --tls-cert and --tls-key"},
+	{"signed by unknown authority",
+		"the certificate of the server{at} is signed by an authority that is not trusted here",
+		"name the authority's file with --tls-ca ca.crt; `kagzi tls init` wrote one beside the server's certificate"},
+	{"certificate has expired or is not yet valid", "the certificate of the server{at} is not valid at this time",
+		"renew it on the server's machine, for one of `kagzi tls init` with: kagzi tls init --renew; and see that the clocks are right"},
+	{"certificate is valid for", "the certificate of the server{at} is for another name",
+		"use an address that the certificate names, or say which name to expect with --tls-server-name"},
+	{"doesn't contain any IP SANs", "the certificate of the server{at} is for names, not for this address",
+		"use a name that the certificate has, or say which to expect with --tls-server-name"},
+	{"certificate is not valid for any names", "the certificate of the server{at} is for another name",
+		"use an address that the certificate names, or say which name to expect with --tls-server-name"},
+	{"tls: protocol version not supported", "the server{at} does not speak TLS 1.3",
+		"it is no server of Kagzi, or something between cuts the connection"},
+	{"remote error: tls:", "the server{at} does not accept the certificate of this client",
+		"name one that its authority signed with --tls-client-cert and --tls-client-key, or none, and a key"},
+	// we closed it
+	{"use of closed network connection", "what listens{at} does not answer",
+		"the server stands still or has too much to do, or it is none of Kagzi's"},
+	{"error reading server preface", "the server{at} ended the connection at once; it may speak TLS",
+		"encrypt the connection with --tls, or --tls-ca ca.crt for an authority of your own"},
 }
 
 // connectionReason is the part of gRPC's message that says more than that nobody was there.
 func connectionReason(message string) string {
-	if strings.Contains(message, "connection refused") || strings.Contains(message, "actively refused it") { // the latter on Windows
+	if strings.Contains(message, "connection refused") || strings.Contains(message, "actively refused it") {
+		// the latter on Windows
 		return ""
 	}
 	if _, reason, ok := strings.Cut(message, `desc = "`); ok {

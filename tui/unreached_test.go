@@ -14,7 +14,8 @@ func TestWhyUnreachedAdvisesAServerThatIsAtTheAddress(t *testing.T) {
 		"10.0.0.7:50051":          elsewhere,
 		"unix:/run/kagzi.sock":    elsewhere, // on which no server listens
 	} {
-		why := WhyUnreached(address, `connection error: desc = "transport: Error while dialing: connect: connection refused"`)
+		why := WhyUnreached(address,
+			`connection error: desc = "transport: Error while dialing: connect: connection refused"`)
 		if why.Advice != want || !why.Absent || why.Reason != "" {
 			t.Errorf("of %q: %+v, want the advice %q", address, why, want)
 		}

@@ -1,7 +1,10 @@
-// Package memory keeps runs, steps and workers in the memory of the program, for tests and demonstrations. It implements engine.Store:
-// the operations that read before they write are package storelogic's, as in every backend, and the few that backends have statements of their own for are written here as plainly as can be. Nothing in
-// it is fast, durable or hidden: a Database can be looked at whole, taken back by some commits, and served by several Stores at once, each of
-// which may send its calls down a road of its own (Road), on which a simulation has them wait, fail or get lost.
+// Package memory keeps runs, steps and workers in the memory of the program, for tests and
+// demonstrations. It implements engine.Store: the operations that read before they write are
+// package storelogic's, as in every backend, and the few that backends have statements of their own
+// for are written here as plainly as can be. Nothing in it is fast, durable or hidden: a Database
+// can be looked at whole, taken back by some commits, and served by several Stores at once, each of
+// which may send its calls down a road of its own (Road), on which a simulation has them wait, fail
+// or get lost.
 package memory
 
 import (
@@ -17,7 +20,8 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// Database is the rows. Rows are never changed: a transaction puts new ones in their place and knows the old ones, so it can be undone.
+// Database is the rows. Rows are never changed: a transaction puts new ones in their place and
+// knows the old ones, so it can be undone.
 type Database struct {
 	mu         sync.Mutex
 	runs       map[engine.ID]*Run
@@ -76,12 +80,14 @@ type request struct {
 type Options struct {
 	Keep    int  // how many commits can be taken back (Lose)
 	Endings bool // Outcomes hear how runs ended
-	// Watch, if set, is told of every call that was carried out, refused ones too, before its commit is known to anybody, and of what it
-	// has changed. It is called with the database locked, and changes nothing.
+	// Watch, if set, is told of every call that was carried out, refused ones too, before its
+	// commit is known to anybody, and of what it has changed. It is called with the database
+	// locked, and changes nothing.
 	Watch func(c *Call, changes []Change)
 	// Now, if set, is the clock in place of the machine's.
 	Now func() time.Time
-	// Due, if set, is told of each run that is left without a worker: its namespace and queue, and from when on a worker may claim it.
+	// Due, if set, is told of each run that is left without a worker: its namespace and queue, and
+	// from when on a worker may claim it.
 	Due func(namespace, queue string, at time.Time)
 	// Notify, if set, is told of every notification before the call that caused it returns.
 	Notify   func(engine.Notification)
@@ -97,8 +103,9 @@ type Change struct{ Old, New *Run }
 func New(o Options) *Database {
 	return &Database{
 		runs: map[engine.ID]*Run{}, requests: map[name]request{}, workers: map[string]*engine.Worker{},
-		schedules: map[engine.ID]*engine.Schedule{}, fires: map[Fire]fired{}, namespaces: map[string]*engine.Namespace{},
-		keys: map[engine.ID]*engine.APIKey{}, audit: map[engine.ID]engine.AuditEvent{}, options: o,
+		schedules: map[engine.ID]*engine.Schedule{}, fires: map[Fire]fired{},
+		namespaces: map[string]*engine.Namespace{},
+		keys:       map[engine.ID]*engine.APIKey{}, audit: map[engine.ID]engine.AuditEvent{}, options: o,
 	}
 }
 
@@ -116,7 +123,8 @@ type Call struct {
 	from *Store
 }
 
-// Commit carries calls out, in their order, in one transaction. One that is refused changes nothing and has its Err; the others happen.
+// Commit carries calls out, in their order, in one transaction. One that is refused changes nothing
+// and has its Err; the others happen.
 func (d *Database) Commit(calls ...*Call) {
 	d.mu.Lock()
 	t := &tx{db: d, fresh: map[engine.ID]bool{}, old: map[engine.ID]*Run{}, effects: map[*engine.SideEffects]*Store{}}
@@ -164,7 +172,8 @@ func (d *Database) Commit(calls ...*Call) {
 	}
 }
 
-// Clone is a Database that has the same rows and nothing else of this one: no Stores, and no commits that can be taken back.
+// Clone is a Database that has the same rows and nothing else of this one: no Stores, and no
+// commits that can be taken back.
 func (d *Database) Clone() *Database { return d.CloneWith(d.options) }
 
 // CloneWith is Clone with other options.
@@ -172,8 +181,10 @@ func (d *Database) CloneWith(o Options) *Database {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return &Database{
-		runs: maps.Clone(d.runs), requests: maps.Clone(d.requests), workers: maps.Clone(d.workers), schedules: maps.Clone(d.schedules),
-		fires: maps.Clone(d.fires), namespaces: maps.Clone(d.namespaces), keys: maps.Clone(d.keys), audit: maps.Clone(d.audit), options: o,
+		runs: maps.Clone(d.runs), requests: maps.Clone(d.requests), workers: maps.Clone(d.workers),
+		schedules: maps.Clone(d.schedules),
+		fires:     maps.Clone(d.fires), namespaces: maps.Clone(d.namespaces), keys: maps.Clone(d.keys),
+		audit: maps.Clone(d.audit), options: o,
 	}
 }
 
@@ -210,7 +221,9 @@ func (d *Database) Runs() []*Run {
 func (d *Database) Schedules() []*engine.Schedule {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return slices.SortedFunc(maps.Values(d.schedules), func(a, b *engine.Schedule) int { return compareIDs(a.ID, b.ID) })
+	return slices.SortedFunc(maps.Values(d.schedules), func(a, b *engine.Schedule) int {
+		return compareIDs(a.ID, b.ID)
+	})
 }
 
 // Fires is which run each tick has made.
@@ -272,7 +285,8 @@ func (d *Database) Open(road Road) *Store {
 var errClosed = &engine.Error{Kind: engine.KindUnavailable, Message: "the database is closed"}
 
 // call sends a call down the road.
-func call[V any](ctx context.Context, s *Store, verb string, write bool, params any, do func(*tx) (V, error)) (V, error) {
+func call[V any](ctx context.Context, s *Store, verb string, write bool, params any,
+	do func(*tx) (V, error)) (V, error) {
 	var none, out V
 	select {
 	case <-s.closed:
@@ -379,7 +393,8 @@ func (s *Store) tell(events []storekit.Event) {
 	}
 }
 
-// Gap has listeners miss the events that they have not been told of, and hear NotifyAll instead, as after a gap in listening.
+// Gap has listeners miss the events that they have not been told of, and hear NotifyAll instead, as
+// after a gap in listening.
 func (s *Store) Gap() {
 	s.listeners.mu.Lock()
 	for _, l := range s.listeners.list {

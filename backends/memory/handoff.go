@@ -26,8 +26,8 @@ type handoff struct {
 	taken bool // the task is its
 }
 
-// ask finds the matches for the runs of the call, in the order in which a claim would hand them out; so where one is left, those of its queue
-// that come after it are not asked for.
+// ask finds the matches for the runs of the call, in the order in which a claim would hand them
+// out; so where one is left, those of its queue that come after it are not asked for.
 func (h *handoffs) ask(t *tx, starts []engine.StartRun) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -75,7 +75,8 @@ func (t *tx) comesFirst(p *engine.StartRun, match engine.Match) bool {
 		return false
 	}
 	return len(t.find(func(r *Run) bool {
-		return r.Namespace == p.Namespace && r.Queue == p.Queue && slices.Contains(match.Types(), r.Type) && !r.Status.Ended() && r.Lease == nil &&
+		return r.Namespace == p.Namespace && r.Queue == p.Queue && slices.Contains(match.Types(), r.Type) &&
+			!r.Status.Ended() && r.Lease == nil &&
 			!r.AvailableAt.IsZero() && !r.AvailableAt.After(match.Now())
 	})) == 0
 }
@@ -90,7 +91,8 @@ func (h *handoffs) claimFor(t *tx, run engine.ID) bool {
 	}
 	one := h.held[i]
 	c := claim{tx: t, slots: []engine.ClaimSlot{one.match.Slot()}, p: &engine.ClaimParams{
-		Namespace: one.start.Namespace, Queue: one.start.Queue, HistoryBytes: engine.HistoryBytes, Now: engine.Micros(one.match.Now()),
+		Namespace: one.start.Namespace, Queue: one.start.Queue, HistoryBytes: engine.HistoryBytes,
+		Now: engine.Micros(one.match.Now()),
 	}}
 	c.take(t.db.runs[run])
 	one.task, one.taken = c.out.Tasks[0], true
@@ -115,7 +117,8 @@ func (h *handoffs) settle(err error) {
 	h.held = nil
 }
 
-// Handoff holds the matches that were offered for the runs of a call, for a store that carries the call out as well. They are told nothing.
+// Handoff holds the matches that were offered for the runs of a call, for a store that carries the
+// call out as well. They are told nothing.
 type Handoff map[engine.ID]engine.Match
 
 // Offer returns the match that was offered then.

@@ -30,7 +30,8 @@ func (t *tx) start(p *engine.StartRun, h *handoffs) engine.Started {
 	case t.disabled(p.Namespace):
 		return engine.Started{Err: engine.NamespaceDisabled(p.Namespace)}
 	case t.insertRun(p):
-		t.Notify(engine.Notification{Kind: engine.NotifyQueue, Namespace: p.Namespace, Name: p.Queue, Claimed: h.claimFor(t, p.ID)})
+		t.Notify(engine.Notification{Kind: engine.NotifyQueue, Namespace: p.Namespace, Name: p.Queue,
+			Claimed: h.claimFor(t, p.ID)})
 		if !p.DeadlineAt.IsZero() {
 			t.Notify(engine.Notification{Kind: engine.NotifyTimer})
 		}
@@ -38,7 +39,8 @@ func (t *tx) start(p *engine.StartRun, h *handoffs) engine.Started {
 	}
 	old := t.external(p.Namespace, p.ExternalID, p.Reuse == engine.ReuseNever)
 	if p.Reuse == engine.ReuseReject {
-		return engine.Started{RunID: old.ID, Existed: true, Err: engine.ExternalIDTaken(p.ExternalID, old.ID, old.Status)}
+		return engine.Started{RunID: old.ID, Existed: true,
+			Err: engine.ExternalIDTaken(p.ExternalID, old.ID, old.Status)}
 	}
 	if p.RequestID != "" {
 		kept := *p
@@ -47,7 +49,8 @@ func (t *tx) start(p *engine.StartRun, h *handoffs) engine.Started {
 	return engine.Started{RunID: old.ID, Existed: true}
 }
 
-// requestedBefore is what the request, or the start of this very id, was answered before; it is refused if it asked for something else.
+// requestedBefore is what the request, or the start of this very id, was answered before; it is
+// refused if it asked for something else.
 func (t *tx) requestedBefore(p *engine.StartRun) (answer engine.Started, repeated bool) {
 	answer.Repeated = true
 	var first *engine.Run
@@ -65,7 +68,8 @@ func (t *tx) requestedBefore(p *engine.StartRun) (answer engine.Started, repeate
 	default:
 		return engine.Started{}, false
 	}
-	if first.Queue != p.Queue || first.Type != p.Type || first.ExternalID != p.ExternalID || !first.Input.Equal(p.Input) {
+	if first.Queue != p.Queue || first.Type != p.Type || first.ExternalID != p.ExternalID ||
+		!first.Input.Equal(p.Input) {
 		return engine.Started{Err: engine.StartConflict(answer.RunID)}, true
 	}
 	return answer, true

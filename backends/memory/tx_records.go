@@ -25,7 +25,9 @@ func (t *tx) schedule(take func(*engine.Schedule) bool) *engine.Schedule {
 
 func (t *tx) Schedule(namespace, ref string) (*engine.Schedule, error) {
 	if id, err := engine.ParseID(ref); err == nil {
-		found := t.schedule(func(s *engine.Schedule) bool { return s.ID == id && (namespace == "" || s.Namespace == namespace) })
+		found := t.schedule(func(s *engine.Schedule) bool {
+			return s.ID == id && (namespace == "" || s.Namespace == namespace)
+		})
 		if found != nil {
 			return found, nil
 		}
@@ -111,7 +113,8 @@ func (t *tx) SaveNamespace(n *engine.Namespace) error { return t.InsertNamespace
 func (t *tx) useNamespace(name string, now time.Time) {
 	if t.db.namespaces[name] == nil {
 		now = engine.Micros(now)
-		row := &engine.Namespace{Name: name, ID: storelogic.NamespaceID(name), Enabled: true, CreatedAt: now, UpdatedAt: now}
+		row := &engine.Namespace{Name: name, ID: storelogic.NamespaceID(name), Enabled: true, CreatedAt: now,
+			UpdatedAt: now}
 		put(t, t.db.namespaces, name, row)
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// The files tx_*.go are the rows of a transaction as the operations of package storelogic ask for them; the comments of storelogic.Tx say
-// what each method means.
+// The files tx_*.go are the rows of a transaction as the operations of package storelogic ask for
+// them; the comments of storelogic.Tx say what each method means.
 
 var _ storelogic.Tx = (*tx)(nil)
 
@@ -23,7 +23,8 @@ func (t *tx) Run(namespace string, id engine.ID) (*storelogic.Run, error) {
 	run := &storelogic.Run{Run: r.Run, FinalToken: r.FinalToken, TiedTo: r.TiedTo}
 	run.Input, run.Output = engine.Payload{}, engine.Payload{}
 	if l := r.Lease; l != nil {
-		run.Token, run.Holder, run.ClaimedAt, run.Progressed, run.WasHeld = l.Token, l.Holder, l.ClaimedAt, l.Progressed, true
+		run.Token, run.Holder, run.ClaimedAt, run.Progressed, run.WasHeld = l.Token, l.Holder, l.ClaimedAt,
+			l.Progressed, true
 	}
 	return run, nil
 }
@@ -75,7 +76,8 @@ func (t *tx) insertRun(start *engine.StartRun) bool {
 			return false
 		}
 	}
-	if start.ExternalID != "" && start.Origin == engine.OriginUser && t.external(start.Namespace, start.ExternalID, start.Reuse == engine.ReuseNever) != nil {
+	if start.ExternalID != "" && start.Origin == engine.OriginUser &&
+		t.external(start.Namespace, start.ExternalID, start.Reuse == engine.ReuseNever) != nil {
 		return false
 	}
 	run := start.NewRun()
@@ -92,7 +94,8 @@ func (t *tx) ImportRun(r *engine.Run) error {
 // external is the run of a user that has the external id: the open one or, with ended ones too, the newest.
 func (t *tx) external(namespace, externalID string, ended bool) (found *Run) {
 	for _, r := range t.find(func(r *Run) bool {
-		return r.Namespace == namespace && r.ExternalID == externalID && r.Origin == engine.OriginUser && (ended || !r.Status.Ended())
+		return r.Namespace == namespace && r.ExternalID == externalID && r.Origin == engine.OriginUser &&
+			(ended || !r.Status.Ended())
 	}) {
 		found = r
 	}
@@ -202,14 +205,16 @@ func (t *tx) LeftBehind(now time.Time, limit int) (left []storelogic.Left, next 
 		return w.DeregisteredAt
 	}
 	held := t.find(func(r *Run) bool {
-		return r.Lease != nil && t.db.workers[r.Lease.Holder] != nil && t.db.workers[r.Lease.Holder].Status == engine.WorkerOffline
+		return r.Lease != nil && t.db.workers[r.Lease.Holder] != nil &&
+			t.db.workers[r.Lease.Holder].Status == engine.WorkerOffline
 	})
 	slices.SortStableFunc(held, func(a, b *Run) int { return freeAt(a).Compare(freeAt(b)) })
 	for _, r := range held {
 		if len(left) == limit || freeAt(r).After(now) {
 			return left, freeAt(r), nil
 		}
-		left = append(left, storelogic.Left{RunID: r.ID, Lost: t.db.workers[r.Lease.Holder].Reason == engine.OfflineLost})
+		left = append(left, storelogic.Left{RunID: r.ID,
+			Lost: t.db.workers[r.Lease.Holder].Reason == engine.OfflineLost})
 	}
 	return left, next, nil
 }

@@ -106,7 +106,8 @@ func (t *tx) SaveStep(step *engine.Step) error {
 			return false
 		}
 		saved := *step
-		saved.Latest, saved.Attempt, saved.Sequence, saved.Input, saved.CreatedAt = s.Latest, s.Attempt, s.Sequence, s.Input, s.CreatedAt
+		saved.Latest, saved.Attempt, saved.Sequence, saved.Input, saved.CreatedAt = s.Latest, s.Attempt, s.Sequence,
+			s.Input, s.CreatedAt
 		saved.OverriddenBy, saved.OverrideReason = s.OverriddenBy, s.OverrideReason
 		*s = saved
 		return true
@@ -126,7 +127,9 @@ func (t *tx) failOpen(run engine.ID, f engine.Failure, now time.Time, take func(
 }
 
 func (t *tx) InterruptSteps(run engine.ID, f engine.Failure, now time.Time) error {
-	t.failOpen(run, f, now, func(s *engine.Step) bool { return s.Status == engine.StepRunning && s.Kind == engine.StepFunction })
+	t.failOpen(run, f, now, func(s *engine.Step) bool {
+		return s.Status == engine.StepRunning && s.Kind == engine.StepFunction
+	})
 	return nil
 }
 

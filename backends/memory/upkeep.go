@@ -62,7 +62,8 @@ func (s *Store) Prune(ctx context.Context, p engine.PruneParams) (int, error) {
 	imported := engine.FirstID(p.Before)
 	return write(ctx, s, "Prune", p, func(t *tx) (int, error) {
 		old := t.find(func(r *Run) bool {
-			return r.Namespace == p.Namespace && r.Status == p.Status && r.Status.Ended() && r.FinishedAt.Before(p.Before) && !r.Pinned &&
+			return r.Namespace == p.Namespace && r.Status == p.Status && r.Status.Ended() &&
+				r.FinishedAt.Before(p.Before) && !r.Pinned &&
 				(r.Origin != engine.OriginImport || compareIDs(r.ID, imported) < 0) && !t.neededByOpen(r)
 		})
 		slices.SortStableFunc(old, func(a, b *Run) int { return a.FinishedAt.Compare(b.FinishedAt) })
@@ -82,7 +83,8 @@ func (s *Store) Prune(ctx context.Context, p engine.PruneParams) (int, error) {
 // neededByOpen says that an open run refers to the run, or is its parent.
 func (t *tx) neededByOpen(r *Run) bool {
 	for _, x := range t.db.runs {
-		if !x.Status.Ended() && (x.ID == r.ParentRunID || x.ID == r.ContinuedAs || x.ParentRunID == r.ID || x.FailedRunID == r.ID || x.RetriedFrom == r.ID) {
+		if !x.Status.Ended() && (x.ID == r.ParentRunID || x.ID == r.ContinuedAs || x.ParentRunID == r.ID ||
+			x.FailedRunID == r.ID || x.RetriedFrom == r.ID) {
 			return true
 		}
 	}
@@ -93,7 +95,8 @@ func (t *tx) neededByOpen(r *Run) bool {
 func (s *Store) PruneRecords(ctx context.Context, p engine.PruneRecordsParams) (bool, error) {
 	return write(ctx, s, "PruneRecords", p, func(t *tx) (bool, error) {
 		gone := t.workersBy(func(w *engine.Worker) bool {
-			return w.Status == engine.WorkerOffline && w.DeregisteredAt.Before(engine.Micros(p.Workers)) && len(t.heldBy(w.ID)) == 0
+			return w.Status == engine.WorkerOffline && w.DeregisteredAt.Before(engine.Micros(p.Workers)) &&
+				len(t.heldBy(w.ID)) == 0
 		})
 		slices.SortStableFunc(gone, func(a, b engine.Worker) int { return a.DeregisteredAt.Compare(b.DeregisteredAt) })
 		for _, w := range gone[:min(p.Limit, len(gone))] {
@@ -106,7 +109,8 @@ func (s *Store) PruneRecords(ctx context.Context, p engine.PruneRecordsParams) (
 			}
 		}
 		slices.SortFunc(old, func(a, b Fire) int {
-			return cmp.Or(t.db.fires[a].at.Compare(t.db.fires[b].at), compareIDs(a.Schedule, b.Schedule), a.Tick.Compare(b.Tick))
+			return cmp.Or(t.db.fires[a].at.Compare(t.db.fires[b].at), compareIDs(a.Schedule, b.Schedule),
+				a.Tick.Compare(b.Tick))
 		})
 		for _, f := range old[:min(p.Limit, len(old))] {
 			remove(t, t.db.fires, f)

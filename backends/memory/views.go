@@ -60,7 +60,8 @@ type paged[V any] struct {
 }
 
 // list reads a page of what all gives.
-func list[V any](ctx context.Context, s *Store, verb string, p engine.Page, place func(V, *engine.Cursor) int, all func(*tx) ([]V, error)) ([]V, engine.PageInfo, error) {
+func list[V any](ctx context.Context, s *Store, verb string, p engine.Page, place func(V, *engine.Cursor) int,
+	all func(*tx) ([]V, error)) ([]V, engine.PageInfo, error) {
 	out, err := read(ctx, s, verb, func(t *tx) (out paged[V], err error) {
 		items, err := all(t)
 		out.items, out.info = page(items, p, place)
@@ -103,13 +104,17 @@ func (s *Store) someRuns(ctx context.Context, verb string, take func(*Run) bool)
 
 // GetRuns has each run once.
 func (s *Store) GetRuns(ctx context.Context, namespace string, ids []engine.ID) ([]engine.Run, error) {
-	return s.someRuns(ctx, "GetRuns", func(r *Run) bool { return r.Namespace == namespace && slices.Contains(ids, r.ID) })
+	return s.someRuns(ctx, "GetRuns", func(r *Run) bool {
+		return r.Namespace == namespace && slices.Contains(ids, r.ID)
+	})
 }
 
 // GetRunByExternalID is the newest run with that id.
 func (s *Store) GetRunByExternalID(ctx context.Context, namespace, externalID string) (engine.Run, error) {
 	return read(ctx, s, "GetRunByExternalID", func(t *tx) (engine.Run, error) {
-		runs := t.find(func(r *Run) bool { return r.Namespace == namespace && r.ExternalID == externalID && externalID != "" })
+		runs := t.find(func(r *Run) bool {
+			return r.Namespace == namespace && r.ExternalID == externalID && externalID != ""
+		})
 		if len(runs) == 0 {
 			return engine.Run{}, engine.ExternalIDNotFound(externalID)
 		}
@@ -118,7 +123,8 @@ func (s *Store) GetRunByExternalID(ctx context.Context, namespace, externalID st
 }
 
 // ListRuns is newest first.
-func (s *Store) ListRuns(ctx context.Context, f engine.RunFilter, p engine.Page) ([]engine.Run, engine.PageInfo, error) {
+func (s *Store) ListRuns(ctx context.Context, f engine.RunFilter, p engine.Page) ([]engine.Run,
+	engine.PageInfo, error) {
 	place := newestFirst(func(r engine.Run) engine.ID { return r.ID })
 	return list(ctx, s, "ListRuns", p, place, func(t *tx) ([]engine.Run, error) {
 		runs := listed(t.find(func(r *Run) bool { return matches(&f, &r.Run) }))
@@ -143,12 +149,15 @@ func matches(f *engine.RunFilter, r *engine.Run) bool {
 		(f.ParentRunID.IsZero() || r.ParentRunID == f.ParentRunID) &&
 		(f.ScheduleID == "" || r.ScheduleID == f.ScheduleID) &&
 		(f.WorkerID == "" || r.WorkerID == f.WorkerID) &&
-		(f.Search == "" || strings.HasPrefix(id, strings.ToLower(f.Search)) || strings.HasPrefix(r.ExternalID, f.Search))
+		(f.Search == "" || strings.HasPrefix(id, strings.ToLower(f.Search)) ||
+			strings.HasPrefix(r.ExternalID, f.Search))
 }
 
 // ListHandlers is the runs that handle the failure of this one, by id.
 func (s *Store) ListHandlers(ctx context.Context, namespace string, run engine.ID) ([]engine.Run, error) {
-	return s.someRuns(ctx, "ListHandlers", func(r *Run) bool { return r.Namespace == namespace && r.FailedRunID == run })
+	return s.someRuns(ctx, "ListHandlers", func(r *Run) bool {
+		return r.Namespace == namespace && r.FailedRunID == run
+	})
 }
 
 // ListRetries is the runs that this one was retried as, by id.
@@ -157,7 +166,8 @@ func (s *Store) ListRetries(ctx context.Context, namespace string, run engine.ID
 }
 
 // ListSteps is every attempt with its payloads.
-func (s *Store) ListSteps(ctx context.Context, namespace string, run engine.ID, name string, p engine.Page) ([]engine.Step, engine.PageInfo, error) {
+func (s *Store) ListSteps(ctx context.Context, namespace string, run engine.ID, name string,
+	p engine.Page) ([]engine.Step, engine.PageInfo, error) {
 	place := func(s engine.Step, c *engine.Cursor) int {
 		return cmp.Or(cmp.Compare(s.Sequence, c.Number), cmp.Compare(s.Attempt, c.Minor))
 	}
@@ -226,7 +236,8 @@ func (s *Store) HeldBy(ctx context.Context, worker string) ([]engine.Held, error
 }
 
 // ListSignals is by sequence.
-func (s *Store) ListSignals(ctx context.Context, namespace string, run engine.ID, p engine.Page) ([]engine.Signal, engine.PageInfo, error) {
+func (s *Store) ListSignals(ctx context.Context, namespace string, run engine.ID, p engine.Page) ([]engine.Signal,
+	engine.PageInfo, error) {
 	place := func(s engine.Signal, c *engine.Cursor) int { return cmp.Compare(s.Sequence, c.Number) }
 	return list(ctx, s, "ListSignals", p, place, func(t *tx) ([]engine.Signal, error) {
 		r, err := t.run(namespace, run)
@@ -238,7 +249,8 @@ func (s *Store) ListSignals(ctx context.Context, namespace string, run engine.ID
 }
 
 // Circumstances is what a run may wait for.
-func (s *Store) ExplainInputs(ctx context.Context, namespace string, id engine.ID, now time.Time) (engine.Circumstances, error) {
+func (s *Store) ExplainInputs(ctx context.Context, namespace string, id engine.ID,
+	now time.Time) (engine.Circumstances, error) {
 	return read(ctx, s, "ExplainInputs", func(t *tx) (c engine.Circumstances, err error) {
 		r, err := t.run(namespace, id)
 		if err != nil {
@@ -260,7 +272,8 @@ func (s *Store) ExplainInputs(ctx context.Context, namespace string, id engine.I
 				c.RunningOfType += count(o.Queue == r.Queue && o.Type == r.Type)
 				c.RunningOfKey += count(ofKey)
 			}
-			ahead := cmp.Or(fresh(o)-fresh(r), cmp.Compare(r.Priority, o.Priority), o.HeldAt.Compare(r.HeldAt), compareIDs(o.ID, r.ID)) < 0
+			ahead := cmp.Or(fresh(o)-fresh(r), cmp.Compare(r.Priority, o.Priority), o.HeldAt.Compare(r.HeldAt),
+				compareIDs(o.ID, r.ID)) < 0
 			c.AheadInLine += count(ofKey && o.Gated && r.Gated && ahead)
 		}
 		return c, nil
@@ -286,7 +299,8 @@ func (s *Store) GetSchedule(ctx context.Context, namespace, ref string) (engine.
 }
 
 // ListSchedules is newest first.
-func (s *Store) ListSchedules(ctx context.Context, f engine.ScheduleFilter, p engine.Page) ([]engine.Schedule, engine.PageInfo, error) {
+func (s *Store) ListSchedules(ctx context.Context, f engine.ScheduleFilter, p engine.Page) ([]engine.Schedule,
+	engine.PageInfo, error) {
 	place := newestFirst(func(s engine.Schedule) engine.ID { return s.ID })
 	return list(ctx, s, "ListSchedules", p, place, func(t *tx) (all []engine.Schedule, err error) {
 		for _, s := range t.db.schedules {
@@ -314,16 +328,18 @@ func (s *Store) GetNamespace(ctx context.Context, name string) (engine.Namespace
 
 // ListNamespaces is by name.
 func (s *Store) ListNamespaces(ctx context.Context, p engine.Page) ([]engine.Namespace, engine.PageInfo, error) {
-	return list(ctx, s, "ListNamespaces", p, byName(func(n engine.Namespace) string { return n.Name }), func(t *tx) (all []engine.Namespace, err error) {
-		for _, name := range slices.Sorted(maps.Keys(t.db.namespaces)) {
-			all = append(all, *t.db.namespaces[name])
-		}
-		return all, nil
-	})
+	return list(ctx, s, "ListNamespaces", p, byName(func(n engine.Namespace) string { return n.Name }),
+		func(t *tx) (all []engine.Namespace, err error) {
+			for _, name := range slices.Sorted(maps.Keys(t.db.namespaces)) {
+				all = append(all, *t.db.namespaces[name])
+			}
+			return all, nil
+		})
 }
 
 // ListAudit is newest first.
-func (s *Store) ListAuditEvents(ctx context.Context, f engine.AuditFilter, p engine.Page) ([]engine.AuditEvent, engine.PageInfo, error) {
+func (s *Store) ListAuditEvents(ctx context.Context, f engine.AuditFilter, p engine.Page) ([]engine.AuditEvent,
+	engine.PageInfo, error) {
 	place := newestFirst(func(e engine.AuditEvent) engine.ID { return e.ID })
 	return list(ctx, s, "ListAuditEvents", p, place, func(t *tx) (all []engine.AuditEvent, err error) {
 		for _, e := range t.db.audit {
@@ -373,13 +389,15 @@ func (s *Store) GetWorker(ctx context.Context, id string) (engine.Worker, error)
 }
 
 // ListWorkers is newest first.
-func (s *Store) ListWorkers(ctx context.Context, f engine.WorkerFilter, p engine.Page) ([]engine.Worker, engine.PageInfo, error) {
+func (s *Store) ListWorkers(ctx context.Context, f engine.WorkerFilter, p engine.Page) ([]engine.Worker,
+	engine.PageInfo, error) {
 	place := func(w engine.Worker, c *engine.Cursor) int {
 		return cmp.Or(c.At.Compare(w.RegisteredAt), strings.Compare(c.Name, w.ID))
 	}
 	return list(ctx, s, "ListWorkers", p, place, func(t *tx) ([]engine.Worker, error) {
 		all := t.workersBy(func(w *engine.Worker) bool {
-			return (f.Namespace == "" || w.Namespace == f.Namespace) && (f.Status == 0 || w.Status == f.Status) && (f.Queue == "" || slices.Contains(w.Queues, f.Queue))
+			return (f.Namespace == "" || w.Namespace == f.Namespace) && (f.Status == 0 || w.Status == f.Status) &&
+				(f.Queue == "" || slices.Contains(w.Queues, f.Queue))
 		})
 		slices.SortFunc(all, func(a, b engine.Worker) int {
 			return cmp.Or(b.RegisteredAt.Compare(a.RegisteredAt), strings.Compare(b.ID, a.ID))
@@ -389,7 +407,8 @@ func (s *Store) ListWorkers(ctx context.Context, f engine.WorkerFilter, p engine
 }
 
 // QueueDepths counts run by run.
-func (s *Store) GetQueueDepth(ctx context.Context, namespace, queue string, now time.Time) ([]engine.QueueDepth, error) {
+func (s *Store) GetQueueDepth(ctx context.Context, namespace, queue string,
+	now time.Time) ([]engine.QueueDepth, error) {
 	return read(ctx, s, "GetQueueDepth", func(t *tx) ([]engine.QueueDepth, error) {
 		depths := map[string]*engine.QueueDepth{}
 		of := func(name string) *engine.QueueDepth {
@@ -398,7 +417,9 @@ func (s *Store) GetQueueDepth(ctx context.Context, namespace, queue string, now 
 			}
 			return depths[name]
 		}
-		for _, w := range t.workersBy(func(w *engine.Worker) bool { return w.Namespace == namespace && w.Status != engine.WorkerOffline }) {
+		for _, w := range t.workersBy(func(w *engine.Worker) bool {
+			return w.Namespace == namespace && w.Status != engine.WorkerOffline
+		}) {
 			for _, name := range w.Queues {
 				if queue == "" || name == queue {
 					of(name).OnlineWorkers += count(w.Status == engine.WorkerOnline)
@@ -430,7 +451,8 @@ func (t *tx) addDepth(d *engine.QueueDepth, r *Run, now time.Time) {
 		d.OldestDue = r.AvailableAt
 	}
 	for _, w := range t.db.workers {
-		if w.Namespace == r.Namespace && w.Status == engine.WorkerOnline && slices.Contains(w.Queues, r.Queue) && slices.Contains(w.Types, r.Type) &&
+		if w.Namespace == r.Namespace && w.Status == engine.WorkerOnline && slices.Contains(w.Queues, r.Queue) &&
+			slices.Contains(w.Types, r.Type) &&
 			engine.Meets(w.Offers(), r.Requirements) {
 			return
 		}
@@ -470,25 +492,27 @@ func (s *Store) GetStats(ctx context.Context, namespace string, now time.Time) (
 }
 
 // ListTypes is by name.
-func (s *Store) ListTypes(ctx context.Context, namespace string, p engine.Page) ([]engine.TypeInfo, engine.PageInfo, error) {
-	return list(ctx, s, "ListTypes", p, byName(func(i engine.TypeInfo) string { return i.Type }), func(t *tx) ([]engine.TypeInfo, error) {
-		types := map[string]*engine.TypeInfo{}
-		for _, r := range t.find(func(r *Run) bool { return r.Namespace == namespace }) {
-			if types[r.Type] == nil {
-				types[r.Type] = &engine.TypeInfo{Type: r.Type}
+func (s *Store) ListTypes(ctx context.Context, namespace string, p engine.Page) ([]engine.TypeInfo,
+	engine.PageInfo, error) {
+	return list(ctx, s, "ListTypes", p, byName(func(i engine.TypeInfo) string { return i.Type }),
+		func(t *tx) ([]engine.TypeInfo, error) {
+			types := map[string]*engine.TypeInfo{}
+			for _, r := range t.find(func(r *Run) bool { return r.Namespace == namespace }) {
+				if types[r.Type] == nil {
+					types[r.Type] = &engine.TypeInfo{Type: r.Type}
+				}
+				info := types[r.Type]
+				info.Total++
+				info.Active += int64(count(!r.Status.Ended()))
+				if !slices.Contains(info.Queues, r.Queue) {
+					info.Queues = append(info.Queues, r.Queue)
+					slices.Sort(info.Queues)
+				}
 			}
-			info := types[r.Type]
-			info.Total++
-			info.Active += int64(count(!r.Status.Ended()))
-			if !slices.Contains(info.Queues, r.Queue) {
-				info.Queues = append(info.Queues, r.Queue)
-				slices.Sort(info.Queues)
+			var all []engine.TypeInfo
+			for _, name := range slices.Sorted(maps.Keys(types)) {
+				all = append(all, *types[name])
 			}
-		}
-		var all []engine.TypeInfo
-		for _, name := range slices.Sorted(maps.Keys(types)) {
-			all = append(all, *types[name])
-		}
-		return all, nil
-	})
+			return all, nil
+		})
 }

@@ -18,7 +18,9 @@ func (s *Store) CompleteStep(ctx context.Context, p engine.CompleteStepParams) (
 
 // CompleteRun ends the run with its output.
 func (s *Store) CompleteRun(ctx context.Context, p engine.CompleteRunParams) (engine.Completed, error) {
-	return write(ctx, s, "CompleteRun", p, func(t *tx) (engine.Completed, error) { return storelogic.CompleteRun(t, p) })
+	return write(ctx, s, "CompleteRun", p, func(t *tx) (engine.Completed, error) {
+		return storelogic.CompleteRun(t, p)
+	})
 }
 
 // Claim gives due runs to claim slots.
@@ -44,7 +46,8 @@ func (c *claim) run() engine.Claimed {
 		return c.out
 	}
 	waiting := c.find(func(r *Run) bool {
-		return r.Namespace == c.p.Namespace && r.Queue == c.p.Queue && !r.Status.Ended() && r.Lease == nil && !r.AvailableAt.IsZero() &&
+		return r.Namespace == c.p.Namespace && r.Queue == c.p.Queue && !r.Status.Ended() && r.Lease == nil &&
+			!r.AvailableAt.IsZero() &&
 			slices.Contains(c.p.Types, r.Type) && engine.Meets(c.p.Offers, r.Requirements)
 	})
 	var due []*Run
@@ -86,7 +89,8 @@ func (c *claim) order(a, b *Run) int {
 		}
 		return 1
 	}
-	return cmp.Or(starved(a)-starved(b), b.Priority-a.Priority, a.AvailableAt.Compare(b.AvailableAt), compareIDs(a.ID, b.ID))
+	return cmp.Or(starved(a)-starved(b), b.Priority-a.Priority, a.AvailableAt.Compare(b.AvailableAt),
+		compareIDs(a.ID, b.ID))
 }
 
 // leases counts those that the filter takes.
@@ -123,7 +127,8 @@ func (c *claim) take(r *Run) {
 		s.Awaited = 0
 		return changed
 	})
-	task := engine.Task{Run: run.Run, Lease: engine.Lease{Namespace: run.Namespace, RunID: run.ID, Token: slot.Token}, ClaimedAt: c.p.Now}
+	task := engine.Task{Run: run.Run, Lease: engine.Lease{Namespace: run.Namespace, RunID: run.ID, Token: slot.Token},
+		ClaimedAt: c.p.Now}
 	task.History, task.NextSequence = c.history(run.ID, 0, c.p.HistoryBytes)
 	c.out.Tasks = append(c.out.Tasks, task)
 }
@@ -181,7 +186,8 @@ func (t *tx) register(p *engine.RegisterWorkerParams) (stands engine.Worker, mor
 		}
 		held := t.heldBy(w.ID)
 		first := held[:min(len(held), storelogic.FreedAtOnce)]
-		if _, err := storelogic.LoseRuns(t, first, time.Time{}, p.Now); err != nil || len(first) == storelogic.FreedAtOnce {
+		if _, err := storelogic.LoseRuns(t, first, time.Time{}, p.Now); err != nil ||
+			len(first) == storelogic.FreedAtOnce {
 			return engine.Worker{}, true, err
 		}
 		t.notifyWorker(w.ID)
@@ -233,7 +239,9 @@ func (s *Store) Heartbeat(ctx context.Context, p engine.HeartbeatParams) (engine
 	})
 	for rest := err; len(unnamed) > 0 && rest == nil; {
 		part := storelogic.FirstToFree(&unnamed)
-		_, rest = write(ctx, s, "Heartbeat", p, func(t *tx) (none struct{}, err error) { return none, t.freeUnnamed(part, &p) })
+		_, rest = write(ctx, s, "Heartbeat", p, func(t *tx) (none struct{}, err error) {
+			return none, t.freeUnnamed(part, &p)
+		})
 	}
 	return beat, err
 }
@@ -264,7 +272,8 @@ func (t *tx) compare(p *engine.HeartbeatParams, beat *engine.Beat) (unnamed []en
 		}
 		named[l.RunID] = true
 		if !r.GraceUntil.IsZero() {
-			beat.Cancelling = append(beat.Cancelling, engine.Held{Lease: l, GraceUntil: r.GraceUntil, CancelReason: r.CancelReason})
+			beat.Cancelling = append(beat.Cancelling,
+				engine.Held{Lease: l, GraceUntil: r.GraceUntil, CancelReason: r.CancelReason})
 		}
 	}
 	if !p.Whole {
@@ -298,7 +307,9 @@ func (s *Store) DrainWorker(ctx context.Context, p engine.DrainWorkerParams) err
 // ForceOfflineWorker takes the worker off and frees what it held, a portion after the other.
 func (s *Store) ForceOfflineWorker(ctx context.Context, p engine.OfflineWorkerParams) (engine.Deregistered, error) {
 	p.Now, p.HeardAt = engine.Micros(p.Now), engine.Micros(p.HeardAt)
-	taken, err := write(ctx, s, "ForceOfflineWorker", p, func(t *tx) (engine.Deregistered, error) { return t.offlineWorker(&p) })
+	taken, err := write(ctx, s, "ForceOfflineWorker", p, func(t *tx) (engine.Deregistered, error) {
+		return t.offlineWorker(&p)
+	})
 	for more := taken; more.Freed == storelogic.FreedAtOnce && err == nil; taken.Freed += more.Freed {
 		more, err = write(ctx, s, "ForceOfflineWorker", p, func(t *tx) (rest engine.Deregistered, err error) {
 			if w := t.db.workers[p.WorkerID]; storelogic.DeregisteredBy(w, &p) {

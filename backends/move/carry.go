@@ -131,8 +131,9 @@ func (c *passage) verify(ctx context.Context) error {
 			return err
 		}
 		if source != target || source != noted {
-			return fmt.Errorf("table %s differs: the source has %d rows (sum %s), the target %d (sum %s), and %d were copied (sum %s); "+
-				"the target is not to be used: take another one, after `kagzi db copy --release` of the source",
+			return fmt.Errorf(
+				"table %s differs: the source has %d rows (sum %s), the target %d (sum %s), and %d were copied (sum %s); "+
+					"the target is not to be used: take another one, after `kagzi db copy --release` of the source",
 				name, source.rows, source, target.rows, target, noted.rows, noted)
 		}
 		c.report.Tables = append(c.report.Tables, engine.CopyCount{Table: name, Rows: target.rows})
@@ -141,7 +142,8 @@ func (c *passage) verify(ctx context.Context) error {
 }
 
 // addUp is the sum of a table; read hears of each load of rows.
-func (c *passage) addUp(ctx context.Context, d Database, t *engine.CopyTable, read func(rows int64)) (total sum, err error) {
+func (c *passage) addUp(ctx context.Context, d Database, t *engine.CopyTable, read func(rows int64)) (total sum,
+	err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	loads := make(chan load, 1)
 	var reading sync.WaitGroup

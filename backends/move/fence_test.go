@@ -60,7 +60,8 @@ func TestNobodyWritesToASourceWhoseServersAreAtWork(t *testing.T) {
 		if !errors.Is(err, engine.ErrUnavailable) || !strings.Contains(err.Error(), "moved") {
 			t.Errorf("start: %v, want unavailable because it was moved", err)
 		}
-		if err := store.Health(t.Context()); !errors.Is(err, engine.ErrUnavailable) || !strings.Contains(err.Error(), "moved") {
+		if err := store.Health(t.Context()); !errors.Is(err, engine.ErrUnavailable) ||
+			!strings.Contains(err.Error(), "moved") {
 			t.Errorf("health: %v, want unavailable because it was moved", err)
 		}
 	})
@@ -90,7 +91,8 @@ func TestTheStatusOfBothEndsTellsOfTheCopy(t *testing.T) {
 		populate(t, from, rand.New(rand.NewPCG(long.Seed(t), 7)), 3)
 		stands := func(when, url, standing, refusal string) {
 			status, err := backends.Status(t.Context(), url)
-			if err != nil || status.Standing != standing || !strings.Contains(status.Refusal, refusal) || (status.Refusal == "") != (refusal == "") {
+			if err != nil || status.Standing != standing || !strings.Contains(status.Refusal, refusal) ||
+				(status.Refusal == "") != (refusal == "") {
 				t.Errorf("%s: %+v, %v, want %q because of %q", when, status, err, standing, refusal)
 			}
 		}
@@ -113,8 +115,10 @@ func TestAFileThatIsMovedTakesNoRowsFromAnyProgram(t *testing.T) {
 	_, err := during(t, engine.CopyParams{From: from, To: to}, func() {
 		db := openSQL(t, from)
 		for _, table := range tablesOf(t) {
-			for _, statement := range []string{"delete from " + table.Name, "update " + table.Name + " set " + table.Key[0] + " = " + table.Key[0]} {
-				if _, err := db.ExecContext(t.Context(), statement); err == nil || !strings.Contains(err.Error(), "moved") {
+			for _, statement := range []string{"delete from " + table.Name,
+				"update " + table.Name + " set " + table.Key[0] + " = " + table.Key[0]} {
+				if _, err := db.ExecContext(t.Context(), statement); err == nil ||
+					!strings.Contains(err.Error(), "moved") {
 					t.Errorf("%s: %v, want a refusal", statement, err)
 				}
 			}
@@ -123,7 +127,8 @@ func TestAFileThatIsMovedTakesNoRowsFromAnyProgram(t *testing.T) {
 			t.Error("a server could start beside the copy")
 		}
 		target := openPostgres(t, to)
-		if _, err := target.Exec(t.Context(), "delete from workers"); err == nil || !strings.Contains(err.Error(), "has not ended") {
+		if _, err := target.Exec(t.Context(), "delete from workers"); err == nil ||
+			!strings.Contains(err.Error(), "has not ended") {
 			t.Errorf("write to the target: %v, want a refusal", err)
 		}
 	})
@@ -146,7 +151,8 @@ func TestACopyOfAFileThatAServerHasIsRefusedNamingIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := backends.Copy(t.Context(), engine.CopyParams{From: from, To: to, Now: someDay})
-	if err == nil || !strings.Contains(err.Error(), "serving on 127.0.0.1:4711") || !strings.Contains(err.Error(), "stop it") {
+	if err == nil || !strings.Contains(err.Error(), "serving on 127.0.0.1:4711") ||
+		!strings.Contains(err.Error(), "stop it") {
 		t.Errorf("copy: %v, want a refusal that names the server", err)
 	}
 	if err := start(t, store); err != nil {
@@ -217,7 +223,9 @@ func TestATextThatPostgresCannotKeepIsNamedBeforeAnythingChanges(t *testing.T) {
 			from, to := freshURL(t, "sqlite"), freshURL(t, "postgres")
 			populate(t, from, rand.New(rand.NewPCG(long.Seed(t), 8)), 10)
 			db := openSQL(t, from)
-			if _, err := db.ExecContext(t.Context(), "update runs set note = cast(? as text) where run_id = (select max(run_id) from runs)", []byte(bad)); err != nil {
+			if _, err := db.ExecContext(t.Context(),
+				"update runs set note = cast(? as text) where run_id = (select max(run_id) from runs)",
+				[]byte(bad)); err != nil {
 				t.Fatal(err)
 			}
 			var id []byte
@@ -225,7 +233,8 @@ func TestATextThatPostgresCannotKeepIsNamedBeforeAnythingChanges(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err := backends.Copy(t.Context(), engine.CopyParams{From: from, To: to, Now: someDay})
-			if err == nil || !strings.Contains(err.Error(), engine.ID(id).String()) || !strings.Contains(err.Error(), "column note") || !strings.Contains(err.Error(), name) {
+			if err == nil || !strings.Contains(err.Error(), engine.ID(id).String()) ||
+				!strings.Contains(err.Error(), "column note") || !strings.Contains(err.Error(), name) {
 				t.Fatalf("copy: %v, want the row, the column and why", err)
 			}
 			openStore(t, from)
@@ -276,7 +285,8 @@ func TestATargetOfSomebodyElseIsLeftAlone(t *testing.T) {
 func freshCopy(t testing.TB, url string) string {
 	t.Helper()
 	other := freshURL(t, "sqlite")
-	if _, err := backends.Copy(t.Context(), engine.CopyParams{From: url, To: other, Snapshot: true, Now: someDay}); err != nil {
+	if _, err := backends.Copy(t.Context(), engine.CopyParams{
+		From: url, To: other, Snapshot: true, Now: someDay}); err != nil {
 		t.Fatal(err)
 	}
 	return other
@@ -317,7 +327,8 @@ func TestASnapshotIsOfOneMomentAndLeavesTheSourceAtWork(t *testing.T) {
 		t.Fatal(err)
 	}
 	to := freshURL(t, "postgres")
-	if _, err := backends.Copy(t.Context(), engine.CopyParams{From: "sqlite:" + file, To: to, Snapshot: true, Now: someDay}); err != nil {
+	if _, err := backends.Copy(t.Context(), engine.CopyParams{
+		From: "sqlite:" + file, To: to, Snapshot: true, Now: someDay}); err != nil {
 		t.Fatalf("back from the file: %v", err)
 	}
 	sameRows(t, dump(t, to), want)
@@ -337,7 +348,8 @@ func TestADatabaseIsNotCopiedIntoItself(t *testing.T) {
 		if err := backends.Migrate(t.Context(), url); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := backends.Copy(t.Context(), engine.CopyParams{From: url, To: url, Now: someDay}); err == nil || !strings.Contains(err.Error(), "same database") {
+		if _, err := backends.Copy(t.Context(), engine.CopyParams{From: url, To: url, Now: someDay}); err == nil ||
+			!strings.Contains(err.Error(), "same database") {
 			t.Errorf("%s: %v, want a refusal", kind, err)
 		}
 		openStore(t, url)
@@ -362,7 +374,8 @@ func TestABackupIsNotRestoredOverAFileThatWasMoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	restore := engine.RestoreParams{File: file, URL: from, Force: true, Now: time.Now()}
-	if _, err := backends.Restore(t.Context(), restore); !errors.Is(err, engine.ErrPrecondition) || !strings.Contains(err.Error(), "was moved to") {
+	if _, err := backends.Restore(t.Context(), restore); !errors.Is(err, engine.ErrPrecondition) ||
+		!strings.Contains(err.Error(), "was moved to") {
 		t.Errorf("restore: %v, want a refusal that names where the rows are", err)
 	}
 	refuses(t, from, "it was moved")

@@ -40,10 +40,11 @@ func TestMain(m *testing.M) {
 // beCopy says a line for each batch and waits for one before it goes on, so that who kills it knows when.
 func beCopy(spec []string) int {
 	answer := make([]byte, 1)
-	_, err := backends.Copy(context.Background(), engine.CopyParams{From: spec[0], To: spec[1], Now: someDay, Progress: func(p engine.CopyProgress) {
-		fmt.Println(p.Table, p.Rows)
-		os.Stdin.Read(answer)
-	}})
+	_, err := backends.Copy(context.Background(),
+		engine.CopyParams{From: spec[0], To: spec[1], Now: someDay, Progress: func(p engine.CopyProgress) {
+			fmt.Println(p.Table, p.Rows)
+			os.Stdin.Read(answer)
+		}})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -54,7 +55,8 @@ func beCopy(spec []string) int {
 var someDay = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 // directions are the two ends of each direction.
-var directions = [][2]string{{"sqlite", "postgres"}, {"postgres", "sqlite"}, {"sqlite", "sqlite"}, {"postgres", "postgres"}}
+var directions = [][2]string{{"sqlite", "postgres"}, {"postgres", "sqlite"}, {"sqlite", "sqlite"},
+	{"postgres", "postgres"}}
 
 // eachWay runs a test for the two directions between the kinds of database.
 func eachWay(t *testing.T, test func(t *testing.T, from, to string)) {
@@ -92,7 +94,8 @@ func openEnd(t testing.TB, url string) move.Database {
 	return d
 }
 
-// populate makes a database and fills each of its tables with rows of all that its columns can hold on either kind of database.
+// populate makes a database and fills each of its tables with rows of all that its columns can hold
+// on either kind of database.
 func populate(t testing.TB, url string, rnd *rand.Rand, most int) {
 	t.Helper()
 	if err := backends.Migrate(t.Context(), url); err != nil {
@@ -127,7 +130,8 @@ func populate(t testing.TB, url string, rnd *rand.Rand, most int) {
 					runs = append(runs, rows[n][table.At("run_id")].([]byte))
 				}
 			}
-			err := d.Write(t.Context(), engine.CopyBatch{Table: table, Rows: rows, Copy: "test", Old: strconv.Itoa(batches), New: strconv.Itoa(batches + 1)})
+			err := d.Write(t.Context(), engine.CopyBatch{
+				Table: table, Rows: rows, Copy: "test", Old: strconv.Itoa(batches), New: strconv.Itoa(batches + 1)})
 			if err != nil {
 				t.Fatalf("fill %s: %v", table.Name, err)
 			}
@@ -173,11 +177,13 @@ func narrowest(t testing.TB) map[string]engine.CopyColumn {
 }
 
 // randomRow is the n-th row of a table; texts and ids differ from row to row, as unique columns want it.
-func randomRow(rnd *rand.Rand, table *engine.CopyTable, narrow map[string]engine.CopyColumn, runs [][]byte, n int) []any {
+func randomRow(rnd *rand.Rand, table *engine.CopyTable, narrow map[string]engine.CopyColumn, runs [][]byte,
+	n int) []any {
 	row := make([]any, len(table.Columns))
 	for i, c := range table.Columns {
 		c = narrow[table.Name+"."+c.Name]
-		nullable := strings.HasSuffix(c.Name, "put") || c.Name == "payload" || c.Name == "expires_at" || c.Name == "retry_at" || c.Name == "final_token"
+		nullable := strings.HasSuffix(c.Name, "put") || c.Name == "payload" || c.Name == "expires_at" ||
+			c.Name == "retry_at" || c.Name == "final_token"
 		switch {
 		case nullable && rnd.IntN(3) == 0:
 		case c.Name == "run_id" && table.Name != "runs":
@@ -194,7 +200,8 @@ func randomRow(rnd *rand.Rand, table *engine.CopyTable, narrow map[string]engine
 		case c.Name == "requirements":
 			row[i] = "" // which a server reads when it starts
 		case c.Kind == engine.CopyText:
-			row[i] = []string{"", "a'b\\\"", "é\U0001F600\u202e", "\t\n", strings.Repeat("long ", 300)}[rnd.IntN(5)] + strconv.Itoa(n)
+			row[i] = []string{"", "a'b\\\"", "é\U0001F600\u202e", "\t\n", strings.Repeat("long ", 300)}[rnd.IntN(5)] +
+				strconv.Itoa(n)
 		case c.Length > 0:
 			row[i] = randomBytes(rnd, c.Length)
 		default:
@@ -225,7 +232,8 @@ func dump(t testing.TB, url string) map[string]string {
 		for i, c := range table.Columns {
 			names[i] = c.Name
 		}
-		tables[table.Name] = read(t, url, "select "+strings.Join(names, ", ")+" from "+table.Name+" order by "+strings.Join(table.Key, ", "))
+		tables[table.Name] = read(t, url, "select "+strings.Join(names, ", ")+" from "+table.Name+" order by "+
+			strings.Join(table.Key, ", "))
 	}
 	return tables
 }

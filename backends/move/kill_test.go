@@ -86,7 +86,8 @@ func live(t *testing.T, from, to string, calls int64, happens bool) (made int64,
 	l := &life{happens: happens}
 	l.left.Store(calls)
 	source, target := openEnd(t, from), openEnd(t, to)
-	report, err = move.Copy(t.Context(), mortal{source, l}, mortal{target, l}, engine.CopyParams{From: from, To: to, Now: someDay})
+	report, err = move.Copy(t.Context(), mortal{source, l}, mortal{target, l},
+		engine.CopyParams{From: from, To: to, Now: someDay})
 	if closing := errors.Join(source.Close(), target.Close()); closing != nil {
 		t.Fatal(closing)
 	}

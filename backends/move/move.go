@@ -1,9 +1,10 @@
-// Package move copies a whole database into another, of either kind, so that a copy that is killed goes on where it stopped and ends only
-// when both were read back and found equal. It knows no SQL: what it needs of a database is the interface Database.
+// Package move copies a whole database into another, of either kind, so that a copy that is killed
+// goes on where it stopped and ends only when both were read back and found equal. It knows no SQL:
+// what it needs of a database is the interface Database.
 //
-// The source is fenced first, so what is read does not change. From then on the order of the writes is what makes a kill harmless:
-// each batch of rows is one transaction with the note of how far it goes; the source learns that the copy is whole before the target
-// may be served.
+// The source is fenced first, so what is read does not change. From then on the order of the writes
+// is what makes a kill harmless: each batch of rows is one transaction with the note of how far it
+// goes; the source learns that the copy is whole before the target may be served.
 package move
 
 import (
@@ -22,7 +23,8 @@ var (
 	batchBytes = 4 << 20
 )
 
-// Database is one end of a copy. Each method is one transaction. Read may be called beside the others; none otherwise beside itself.
+// Database is one end of a copy. Each method is one transaction. Read may be called beside the
+// others; none otherwise beside itself.
 type Database interface {
 	// Place names it for people, without a password. The same database has the same place.
 	Place() string
@@ -36,7 +38,8 @@ type Database interface {
 	Read(ctx context.Context, r engine.CopyRange) ([][]any, error)
 	// Fence keeps all writers but this copy out. To fill a database that holds rows is ErrCopyNotEmpty.
 	Fence(ctx context.Context, f engine.CopyFence) error
-	// Unfence undoes a Fence, unless the standing has changed since: ErrCopyRival. It leaves copied under StandingCopied if that is not empty.
+	// Unfence undoes a Fence, unless the standing has changed since: ErrCopyRival. It leaves copied
+	// under StandingCopied if that is not empty.
 	Unfence(ctx context.Context, standing, old, copied string) error
 	// Amend changes a standing; ErrCopyRival when it is not old any more.
 	Amend(ctx context.Context, standing, old, new string) error
@@ -61,7 +64,8 @@ type passage struct {
 	report   engine.CopyReport
 }
 
-// Copy moves all rows from one database to another and leaves the source fenced. With p.Snapshot it leaves the source alone.
+// Copy moves all rows from one database to another and leaves the source fenced. With p.Snapshot it
+// leaves the source alone.
 func Copy(ctx context.Context, from, to Database, p engine.CopyParams) (engine.CopyReport, error) {
 	c := &passage{from: from, to: to, params: p, report: engine.CopyReport{From: from.Place(), To: to.Place()}}
 	if c.report.From == c.report.To {
@@ -85,7 +89,8 @@ func (c *passage) hint(err error) error {
 	if c.params.Snapshot || c.movedAs == "" {
 		return err
 	}
-	return fmt.Errorf("%w; the source stays fenced: run the same command again to go on, or give the copy up with `kagzi db copy --release URL`", err)
+	return fmt.Errorf(
+		"%w; the source stays fenced: run the same command again to go on, or give the copy up with `kagzi db copy --release URL`", err)
 }
 
 // compare finds the tables, which must be the same at both ends.
@@ -180,14 +185,18 @@ func (c *passage) judge(ctx context.Context) error {
 	}
 	switch {
 	case c.filledAs != "" && c.params.Snapshot:
-		return refuse("the target was begun to be filled by another copy, of %s; give this one a database of its own", c.filling.From)
+		return refuse("the target was begun to be filled by another copy, of %s; give this one a database of its own",
+			c.filling.From)
 	case c.filledAs != "":
 		if c.movedAs == "" || c.filling.Copy != c.moved.Copy {
-			return refuse("the target was begun to be filled by another copy, of %s; give this one a database of its own", c.filling.From)
+			return refuse(
+				"the target was begun to be filled by another copy, of %s; give this one a database of its own",
+				c.filling.From)
 		}
 		return nil
 	case c.movedAs != "" && !c.params.Snapshot && (c.moved.Done || c.moved.To != c.to.Place()):
-		return refuse("the source is fenced for a copy to %s; go on with that one, or give it up with `kagzi db copy --release URL`", c.moved.To)
+		return refuse(
+			"the source is fenced for a copy to %s; go on with that one, or give it up with `kagzi db copy --release URL`", c.moved.To)
 	}
 	for _, t := range c.tables {
 		n, err := c.to.Count(ctx, t.Name)
@@ -293,8 +302,9 @@ func Release(ctx context.Context, d Database, force bool) error {
 		return fmt.Errorf("read where the database was moved to: %w; --force releases it all the same", err)
 	}
 	if m.Done && !force {
-		return refuse("the copy to %s is whole and may be served: with both databases at work each run and each tick would happen twice; "+
-			"if nobody has served that one and it is thrown away, --force releases this one", m.To)
+		return refuse(
+			"the copy to %s is whole and may be served: with both databases at work each run and each tick would happen twice; "+
+				"if nobody has served that one and it is thrown away, --force releases this one", m.To)
 	}
 	return d.Unfence(ctx, engine.StandingMoved, value, "")
 }

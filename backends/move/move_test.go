@@ -28,7 +28,8 @@ func TestACopyHoldsTheSameRowsOfEveryTable(t *testing.T) {
 					t.Errorf("the report says %d rows of %s, want %d", table.Rows, table.Table, rows)
 				}
 			}
-			if again, err := backends.Copy(t.Context(), engine.CopyParams{From: from, To: to, Now: someDay}); err != nil || !again.Before {
+			if again, err := backends.Copy(t.Context(),
+				engine.CopyParams{From: from, To: to, Now: someDay}); err != nil || !again.Before {
 				t.Errorf("the same copy again: %+v (%v), want that it has ended before", again, err)
 			}
 		})
@@ -42,12 +43,14 @@ func TestACopyThatEndsWhileItMakesTheSchemaGoesOn(t *testing.T) {
 	target := openPostgres(t, to)
 	obstacle := func(statement string) {
 		t.Helper()
-		if _, err := target.Exec(t.Context(), statement+" sequence api_keys"); err != nil { // what a later migration makes has the same name
+		if _, err := target.Exec(t.Context(), statement+" sequence api_keys"); err != nil {
+			// what a later migration makes has the same name
 			t.Fatal(err)
 		}
 	}
 	obstacle("create")
-	if _, err := backends.Copy(t.Context(), engine.CopyParams{From: from, To: to, Now: someDay}); err == nil || !strings.Contains(err.Error(), "0003") {
+	if _, err := backends.Copy(t.Context(), engine.CopyParams{From: from, To: to, Now: someDay}); err == nil ||
+		!strings.Contains(err.Error(), "0003") {
 		t.Fatalf("copy = %v, want it to fail at what is in the way", err)
 	}
 	if status, err := backends.Status(t.Context(), to); err != nil || status.Applied != 0 {
@@ -63,11 +66,12 @@ func TestACopyTellsThatItReadsBackBeforeItDoes(t *testing.T) {
 	from, to := freshURL(t, "sqlite"), freshURL(t, "sqlite")
 	populate(t, from, rand.New(rand.NewPCG(long.Seed(t), 1)), 40)
 	var told []engine.CopyProgress
-	report, err := backends.Copy(t.Context(), engine.CopyParams{From: from, To: to, Now: someDay, Progress: func(p engine.CopyProgress) {
-		if p.Verifying {
-			told = append(told, p)
-		}
-	}})
+	report, err := backends.Copy(t.Context(),
+		engine.CopyParams{From: from, To: to, Now: someDay, Progress: func(p engine.CopyProgress) {
+			if p.Verifying {
+				told = append(told, p)
+			}
+		}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,8 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// sum is what rows have in common in whatever order they are added: the sum of 128 bits of the SHA-256 of each, and their number.
+// sum is what rows have in common in whatever order they are added: the sum of 128 bits of the
+// SHA-256 of each, and their number.
 type sum struct {
 	high, low uint64
 	rows      int64
@@ -151,7 +152,8 @@ func nameRow(t *engine.CopyTable, row []any) string {
 
 // narrower says that to may refuse what from takes.
 func narrower(from, to engine.CopyColumn) bool {
-	return to.Strict && !from.Strict || to.Kind == engine.CopyNumber && (to.Least > from.Least || to.Most < from.Most) ||
+	return to.Strict && !from.Strict || to.Kind == engine.CopyNumber &&
+		(to.Least > from.Least || to.Most < from.Most) ||
 		to.Length != 0 && to.Length != from.Length
 }
 
@@ -215,7 +217,8 @@ func (c *passage) surveyTable(ctx context.Context, t *engine.CopyTable, checks [
 		for _, row := range rows {
 			for i, check := range checks {
 				if why := misfit(check, row[i]); why != "" {
-					return fmt.Errorf("the row of %s: column %s %s; nothing was changed", nameRow(t, row), check.Name, why)
+					return fmt.Errorf("the row of %s: column %s %s; nothing was changed", nameRow(t, row),
+						check.Name, why)
 				}
 			}
 		}

@@ -17,7 +17,8 @@ import (
 func expectNoDeadlocks(t *testing.T, s *Store) {
 	t.Helper()
 	count := func() (n int64) {
-		err := s.pool.QueryRow(t.Context(), "select deadlocks from pg_stat_database where datname = current_database()").Scan(&n)
+		err := s.pool.QueryRow(t.Context(),
+			"select deadlocks from pg_stat_database where datname = current_database()").Scan(&n)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -28,7 +29,9 @@ func expectNoDeadlocks(t *testing.T, s *Store) {
 		t.Helper()
 		conn := adminConnection(t, s.pool.Config().ConnString())
 		var after int64
-		if err := conn.QueryRow(t.Context(), "select deadlocks from pg_stat_database where datname = current_database()").Scan(&after); err == nil && after > before {
+		if err := conn.QueryRow(t.Context(),
+			"select deadlocks from pg_stat_database where datname = current_database()").Scan(&after); err == nil &&
+			after > before {
 			t.Errorf("%d deadlocks, want none", after-before)
 		}
 	})
@@ -54,7 +57,8 @@ func family(t *testing.T, s *Store, n int) (parent engine.ID, children []engine.
 			t.Fatalf("StartChild: %v", err)
 		}
 	}
-	if _, err := s.AwaitChildren(t.Context(), engine.AwaitChildrenParams{Lease: lease, Children: ids, Now: s.Now()}); err != nil {
+	if _, err := s.AwaitChildren(t.Context(),
+		engine.AwaitChildrenParams{Lease: lease, Children: ids, Now: s.Now()}); err != nil {
 		t.Fatalf("AwaitChildren: %v", err)
 	}
 	for len(children) < n {
@@ -91,7 +95,8 @@ func TestChildrenOfOneParentEndAtTheSameTimeAndWakeItOnce(t *testing.T) {
 	parent, children := family(t, a, n)
 	began := time.Now()
 	atOnce(n, a, b, func(s *Store, i int) {
-		if _, err := s.CompleteRun(t.Context(), engine.CompleteRunParams{Lease: children[i], Now: s.Now()}); err != nil {
+		if _, err := s.CompleteRun(t.Context(), engine.CompleteRunParams{
+			Lease: children[i], Now: s.Now()}); err != nil {
 			t.Errorf("CompleteRun: %v", err)
 		}
 	})
@@ -120,7 +125,8 @@ func TestChildrenThatEndByThemselvesMeetASweepOverTheirSiblings(t *testing.T) {
 	for i, l := range children {
 		ids[i] = l.RunID
 	}
-	if _, err := a.pool.Exec(t.Context(), "update runs set deadline_at = 1, expires_at = 1 where run_id = any($1)", idArray(ids)); err != nil {
+	if _, err := a.pool.Exec(t.Context(), "update runs set deadline_at = 1, expires_at = 1 where run_id = any($1)",
+		idArray(ids)); err != nil {
 		t.Fatal(err)
 	}
 	atOnce(n, a, b, func(s *Store, i int) {
@@ -194,7 +200,8 @@ func TestALimitOfAConcurrencyKeyHoldsAcrossServersAndNothingStaysBehind(t *testi
 				count(len(claimed.Tasks))
 				for _, task := range claimed.Tasks {
 					count(-1) // before the slot is free, for then another may take it at once
-					if _, err := s.CompleteRun(t.Context(), engine.CompleteRunParams{Lease: task.Lease, Now: s.Now()}); err != nil {
+					if _, err := s.CompleteRun(t.Context(),
+						engine.CompleteRunParams{Lease: task.Lease, Now: s.Now()}); err != nil {
 						t.Errorf("CompleteRun: %v", err)
 						return
 					}
@@ -207,7 +214,8 @@ func TestALimitOfAConcurrencyKeyHoldsAcrossServersAndNothingStaysBehind(t *testi
 		t.Fatalf("%d runs of the key were held at once, at most %d are allowed", most, limit)
 	}
 	var open int
-	if err := a.pool.QueryRow(t.Context(), "select count(*) from runs where status <= 3").Scan(&open); err != nil || open > 0 {
+	if err := a.pool.QueryRow(t.Context(), "select count(*) from runs where status <= 3").Scan(&open); err != nil ||
+		open > 0 {
 		t.Fatalf("%d runs are open still (%v), want none", open, err)
 	}
 	expectSound(t, url)
@@ -250,7 +258,8 @@ func TestRunsThatWaitAtAGateAreCancelledWhileOthersOpenIt(t *testing.T) {
 		group.Wait()
 	}
 	var open int
-	if err := a.pool.QueryRow(t.Context(), "select count(*) from runs where status <= 3").Scan(&open); err != nil || open > 0 {
+	if err := a.pool.QueryRow(t.Context(), "select count(*) from runs where status <= 3").Scan(&open); err != nil ||
+		open > 0 {
 		t.Fatalf("%d runs are open still (%v), want none", open, err)
 	}
 	expectSound(t, url)
@@ -271,7 +280,8 @@ func TestWhoEndsAGatedRunWaitsForItsKeyWithoutTheRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := opener.Exec(t.Context(), "select pg_advisory_xact_lock($1)", keyNumber("default", "order", "key")); err != nil {
+	if _, err := opener.Exec(t.Context(), "select pg_advisory_xact_lock($1)",
+		keyNumber("default", "order", "key")); err != nil {
 		t.Fatal(err)
 	}
 	var group sync.WaitGroup
@@ -282,13 +292,15 @@ func TestWhoEndsAGatedRunWaitsForItsKeyWithoutTheRun(t *testing.T) {
 		}
 	})
 	for waiting, deadline := 0, time.Now().Add(20*time.Second); waiting == 0; {
-		err := opener.QueryRow(t.Context(), "select count(*) from pg_locks where locktype = 'advisory' and not granted").Scan(&waiting)
+		err := opener.QueryRow(t.Context(),
+			"select count(*) from pg_locks where locktype = 'advisory' and not granted").Scan(&waiting)
 		if err != nil || time.Now().After(deadline) {
 			t.Fatalf("nobody waits for the key: %v", err)
 		}
 	}
 	var locked engine.ID
-	err = opener.QueryRow(t.Context(), "select run_id from runs where run_id = $1 for no key update nowait", [16]byte(ids[1])).Scan(idOf(&locked))
+	err = opener.QueryRow(t.Context(), "select run_id from runs where run_id = $1 for no key update nowait",
+		[16]byte(ids[1])).Scan(idOf(&locked))
 	if err != nil {
 		t.Errorf("the run is locked by one who waits for its key: %v", err)
 	}
@@ -349,13 +361,15 @@ func TestChildrenThatEndByThemselvesMeetTheEndOfTheirParent(t *testing.T) {
 	expectNoDeadlocks(t, a)
 	const n = 200
 	parent, children := family(t, a, n)
-	if _, err := a.pool.Exec(t.Context(), "update runs set parent_close = $1 where parent_run_id = $2", int16(engine.CloseCancel), [16]byte(parent)); err != nil {
+	if _, err := a.pool.Exec(t.Context(), "update runs set parent_close = $1 where parent_run_id = $2",
+		int16(engine.CloseCancel), [16]byte(parent)); err != nil {
 		t.Fatal(err)
 	}
 	atOnce(n, a, b, func(s *Store, i int) {
 		var err error
 		if i == n/4 {
-			_, err = s.CancelRun(t.Context(), engine.EndRunParams{Namespace: "default", RunID: parent, AuditID: engine.NewID(s.Now()), Now: s.Now()})
+			_, err = s.CancelRun(t.Context(), engine.EndRunParams{
+				Namespace: "default", RunID: parent, AuditID: engine.NewID(s.Now()), Now: s.Now()})
 		} else {
 			_, err = s.CompleteRun(t.Context(), engine.CompleteRunParams{Lease: children[i], Now: s.Now()})
 		}
@@ -364,12 +378,14 @@ func TestChildrenThatEndByThemselvesMeetTheEndOfTheirParent(t *testing.T) {
 		}
 	})
 	var open int
-	if err := a.pool.QueryRow(t.Context(), "select count(*) from runs where status <= 3").Scan(&open); err != nil || open > 0 {
+	if err := a.pool.QueryRow(t.Context(), "select count(*) from runs where status <= 3").Scan(&open); err != nil ||
+		open > 0 {
 		t.Fatalf("%d runs are open still (%v), want none", open, err)
 	}
 }
 
-// A run may have more children at gates than a write is tried again, each of a key of its own that somebody has just then.
+// A run may have more children at gates than a write is tried again, each of a key of its own that
+// somebody has just then.
 func TestTheEndOfARunWaitsForTheKeysOfAllItsChildren(t *testing.T) {
 	const children = writeAttempts + 3
 	s := openAt(t, lentURL(t))
@@ -394,12 +410,15 @@ func TestTheEndOfARunWaitsForTheKeysOfAllItsChildren(t *testing.T) {
 	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: starts}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.pool.Exec(t.Context(), "update runs set gated = true, held_at = available_at, available_at = null where concurrency_key <> ''"); err != nil {
+	if _, err := s.pool.Exec(t.Context(),
+		"update runs set gated = true, held_at = available_at, available_at = null where concurrency_key <> ''"); err !=
+		nil {
 		t.Fatal(err)
 	}
 	ended := make(chan error, 1)
 	go func() {
-		_, err := s.TerminateRun(t.Context(), engine.EndRunParams{Namespace: "default", RunID: parent.ID, AuditID: engine.NewID(s.Now()), Now: s.Now()})
+		_, err := s.TerminateRun(t.Context(), engine.EndRunParams{
+			Namespace: "default", RunID: parent.ID, AuditID: engine.NewID(s.Now()), Now: s.Now()})
 		ended <- err
 	}()
 	// No rival lets go before somebody waits for what he has.
@@ -411,7 +430,8 @@ func TestTheEndOfARunWaitsForTheKeysOfAllItsChildren(t *testing.T) {
 		if errors.Is(err, pgx.ErrNoRows) {
 			select {
 			case err := <-ended:
-				t.Fatalf("TerminateRun = %v while %d keys of its children are taken, want it to wait for them", err, len(rivals))
+				t.Fatalf("TerminateRun = %v while %d keys of its children are taken, want it to wait for them", err,
+					len(rivals))
 			default:
 				continue
 			}
@@ -430,7 +450,8 @@ func TestTheEndOfARunWaitsForTheKeysOfAllItsChildren(t *testing.T) {
 		t.Fatalf("TerminateRun: %v", err)
 	}
 	for i := range starts {
-		if run, err := s.GetRun(t.Context(), "default", starts[i].ID); err != nil || run.Status != engine.RunTerminated {
+		if run, err := s.GetRun(t.Context(), "default", starts[i].ID); err != nil ||
+			run.Status != engine.RunTerminated {
 			t.Errorf("run %d is %s (%v), want TERMINATED", i, run.Status, err)
 		}
 	}
@@ -447,7 +468,8 @@ func TestANamespaceThatOneServerDisablesIsDisabledForTheOther(t *testing.T) {
 			t.Fatal(err)
 		}
 		n.Enabled = enabled
-		p := engine.NamespaceParams{Namespace: n, Method: "DisableNamespace", AuditID: engine.NewID(a.Now()), Now: a.Now()}
+		p := engine.NamespaceParams{Namespace: n, Method: "DisableNamespace", AuditID: engine.NewID(a.Now()),
+			Now: a.Now()}
 		if _, err := a.UpdateNamespace(t.Context(), p); err != nil {
 			t.Fatal(err)
 		}

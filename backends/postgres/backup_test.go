@@ -53,7 +53,8 @@ func TestATurnThatWasTakenWhileTheClockWasAheadIsNotWaitedFor(t *testing.T) {
 		{ahead: time.Minute, least: time.Hour, most: time.Hour + time.Minute}, // a clock that was set back a little
 	} {
 		at := micros(s.Now().Add(c.ahead))
-		if tag, err := admin.Exec(t.Context(), "update standing set at = $1 where name = $2", at, backupTurn); err != nil || tag.RowsAffected() != 1 {
+		if tag, err := admin.Exec(t.Context(), "update standing set at = $1 where name = $2", at,
+			backupTurn); err != nil || tag.RowsAffected() != 1 {
 			t.Fatalf("set the turn ahead: %v (%v)", tag, err)
 		}
 		if wait, _, err := s.BackupTurn(t.Context(), time.Hour); err != nil || wait < c.least || wait > c.most {

@@ -23,23 +23,25 @@ type beatCall struct {
 	p    *engine.HeartbeatParams
 	came time.Time
 	beat engine.Beat
-	// settled says that the group's commit carried the call out; otherwise, without err, nothing has happened, and the call is to go on in a
-	// transaction of its own.
+	// settled says that the group's commit carried the call out; otherwise, without err, nothing
+	// has happened, and the call is to go on in a transaction of its own.
 	settled bool
 	err     error
 	done    chan struct{}
 }
 
-// beats gathers heartbeats into groups, each of which is one transaction. They are a line of their own, for a lease lives from them and must not
-// wait for large writes.
+// beats gathers heartbeats into groups, each of which is one transaction. They are a line of their
+// own, for a lease lives from them and must not wait for large writes.
 //
-// Workers come one by one, spread over the interval in which each is heard, so hardly two would meet in the time of a commit. Therefore a group
-// that follows one of several waits for its time, in which others come, and so does one that would begin beside another. Who is alone waits for
-// nobody: where few workers are, each goes at once. Those that may wait go with the next group, and make one themselves when the first of them has
-// waited as long as it may, or they fill one.
+// Workers come one by one, spread over the interval in which each is heard, so hardly two would
+// meet in the time of a commit. Therefore a group that follows one of several waits for its time,
+// in which others come, and so does one that would begin beside another. Who is alone waits for
+// nobody: where few workers are, each goes at once. Those that may wait go with the next group, and
+// make one themselves when the first of them has waited as long as it may, or they fill one.
 //
-// A group holds no worker that somebody else is changing, nor one that is unknown or OFFLINE, nor one of whose leases something is to be freed:
-// these go on in transactions of their own, where each waits, fails or changes runs alone.
+// A group holds no worker that somebody else is changing, nor one that is unknown or OFFLINE, nor
+// one of whose leases something is to be freed: these go on in transactions of their own, where
+// each waits, fails or changes runs alone.
 type beats struct {
 	store *Store
 
@@ -191,7 +193,9 @@ func (t *tx) heartbeats(group []*beatCall) (beating []*beatCall, err error) {
 	var worker string
 	var status engine.WorkerStatus
 	alive := make(map[string]engine.WorkerStatus, len(group))
-	t.later(lockBeatingSQL, args{"worker_ids": all}, []any{&worker, numberOf(&status)}, func() { alive[worker] = status })
+	t.later(lockBeatingSQL, args{"worker_ids": all}, []any{&worker, numberOf(&status)}, func() {
+		alive[worker] = status
+	})
 	leases, err := t.leasesOf(holding)
 	if err != nil {
 		return nil, err
@@ -220,7 +224,8 @@ func (t *tx) noteBeats(beating []*beatCall) error {
 	var active, completed, failed, nows []int64
 	for _, c := range beating {
 		workers, stats = append(workers, c.p.WorkerID), append(stats, storekit.StatsText(c.p.Stats))
-		active, completed, failed = append(active, int64(c.p.Active)), append(completed, int64(c.p.Completed)), append(failed, int64(c.p.Failed))
+		active, completed, failed = append(active, int64(c.p.Active)), append(completed, int64(c.p.Completed)),
+			append(failed, int64(c.p.Failed))
 		nows = append(nows, micros(c.p.Now))
 	}
 	return t.queue(heartbeatsSQL, args{

@@ -26,8 +26,8 @@ func beating(t *testing.T, s *Store, n int) (calls []engine.HeartbeatParams) {
 	return calls
 }
 
-// gathered has all these heartbeats wait together, and then go. It returns their errors, which come later, and how many commits there
-// have been since, when these are there.
+// gathered has all these heartbeats wait together, and then go. It returns their errors, which come
+// later, and how many commits there have been since, when these are there.
 func gathered(t *testing.T, s *Store, calls ...engine.HeartbeatParams) (answers []chan error, commits func() uint64) {
 	t.Helper()
 	before := s.CommitSizes().Commits
@@ -93,7 +93,8 @@ func TestHeartbeatsOfOneWorkerThatWaitGoOneAfterTheOther(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := commits(); got < 3 { // more where a commit takes longer than groups wait for another: one that meets a worker in it goes on alone
+	if got := commits(); got < 3 {
+		// more where a commit takes longer than groups wait for another: one that meets a worker in it goes on alone
 		t.Errorf("%d commits, want one for each heartbeat of w1", got)
 	}
 	expectDone(t, s, "w1", 3)
@@ -228,7 +229,8 @@ func TestWhenAGroupOfHeartbeatsBegins(t *testing.T) {
 			test.beats.waiting = append(test.beats.waiting, &beatCall{p: &engine.HeartbeatParams{}})
 		}
 		for range test.deferred {
-			test.beats.waiting = append(test.beats.waiting, &beatCall{p: &engine.HeartbeatParams{MaxWait: test.can}, came: was})
+			test.beats.waiting = append(test.beats.waiting,
+				&beatCall{p: &engine.HeartbeatParams{MaxWait: test.can}, came: was})
 		}
 		if wait := test.beats.wait(); (wait > 0) != test.waits {
 			t.Errorf("%s: waits %s", test.name, wait)

@@ -43,8 +43,8 @@ var checkKeysSQL string
 //go:embed sql/check_texts.sql
 var checkTextsSQL string
 
-// Check looks for what is wrong in the database: broken indexes, references to nothing, and rows that contradict each other.
-// It reads everything, on one snapshot. Servers may be at work.
+// Check looks for what is wrong in the database: broken indexes, references to nothing, and rows
+// that contradict each other. It reads everything, on one snapshot. Servers may be at work.
 func Check(ctx context.Context, url string) (findings []engine.Finding, err error) {
 	err = withConnection(ctx, url, func(conn *pgx.Conn) (err error) {
 		findings, err = checkOn(ctx, conn)
@@ -74,7 +74,8 @@ func check(ctx context.Context, tx pgx.Tx) ([]engine.Finding, error) {
 		return nil, old
 	}
 	for _, statement := range []string{
-		checkReferencesSQL, checkRunsSQL, checkLeasesSQL, checkOrphansSQL, checkStepsSQL, checkCountsSQL, checkSchedulesSQL, checkKeysSQL,
+		checkReferencesSQL, checkRunsSQL, checkLeasesSQL, checkOrphansSQL, checkStepsSQL, checkCountsSQL,
+		checkSchedulesSQL, checkKeysSQL,
 	} {
 		rows, err := tx.Query(ctx, statement)
 		if err != nil {
@@ -102,7 +103,8 @@ func refuseOldRows(ctx context.Context, tx pgx.Tx) error {
 	}
 	newest, err := newestMigration()
 	if err == nil && number < newest {
-		err = fmt.Errorf("what is in the database has schema %d, and this program checks schema %d: run `kagzi db migrate`, and check it then", number, newest)
+		err = fmt.Errorf(
+			"what is in the database has schema %d, and this program checks schema %d: run `kagzi db migrate`, and check it then", number, newest)
 	}
 	return err
 }
@@ -120,7 +122,8 @@ func checkTexts(ctx context.Context, tx pgx.Tx, findings []engine.Finding) ([]en
 			name = id.String()
 		}
 		if !json.Valid([]byte(value)) {
-			findings = append(findings, engine.Finding{Subject: kind + " " + name, Text: "its " + what + " cannot be read: that is no JSON"})
+			findings = append(findings, engine.Finding{
+				Subject: kind + " " + name, Text: "its " + what + " cannot be read: that is no JSON"})
 		}
 		return nil
 	})
@@ -142,7 +145,8 @@ func checkSchema(ctx context.Context, tx pgx.Tx) (findings []engine.Finding, err
 	}
 	for _, a := range done {
 		if a.number <= len(list) && a.checksum != checksum(list[a.number-1]) {
-			findings = append(findings, engine.Finding{Subject: "migration " + a.name, Text: "was applied with another text than this program has"})
+			findings = append(findings, engine.Finding{
+				Subject: "migration " + a.name, Text: "was applied with another text than this program has"})
 		}
 	}
 	rows, err := tx.Query(ctx, checkIndexesSQL)

@@ -34,9 +34,11 @@ func busyDatabase(t *testing.T) string {
 		case 0:
 			_, err = s.CompleteRun(t.Context(), engine.CompleteRunParams{Lease: l, Now: now})
 		case 1:
-			_, err = s.FailRun(t.Context(), engine.FailRunParams{Lease: l, Failure: engine.Failure{Message: "no"}, Now: now})
+			_, err = s.FailRun(t.Context(), engine.FailRunParams{
+				Lease: l, Failure: engine.Failure{Message: "no"}, Now: now})
 		case 2:
-			err = s.Sleep(t.Context(), engine.SleepParams{Lease: l, Step: engine.StepRef{Name: "nap"}, ID: engine.NewID(now), Duration: 1e12, Now: now})
+			err = s.Sleep(t.Context(), engine.SleepParams{
+				Lease: l, Step: engine.StepRef{Name: "nap"}, ID: engine.NewID(now), Duration: 1e12, Now: now})
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -50,58 +52,103 @@ func TestCheckFindsWhatContradictsItself(t *testing.T) {
 	expectSound(t, url)
 	for _, broken := range []struct{ name, script, want string }{
 		{"a run without its lease", "delete from leases", "is RUNNING without a lease"},
-		{"a lease without its run", "update runs set status = 1, available_at = 1 where status = 2", "is for a run that is not RUNNING"},
-		{"a waiting run that is never due", "update runs set available_at = null where status = 3", "no time at which it is due"},
-		{"an ended run that is due", "update runs set available_at = 1 where status = 4", "has a time at which it is due"},
+		{"a lease without its run", "update runs set status = 1, available_at = 1 where status = 2",
+			"is for a run that is not RUNNING"},
+		{"a waiting run that is never due", "update runs set available_at = null where status = 3",
+			"no time at which it is due"},
+		{"an ended run that is due", "update runs set available_at = 1 where status = 4",
+			"has a time at which it is due"},
 		{"an ended run without an end", "update runs set finished_at = null where status = 4", "at no time"},
 		{"a run in another's lane", "update lanes set workflow_type = 'other'", "stands in no lane"},
 		{"a step without a run", "delete from runs where status = 4", "is left over"},
 		{"a run without payloads", "delete from payloads", "has no payload row"},
 		{"a step without a latest attempt", "update steps set latest = false", "latest attempts"},
 		{"a wrong count of steps", "update runs set steps = 7 where status = 4", "counts 7 steps and has 1"},
-		{"an open step of an ended run", "update steps set status = 1 where run_id in (select run_id from runs where status = 4)", "is open in a run that has ended"},
-		{"a step that runs without a holder", "update steps set status = 2 where run_id in (select run_id from runs where status = 3) and kind = 1", "nobody holds"},
-		{"a run that is due in spite of a pause", "update runs set paused = true where status = 3", "is kept from the workers, but has a time"},
-		{"a gated run without a key", "update runs set gated = true, held_at = 1, available_at = null where status = 3", "has no key"},
-		{"a gated run that nothing is in the way of", "update runs set gated = true, held_at = 1, available_at = null, concurrency_key = 'k', tied = true where status = 3", "nothing holds one"},
+		{"an open step of an ended run",
+			"update steps set status = 1 where run_id in (select run_id from runs where status = 4)",
+			"is open in a run that has ended"},
+		{"a step that runs without a holder",
+			"update steps set status = 2 where run_id in (select run_id from runs where status = 3) and kind = 1",
+			"nobody holds"},
+		{"a run that is due in spite of a pause", "update runs set paused = true where status = 3",
+			"is kept from the workers, but has a time"},
+		{"a gated run without a key", "update runs set gated = true, held_at = 1, available_at = null where status = 3",
+			"has no key"},
+		{"a gated run that nothing is in the way of",
+			"update runs set gated = true, held_at = 1, available_at = null, concurrency_key = 'k', tied = true where status = 3", "nothing holds one"},
 		{"a pause of a run that has ended", "update runs set paused = true where status = 4", "but does not wait"},
-		{"a place in a line that is none", "update runs set held_at = 1 where status = 3", "nothing keeps it from the workers"},
-		{"a run that expires at another time", "update runs set deadline_at = 1 where status = 3", "expires at another time"},
-		{"a keyed run that is not tied", "update runs set concurrency_key = 'k' where status = 4", "does not say that its end concerns others"},
-		{"a parent that is not tied", "update steps set kind = 3, status = 2, child_run_id = run_id where run_id in (select run_id from runs where status = 3)", "concerns the children"},
+		{"a place in a line that is none", "update runs set held_at = 1 where status = 3",
+			"nothing keeps it from the workers"},
+		{"a run that expires at another time", "update runs set deadline_at = 1 where status = 3",
+			"expires at another time"},
+		{"a keyed run that is not tied", "update runs set concurrency_key = 'k' where status = 4",
+			"does not say that its end concerns others"},
+		{"a parent that is not tied",
+			"update steps set kind = 3, status = 2, child_run_id = run_id where run_id in (select run_id from runs where status = 3)", "concerns the children"},
 		{"a lease that is not tied", "update runs set tied = true where status = 2", "does not say of the run"},
-		{"a lease without its key", "update runs set concurrency_key = 'k', tied = true where status = 2; update leases set tied = true", "does not say of the run"},
-		{"more leases than a key allows", "update runs set status = 2, available_at = null, worker_id = 'w1', concurrency_key = 'k', concurrency_limit = 1, tied = true where status in (1, 2); " +
-			"delete from leases; insert into leases (run_id, token, worker_id, namespace, task_queue, workflow_type, claimed_at, steps, bytes, tied, concurrency_key) " +
-			"select run_id, run_id, worker_id, namespace, task_queue, workflow_type, 1, 0, 0, true, 'k' from runs where status = 2", "more than any of their runs allows"},
-		{"a signal without a run", "insert into signals (run_id, sequence, name, received_at) values (gen_random_uuid(), 1, 's', 1)", "is left over"},
-		{"a signal that nothing consumed", "insert into signals (run_id, sequence, name, received_at, step_name) select run_id, 1, 's', 1, 'nobody' from runs limit 1", "consumed by a step that is not there"},
-		{"a tick without a schedule", "insert into fires values (gen_random_uuid(), 1, gen_random_uuid(), 1)", "is left over"},
-		{"a schedule without a namespace", "insert into schedules (schedule_id, namespace, cron_expr, enabled, task_queue, workflow_type, max_catchup, created_at, updated_at) " +
-			"values (gen_random_uuid(), 'nowhere', '* * * * *', true, 'q', 't', 1, 1, 1)", "namespace that is not there"},
-		{"a wait for a child that has ended", "update steps set kind = 3, status = 2, child_run_id = (select run_id from runs where status = 4) where run_id in (select run_id from runs where status = 3)", "waits for a child that has ended"},
-		{"a wait for a child that is not there", "update steps set kind = 3, status = 2, child_run_id = gen_random_uuid() where run_id in (select run_id from runs where status = 3)", "waits for a child that is not there"},
-		{"a wait that is over unnoticed", "update runs set available_at = null, waiting_for = 'signal:s' where status = 3; " +
-			"update steps set awaited = 1 where run_id in (select run_id from runs where status = 3) and status = 3", "is awaited although it has ended"},
-		{"a wait for nothing", "update runs set available_at = null, waiting_for = 'signal:s' where status = 3", "none of its steps does"},
-		{"a wait of several that is over unnoticed", "update runs set available_at = null, waiting_for = 'child:c' where status = 3; " +
-			"update steps set awaited = 2 where run_id in (select run_id from runs where status = 3) and status = 3", "none of its steps does"},
-		{"a paused run that waits for nothing", "update runs set available_at = null, paused = true, waiting_for = 'signal:s' where status = 3", "none of its steps does"},
-		{"a paused run that would never be due", "update runs set available_at = null, paused = true where status = 3", "no time at which it would be due"},
+		{"a lease without its key",
+			"update runs set concurrency_key = 'k', tied = true where status = 2; update leases set tied = true",
+			"does not say of the run"},
+		{"more leases than a key allows",
+			"update runs set status = 2, available_at = null, worker_id = 'w1', concurrency_key = 'k', concurrency_limit = 1, tied = true where status in (1, 2); " +
+				"delete from leases; insert into leases (run_id, token, worker_id, namespace, task_queue, workflow_type, claimed_at, steps, bytes, tied, concurrency_key) " +
+				"select run_id, run_id, worker_id, namespace, task_queue, workflow_type, 1, 0, 0, true, 'k' from runs where status = 2", "more than any of their runs allows"},
+		{"a signal without a run",
+			"insert into signals (run_id, sequence, name, received_at) values (gen_random_uuid(), 1, 's', 1)",
+			"is left over"},
+		{"a signal that nothing consumed",
+			"insert into signals (run_id, sequence, name, received_at, step_name) select run_id, 1, 's', 1, 'nobody' from runs limit 1", "consumed by a step that is not there"},
+		{"a tick without a schedule", "insert into fires values (gen_random_uuid(), 1, gen_random_uuid(), 1)",
+			"is left over"},
+		{"a schedule without a namespace",
+			"insert into schedules (schedule_id, namespace, cron_expr, enabled, task_queue, workflow_type, max_catchup, created_at, updated_at) " +
+				"values (gen_random_uuid(), 'nowhere', '* * * * *', true, 'q', 't', 1, 1, 1)",
+			"namespace that is not there"},
+		{"a wait for a child that has ended",
+			"update steps set kind = 3, status = 2, child_run_id = (select run_id from runs where status = 4) where run_id in (select run_id from runs where status = 3)", "waits for a child that has ended"},
+		{"a wait for a child that is not there",
+			"update steps set kind = 3, status = 2, child_run_id = gen_random_uuid() where run_id in (select run_id from runs where status = 3)", "waits for a child that is not there"},
+		{"a wait that is over unnoticed",
+			"update runs set available_at = null, waiting_for = 'signal:s' where status = 3; " +
+				"update steps set awaited = 1 where run_id in (select run_id from runs where status = 3) and status = 3",
+			"is awaited although it has ended"},
+		{"a wait for nothing", "update runs set available_at = null, waiting_for = 'signal:s' where status = 3",
+			"none of its steps does"},
+		{"a wait of several that is over unnoticed",
+			"update runs set available_at = null, waiting_for = 'child:c' where status = 3; " +
+				"update steps set awaited = 2 where run_id in (select run_id from runs where status = 3) and status = 3",
+			"none of its steps does"},
+		{"a paused run that waits for nothing",
+			"update runs set available_at = null, paused = true, waiting_for = 'signal:s' where status = 3",
+			"none of its steps does"},
+		{"a paused run that would never be due", "update runs set available_at = null, paused = true where status = 3",
+			"no time at which it would be due"},
 		{"a migration that is not ours", "update schema_migrations set checksum = 'x'", "another text"},
-		{"an attempt without a number", "update steps set attempt = 0 where run_id in (select run_id from runs where status = 4)", "not numbered one after the other"},
+		{"an attempt without a number",
+			"update steps set attempt = 0 where run_id in (select run_id from runs where status = 4)",
+			"not numbered one after the other"},
 		{"two steps at one place", "update steps set sequence = 1", "two steps at place 1"},
 		{"steps at wrong places", "update steps set sequence = sequence + 1", "at places other than 1 to"},
-		{"a wrong count of bytes", "update steps set output = decode(repeat('00', 9999), 'hex') where run_id in (select run_id from runs where status = 4)", "counts fewer bytes"},
-		{"a schedule that counted backwards", "insert into schedules (schedule_id, namespace, cron_expr, enabled, task_queue, workflow_type, max_catchup, created_at, updated_at, skipped) values (gen_random_uuid(), 'default', '* * * * *', true, 'q', 't', 1, 1, 1, -1)", "less than nothing"},
-		{"a schedule with more ends than runs", "insert into schedules (schedule_id, namespace, cron_expr, enabled, task_queue, workflow_type, max_catchup, created_at, updated_at, failed) values (gen_random_uuid(), 'default', '* * * * *', true, 'q', 't', 1, 1, 1, 1)", "more runs that have ended"},
-		{"a tick that nothing fired", "insert into schedules (schedule_id, namespace, cron_expr, enabled, task_queue, workflow_type, max_catchup, created_at, updated_at, fired) values (gen_random_uuid(), 'default', '* * * * *', true, 'q', 't', 1, 1, 1, 0); insert into fires select schedule_id, 1, schedule_id, 1 from schedules", "more of its ticks have their record"},
-		{"a tick kept back for nothing", "insert into schedules (schedule_id, namespace, cron_expr, enabled, task_queue, workflow_type, max_catchup, created_at, updated_at, buffered) values (gen_random_uuid(), 'default', '* * * * *', true, 'q', 't', 1, 1, 1, 1)", "none of its ticks has to wait"},
-		{"a tick with another's run", "insert into schedules (schedule_id, namespace, cron_expr, enabled, task_queue, workflow_type, max_catchup, created_at, updated_at, fired) values (gen_random_uuid(), 'default', '* * * * *', true, 'q', 't', 1, 1, 1, 1); insert into fires select s.schedule_id, 1, run_id, 1 from schedules s, runs where runs.status = 4", "a run that another has started"},
-		{"a key of no role", "insert into api_keys (created_at, name, key_id, role, namespaces, queues, hash) values (1, 'k', gen_random_uuid(), 9, '', '', decode(repeat('00', 32), 'hex'))", "a role that is not known"},
-		{"a key without its hash", "insert into api_keys (created_at, name, key_id, role, namespaces, queues, hash) values (1, 'k', gen_random_uuid(), 1, '', '', decode('00', 'hex'))", "no SHA-256"},
-		{"a key for everything", "insert into api_keys (created_at, name, key_id, role, namespaces, queues, hash) values (1, 'k', gen_random_uuid(), 2, '', '', decode(repeat('00', 32), 'hex'))", "only an admin's is"},
-		{"an admin for one queue", "insert into api_keys (created_at, name, key_id, role, namespaces, queues, hash) values (1, 'k', gen_random_uuid(), 1, '', '[\"q\"]', decode(repeat('00', 32), 'hex'))", "only a worker's is"},
+		{"a wrong count of bytes",
+			"update steps set output = decode(repeat('00', 9999), 'hex') where run_id in (select run_id from runs where status = 4)", "counts fewer bytes"},
+		{"a schedule that counted backwards",
+			"insert into schedules (schedule_id, namespace, cron_expr, enabled, task_queue, workflow_type, max_catchup, created_at, updated_at, skipped) values (gen_random_uuid(), 'default', '* * * * *', true, 'q', 't', 1, 1, 1, -1)", "less than nothing"},
+		{"a schedule with more ends than runs",
+			"insert into schedules (schedule_id, namespace, cron_expr, enabled, task_queue, workflow_type, max_catchup, created_at, updated_at, failed) values (gen_random_uuid(), 'default', '* * * * *', true, 'q', 't', 1, 1, 1, 1)", "more runs that have ended"},
+		{"a tick that nothing fired",
+			"insert into schedules (schedule_id, namespace, cron_expr, enabled, task_queue, workflow_type, max_catchup, created_at, updated_at, fired) values (gen_random_uuid(), 'default', '* * * * *', true, 'q', 't', 1, 1, 1, 0); insert into fires select schedule_id, 1, schedule_id, 1 from schedules", "more of its ticks have their record"},
+		{"a tick kept back for nothing",
+			"insert into schedules (schedule_id, namespace, cron_expr, enabled, task_queue, workflow_type, max_catchup, created_at, updated_at, buffered) values (gen_random_uuid(), 'default', '* * * * *', true, 'q', 't', 1, 1, 1, 1)", "none of its ticks has to wait"},
+		{"a tick with another's run",
+			"insert into schedules (schedule_id, namespace, cron_expr, enabled, task_queue, workflow_type, max_catchup, created_at, updated_at, fired) values (gen_random_uuid(), 'default', '* * * * *', true, 'q', 't', 1, 1, 1, 1); insert into fires select s.schedule_id, 1, run_id, 1 from schedules s, runs where runs.status = 4", "a run that another has started"},
+		{"a key of no role",
+			"insert into api_keys (created_at, name, key_id, role, namespaces, queues, hash) values (1, 'k', gen_random_uuid(), 9, '', '', decode(repeat('00', 32), 'hex'))", "a role that is not known"},
+		{"a key without its hash",
+			"insert into api_keys (created_at, name, key_id, role, namespaces, queues, hash) values (1, 'k', gen_random_uuid(), 1, '', '', decode('00', 'hex'))", "no SHA-256"},
+		{"a key for everything",
+			"insert into api_keys (created_at, name, key_id, role, namespaces, queues, hash) values (1, 'k', gen_random_uuid(), 2, '', '', decode(repeat('00', 32), 'hex'))", "only an admin's is"},
+		{"an admin for one queue",
+			"insert into api_keys (created_at, name, key_id, role, namespaces, queues, hash) values (1, 'k', gen_random_uuid(), 1, '', '[\"q\"]', decode(repeat('00', 32), 'hex'))", "only a worker's is"},
 		{"tags that are no text of ours", "update runs set tags = 'x' where status = 4", "its tags cannot be read"},
 		{"a worker's queues that are none", "update workers set queues = ''", "its queues cannot be read"},
 		{"a worker that is gone", "delete from workers", "held by a worker that is not there"},
@@ -148,7 +195,8 @@ func TestOfAnOlderSchemaNoRowsAreChecked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if findings, err := Check(t.Context(), url); err == nil || !strings.Contains(err.Error(), "run `kagzi db migrate`") {
+	if findings, err := Check(t.Context(), url); err == nil ||
+		!strings.Contains(err.Error(), "run `kagzi db migrate`") {
 		t.Errorf("findings = %v (%v), want to be told what to do first", findings, err)
 	}
 }

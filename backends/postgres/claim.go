@@ -171,8 +171,10 @@ func (c *claim) queue(batch *pgx.Batch, floored *floored, found *look) {
 		limited, limits = append(limited, kind), append(limits, int64(max(limit, 0)))
 	}
 	a := merge(c.meeting(), args{
-		"workers": workersOf(c.slots), "slot_workers": holders, "tokens": tokens, "limited_types": limited, "type_limits": limits, "queue_limit": int64(p.QueueLimit),
-		"floor_lanes": floored.lanes, "floors": floored.from, "heads": int64(len(c.slots) + 1), "starved_since": micros(p.Now.Add(-engine.StarvationAfter)),
+		"workers": workersOf(c.slots), "slot_workers": holders, "tokens": tokens, "limited_types": limited,
+		"type_limits": limits, "queue_limit": int64(p.QueueLimit),
+		"floor_lanes": floored.lanes, "floors": floored.from, "heads": int64(len(c.slots) + 1),
+		"starved_since": micros(p.Now.Add(-engine.StarvationAfter)),
 	})
 	batch.Queue(claimSQL.text, claimSQL.bind(a)...).Query(func(rows pgx.Rows) error { return c.read(rows, found) })
 }
@@ -186,7 +188,8 @@ func (c *claim) meeting() args {
 	for i, o := range p.Offers {
 		keys[i], values[i] = o.Key, o.Value
 	}
-	return args{"namespace": p.Namespace, "task_queue": p.Queue, "types": p.Types, "offer_keys": keys, "offer_values": values, "now": micros(p.Now)}
+	return args{"namespace": p.Namespace, "task_queue": p.Queue, "types": p.Types, "offer_keys": keys,
+		"offer_values": values, "now": micros(p.Now)}
 }
 
 func slotArrays(slots []engine.ClaimSlot) (workers []string, tokens [][16]byte) {
@@ -216,7 +219,8 @@ func (c *claim) read(rows pgx.Rows, found *look) error {
 	for rows.Next() {
 		var task engine.Task
 		first := []any{&found.online, &found.due, &found.candidates, &found.keyed, &found.heads, timeOf(&found.nextDue)}
-		places := slices.Concat(first, []any{tokenOf(&task.Lease.Token)}, runPlaces(&task.Run), payloadPlaces(&task.Run.Input))
+		places := slices.Concat(first, []any{tokenOf(&task.Lease.Token)}, runPlaces(&task.Run),
+			payloadPlaces(&task.Run.Input))
 		claimed := rows.RawValues()[len(first)] != nil
 		if !claimed {
 			clear(places[len(first):]) // pgx passes over a column that has no place
@@ -251,7 +255,8 @@ func (c *claim) histories(ctx context.Context) error {
 		return nil
 	}
 	if err := c.store.pool.SendBatch(ctx, batch).Close(); err != nil {
-		// The leases stand, but nobody knows of them: their workers' next heartbeats do not name them, which frees them.
+		// The leases stand, but nobody knows of them: their workers' next heartbeats do not name
+		// them, which frees them.
 		c.out = engine.Claimed{}
 		return translate("read the history of claimed runs", err)
 	}
@@ -265,7 +270,8 @@ var historySQL = hot(historyText)
 
 // queueHistory reads the latest attempts from a sequence on, about so many bytes of them, and where the rest begins.
 func queueHistory(batch *pgx.Batch, run engine.ID, from int64, bytes int, steps *[]engine.Step, next *int64) {
-	batch.Queue(historySQL.text, historySQL.bind(args{"run_id": [16]byte(run), "sequence": from, "bytes": int64(bytes)})...).
+	batch.Queue(historySQL.text, historySQL.bind(
+		args{"run_id": [16]byte(run), "sequence": from, "bytes": int64(bytes)})...).
 		Query(func(rows pgx.Rows) error {
 			last := int64(0)
 			for rows.Next() {
@@ -282,13 +288,16 @@ func queueHistory(batch *pgx.Batch, run engine.ID, from int64, bytes int, steps 
 		})
 }
 
-// wholeLook is which of a queue's looks, counted from the last that began at the beginning, begins there again, whatever is known.
+// wholeLook is which of a queue's looks, counted from the last that began at the beginning, begins
+// there again, whatever is known.
 const wholeLook = 16
 
-// floors is where looks for due runs begin in the lanes of a queue that has more than is asked for: where the last one has found the head. It
-// spares them what was claimed since the last vacuum, which may be a minute's work, but never hides a run of this server's: whatever
-// makes one due says so before it is answered. One that another server makes due with an earlier time is found within wholeLook looks, and so
-// is one that a crash of the database gives back; so is everything when fewer were found than asked for.
+// floors is where looks for due runs begin in the lanes of a queue that has more than is asked for:
+// where the last one has found the head. It spares them what was claimed since the last vacuum,
+// which may be a minute's work, but never hides a run of this server's: whatever makes one due says
+// so before it is answered. One that another server makes due with an earlier time is found within
+// wholeLook looks, and so is one that a crash of the database gives back; so is everything when
+// fewer were found than asked for.
 type floors struct {
 	mu     sync.Mutex
 	queues map[queueKey]*queueFloors
@@ -339,8 +348,9 @@ func (f *floors) look(key queueKey, whole bool) *floored {
 // bounded says that something may have been passed.
 func (l *floored) bounded() bool { return len(l.lanes) > 0 }
 
-// end says what a look has come to: the heads that it found, each behind its lane's id. more: as much as was asked for, so that there may be more.
-// Otherwise the lanes that it knew of, and those that it found, have no floor from now on.
+// end says what a look has come to: the heads that it found, each behind its lane's id. more: as
+// much as was asked for, so that there may be more. Otherwise the lanes that it knew of, and those
+// that it found, have no floor from now on.
 func (l *floored) end(heads []int64, more bool) {
 	f := l.floors
 	f.mu.Lock()

@@ -16,7 +16,8 @@ func TestAClaimLeavesBehindNoConnectionThatDoesNotWaitForTheDisk(t *testing.T) {
 		}
 		for _, conn := range s.pool.AcquireAllIdle(t.Context()) {
 			var setting string
-			if err := conn.QueryRow(t.Context(), "show synchronous_commit").Scan(&setting); err != nil || setting != "on" {
+			if err := conn.QueryRow(t.Context(), "show synchronous_commit").Scan(&setting); err != nil ||
+				setting != "on" {
 				t.Errorf("synchronous_commit = %q (%v), want on", setting, err)
 			}
 			conn.Release()

@@ -82,7 +82,8 @@ func TestAnAnswerThatTookLongMovesTheClockOnlyAsFarAsItCanTell(t *testing.T) {
 			{4 * time.Second, 0, time.Hour, time.Hour}, // it may have been asked at any moment of these
 			{0, 4 * time.Second, time.Hour, time.Hour},
 			{4 * time.Second, 0, time.Hour + 90*time.Second, 3690 * time.Second}, // the clock was set
-			{0, 4 * time.Second, time.Hour, 3596 * time.Second},                  // and set back: four seconds are not known
+			// and set back: four seconds are not known
+			{0, 4 * time.Second, time.Hour, 3596 * time.Second},
 			{0, 0, time.Hour, time.Hour},
 		} {
 			wait, late, ahead = reading.wait, reading.late, reading.ahead
@@ -90,13 +91,15 @@ func TestAnAnswerThatTookLongMovesTheClockOnlyAsFarAsItCanTell(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got := time.Until(c.now()); (got - reading.want).Abs() > time.Millisecond {
-				t.Errorf("after a wait of %s and an answer %s late the clock is %s ahead, want %s", wait, late, got, reading.want)
+				t.Errorf("after a wait of %s and an answer %s late the clock is %s ahead, want %s", wait, late, got,
+					reading.want)
 			}
 		}
 	})
 }
 
-// TestTheClockIsNeverAheadOfTheDatabases has answers that come late, before there is a reading that they could not refute.
+// TestTheClockIsNeverAheadOfTheDatabases has answers that come late, before there is a reading that
+// they could not refute.
 func TestTheClockIsNeverAheadOfTheDatabases(t *testing.T) {
 	for wait := range 5 {
 		synctest.Test(t, func(t *testing.T) {
@@ -110,7 +113,8 @@ func TestTheClockIsNeverAheadOfTheDatabases(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got := time.Until(c.now()) - time.Hour; got > 0 || got < -4*time.Millisecond {
-				t.Errorf("read %d ms after it was asked for, the clock is %s ahead of the database's, want at most 4 ms behind it", wait, got)
+				t.Errorf(
+					"read %d ms after it was asked for, the clock is %s ahead of the database's, want at most 4 ms behind it", wait, got)
 			}
 		})
 	}

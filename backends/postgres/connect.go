@@ -40,12 +40,14 @@ var commonSettings = []setting{
 // readCommitted is of every session: whoever has waited for a lock is to see what its last holder has written.
 var readCommitted = setting{"default_transaction_isolation", "read committed"}
 
-// sessionSettings are of every session that no pooler shares out. One may be idle for as long as nothing happens: the one that listens is then.
+// sessionSettings are of every session that no pooler shares out. One may be idle for as long as
+// nothing happens: the one that listens is then.
 var sessionSettings = []setting{readCommitted, {"idle_session_timeout", "0"}}
 
-// writeSettings hold a hot statement to its plan, whatever the statistics say at the moment: its tables swing between empty and
-// huge. Every statement of a write finds its rows by index, and which one does not turn on how deep the indexes of a small table happen to be,
-// which is what operators would cost there.
+// writeSettings hold a hot statement to its plan, whatever the statistics say at the moment: its
+// tables swing between empty and huge. Every statement of a write finds its rows by index, and
+// which one does not turn on how deep the indexes of a small table happen to be, which is what
+// operators would cost there.
 var writeSettings = append([]setting{
 	{"statement_timeout", "5s"},
 	{"plan_cache_mode", "force_generic_plan"},
@@ -74,11 +76,15 @@ func parseURL(url string) (*address, error) {
 	}
 	c := config.ConnConfig
 	if strings.Contains(c.Host, "@") { // what stands before it is the end of a password, and is to be in no log
-		return nil, engine.Invalid("db", "has more than one @ before its host: write one that is part of the password as %%40")
+		return nil,
+			engine.Invalid("db", "has more than one @ before its host: write one that is part of the password as %%40")
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.RuntimeParams)) {
-		if strings.HasPrefix(name, "ssl") { // no session can set one that the database has: a misspelt sslmode would leave the connection unencrypted
-			return nil, engine.Invalid("db", "has a parameter %q, which is not known; want one of sslmode, sslrootcert, sslcert, sslkey, sslpassword and sslsni", name)
+		if strings.HasPrefix(name, "ssl") {
+			// no session can set one that the database has: a misspelt sslmode would leave the connection unencrypted
+			return nil,
+				engine.Invalid("db",
+					"has a parameter %q, which is not known; want one of sslmode, sslrootcert, sslcert, sslkey, sslpassword and sslsni", name)
 		}
 	}
 	if c.RuntimeParams["application_name"] == "" {
@@ -101,7 +107,9 @@ func newPool(ctx context.Context, base *address, settings []setting, size int32)
 	config.HealthCheckPeriod = time.Minute
 	config.PingTimeout = 2 * time.Second
 	if !base.pooled() {
-		config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error { return applySettings(ctx, conn, settings) }
+		config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+			return applySettings(ctx, conn, settings)
+		}
 	}
 	return pgxpool.NewWithConfig(ctx, config)
 }
@@ -122,8 +130,9 @@ func describeDatabase(config *address) string {
 	return host + "/" + c.Database
 }
 
-// prepare waits for the database, refuses one that would lose acknowledged writes, and brings its schema up to date. The connection that it
-// did this with is left for listening: to make one costs the database a process.
+// prepare waits for the database, refuses one that would lose acknowledged writes, and brings its
+// schema up to date. The connection that it did this with is left for listening: to make one costs
+// the database a process.
 func prepare(ctx context.Context, config *address, o engine.OpenOptions) (*pgx.Conn, error) {
 	conn, err := connect(ctx, config, o)
 	if err != nil {
@@ -166,7 +175,8 @@ func connect(ctx context.Context, config *address, o engine.OpenOptions) (*pgx.C
 		if time.Now().Add(pause).After(deadline) {
 			return nil, config.unreached(err)
 		}
-		o.Log.Warn("the database does not answer yet; trying again", "database", describeDatabase(config), "why", why(err), "in", pause)
+		o.Log.Warn("the database does not answer yet; trying again", "database", describeDatabase(config), "why",
+			why(err), "in", pause)
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
@@ -184,15 +194,18 @@ func (a *address) refusal(err error) error {
 	case strings.HasPrefix(state, "28"):
 		return fmt.Errorf("the database %s refuses the user %q or its password", describeDatabase(a), a.ConnConfig.User)
 	case state == "3D000":
-		return fmt.Errorf("the server of %s has no database of this name; make one, such as with: createdb %s", describeDatabase(a), a.ConnConfig.Database)
+		return fmt.Errorf("the server of %s has no database of this name; make one, such as with: createdb %s",
+			describeDatabase(a), a.ConnConfig.Database)
 	case state == codeBadValue, state == codeUndefined, state == codeFixed, state == codeForbidden:
 		e, _ := errors.AsType[*pgconn.PgError](err)
-		return fmt.Errorf("the database %s refuses the connection: %s", describeDatabase(a), e.Message) // which names a parameter of the address, or the database
+		// which names a parameter of the address, or the database
+		return fmt.Errorf("the database %s refuses the connection: %s", describeDatabase(a), e.Message)
 	}
 	return nil
 }
 
-// unreached is what who named the database learns when no connection to it came about: where it is and why, which no caller of a store is told.
+// unreached is what who named the database learns when no connection to it came about: where it is
+// and why, which no caller of a store is told.
 func (a *address) unreached(err error) error {
 	if final := a.refusal(err); final != nil {
 		return final
@@ -200,7 +213,8 @@ func (a *address) unreached(err error) error {
 	return unavailable("the database %s does not answer: %s", describeDatabase(a), why(err))
 }
 
-// why is the reason for which no connection came about, without the address, the user and all else that the driver says around it.
+// why is the reason for which no connection came about, without the address, the user and all else
+// that the driver says around it.
 func why(err error) string {
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return translateState("connect", e).Error()
@@ -227,15 +241,17 @@ var serverSettingsSQL string
 func checkServer(ctx context.Context, conn *pgx.Conn, o engine.OpenOptions) error {
 	var version int
 	var fsync, syncCommit, fullPages, isolation string
-	if err := conn.QueryRow(ctx, serverSettingsSQL).Scan(&version, &fsync, &syncCommit, &fullPages, &isolation); err != nil {
+	if err := conn.QueryRow(ctx, serverSettingsSQL).Scan(
+		&version, &fsync, &syncCommit, &fullPages, &isolation); err != nil {
 		return translate("read the server's settings", err)
 	}
 	if version < oldestVersion {
 		return fmt.Errorf("PostgreSQL 14 or later is needed, this is %d", version/10000)
 	}
 	if isolation != readCommitted.value {
-		return fmt.Errorf("the database has %s = %s, which cannot be changed through the pooler before it: set it to %s for the database's user"+
-			" (alter role … set %s = '%s'), or give the address of the database itself",
+		return fmt.Errorf(
+			"the database has %s = %s, which cannot be changed through the pooler before it: set it to %s for the database's user"+
+				" (alter role … set %s = '%s'), or give the address of the database itself",
 			readCommitted.name, isolation, readCommitted.value, readCommitted.name, readCommitted.value)
 	}
 	var unsafe []string
@@ -248,16 +264,19 @@ func checkServer(ctx context.Context, conn *pgx.Conn, o engine.OpenOptions) erro
 		return nil
 	}
 	if os.Getenv("KAGZI_ALLOW_UNSAFE_DB") != "1" {
-		return fmt.Errorf("the database runs with %s and may lose acknowledged writes; mend that, or set KAGZI_ALLOW_UNSAFE_DB=1 to go on all the same",
+		return fmt.Errorf(
+			"the database runs with %s and may lose acknowledged writes; mend that, or set KAGZI_ALLOW_UNSAFE_DB=1 to go on all the same",
 			strings.Join(unsafe, ", "))
 	}
 	o.Log.Warn("the database may lose acknowledged writes", "settings", strings.Join(unsafe, ", "))
 	return nil
 }
 
-// A pooler in transaction mode, such as PgBouncer, gives a session of the database to a connection for one transaction only. What a session
-// would keep is lost then: prepared statements, parameters, LISTEN and the locks that are not a transaction's. Behind one the store sends each statement whole,
-// sets parameters for each transaction that writes, and looks every second instead of being notified.
+// A pooler in transaction mode, such as PgBouncer, gives a session of the database to a connection
+// for one transaction only. What a session would keep is lost then: prepared statements,
+// parameters, LISTEN and the locks that are not a transaction's. Behind one the store sends each
+// statement whole, sets parameters for each transaction that writes, and looks every second instead
+// of being notified.
 
 // poolMode says how long a connection keeps a session of the database, in PgBouncer's words.
 type poolMode string
@@ -309,9 +328,10 @@ func (a *address) dial(ctx context.Context) (*pgx.Conn, error) {
 	return conn, nil
 }
 
-// dialPlain makes one connection, and finds out about the mode if that is not known. A pooler answers the connection itself, with a number of its
-// own in the place of the process that serves it. One that keeps sessions whole looks the same, and is taken for one that does not: the
-// address can say better.
+// dialPlain makes one connection, and finds out about the mode if that is not known. A pooler
+// answers the connection itself, with a number of its own in the place of the process that serves
+// it. One that keeps sessions whole looks the same, and is taken for one that does not: the address
+// can say better.
 func (a *address) dialPlain(ctx context.Context) (*pgx.Conn, error) {
 	conn, err := pgx.ConnectConfig(ctx, a.ConnConfig.Copy())
 	if err != nil || a.mode != poolUnknown {
@@ -332,7 +352,8 @@ func (a *address) dialPlain(ctx context.Context) (*pgx.Conn, error) {
 	return pgx.ConnectConfig(ctx, a.ConnConfig.Copy())
 }
 
-// refusedParameter is the error for a parameter of the address that a pooler does not pass on, which does not pass by waiting; nil for other errors.
+// refusedParameter is the error for a parameter of the address that a pooler does not pass on,
+// which does not pass by waiting; nil for other errors.
 func refusedParameter(err error) error {
 	e, ok := errors.AsType[*pgconn.PgError](err)
 	if !ok {
@@ -342,8 +363,9 @@ func refusedParameter(err error) error {
 	if !ok {
 		return nil
 	}
-	return fmt.Errorf("the pooler before the database does not pass on %s: leave it out of the address and set it for the database's user"+
-		" (alter role … set %s = …), or give the address of the database itself", name, name)
+	return fmt.Errorf(
+		"the pooler before the database does not pass on %s: leave it out of the address and set it for the database's user"+
+			" (alter role … set %s = …), or give the address of the database itself", name, name)
 }
 
 //go:embed sql/set_local.sql
@@ -351,8 +373,8 @@ var setLocalText string
 
 var setLocalSQL = hot(setLocalText)
 
-// localSettings are the writing pool's, for one transaction. The time of a statement that is sent whole begins before its arguments are there,
-// and a pooler passes on megabytes slowly.
+// localSettings are the writing pool's, for one transaction. The time of a statement that is sent
+// whole begins before its arguments are there, and a pooler passes on megabytes slowly.
 var localSettings = append(slices.Clone(writeSettings), setting{"statement_timeout", "10s"})
 
 // newBatch is for statements of one transaction, with the parameters that the writing pool's sessions would have.

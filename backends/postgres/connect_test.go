@@ -29,16 +29,19 @@ func TestAServerThatDoesNotAnswerIsNamedWithTheReason(t *testing.T) {
 	if _, err := connect(ctx, config, engine.OpenOptions{Log: slog.New(handler)}); !errors.Is(err, context.Canceled) {
 		t.Fatalf("connect = %v, want it interrupted", err)
 	}
-	if want := "database=" + place + ` why="connection refused"`; !strings.Contains(log.String(), want) || strings.Contains(log.String(), "secret") {
+	if want := "database=" + place + ` why="connection refused"`; !strings.Contains(log.String(), want) ||
+		strings.Contains(log.String(), "secret") {
 		t.Errorf("log %q, want %q and no password", log.String(), want)
 	}
 	_, err = config.dial(t.Context())
-	if got, want := config.unreached(err).Error(), "the database "+place+" does not answer: connection refused"; got != want {
+	if got, want := config.unreached(err).Error(),
+		"the database "+place+" does not answer: connection refused"; got != want {
 		t.Errorf("error %q, want %q", got, want)
 	}
 }
 
-// unheard is an address that refuses connections while the test runs: a connection has the port, so that nobody can come to listen on it.
+// unheard is an address that refuses connections while the test runs: a connection has the port, so
+// that nobody can come to listen on it.
 func unheard(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -87,15 +90,18 @@ func TestWhyNoConnectionCameAbout(t *testing.T) {
 
 func TestAnAddressThatTheDatabaseWillNotHaveIsNamedAtOnce(t *testing.T) {
 	for name, value := range map[string]string{
-		"lock_timout": "1s", "search_path": "My Schema", "max_connections": "7", "default_transaction_isolation": "always",
+		"lock_timout": "1s", "search_path": "My Schema", "max_connections": "7",
+		"default_transaction_isolation": "always",
 	} {
 		url := withParameter(t, pgtest.URL(t), name, value)
 		var log bytes.Buffer
 		ctx, cancel := context.WithCancel(t.Context())
-		handler := slog.NewTextHandler(writing(func(line []byte) { log.Write(line); cancel() }), nil) // one try is enough
+		// one try is enough
+		handler := slog.NewTextHandler(writing(func(line []byte) { log.Write(line); cancel() }), nil)
 		_, err := Open(ctx, url, engine.OpenOptions{Log: slog.New(handler)})
 		if err == nil || !strings.Contains(err.Error(), `"`+name+`"`) || log.Len() > 0 {
-			t.Errorf("Open with %s = %s: %v, want a refusal that names it at once; log %q", name, value, err, log.String())
+			t.Errorf("Open with %s = %s: %v, want a refusal that names it at once; log %q", name, value, err,
+				log.String())
 		}
 		cancel()
 	}
@@ -115,7 +121,8 @@ func TestTransactionsReadWhatWasCommittedWhateverTheDatabaseBeginsThemWith(t *te
 	defer migrating.Close(t.Context())
 	for who, q := range map[string]querier{"a write": s.pool, "a view": s.views, "a migration": migrating} {
 		var level string
-		if err := q.QueryRow(t.Context(), "show transaction_isolation").Scan(&level); err != nil || level != "read committed" {
+		if err := q.QueryRow(t.Context(), "show transaction_isolation").Scan(&level); err != nil ||
+			level != "read committed" {
 			t.Errorf("%s is %s (%v), want read committed", who, level, err)
 		}
 	}
@@ -155,7 +162,8 @@ func withParameter(t *testing.T, address, name, value string) string {
 func TestAMisspeltParameterOfEncryptionIsRefused(t *testing.T) {
 	for _, name := range []string{"sslmod", "ssl_mode", "sslrootcerts"} {
 		_, err := parseURL("postgres://ada:secret@db.internal/shop?" + name + "=require")
-		if e, ok := errors.AsType[*engine.Error](err); !ok || e.Field != "db" || !strings.Contains(err.Error(), name) || strings.Contains(err.Error(), "secret") {
+		if e, ok := errors.AsType[*engine.Error](err); !ok || e.Field != "db" || !strings.Contains(err.Error(), name) ||
+			strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: error %v, want one that names it", name, err)
 		}
 	}

@@ -63,7 +63,9 @@ func (e *End) connect(ctx context.Context) (*pgx.Conn, error) {
 	}
 	if e.config.pooled() {
 		conn.Close(context.WithoutCancel(ctx))
-		return nil, errors.New("a pooler stands before the database, and copies and backups need sessions of their own: give the address of the database itself, or pool_mode=session if the pooler leaves sessions whole")
+		return nil,
+			errors.New(
+				"a pooler stands before the database, and copies and backups need sessions of their own: give the address of the database itself, or pool_mode=session if the pooler leaves sessions whole")
 	}
 	if err := applySettings(ctx, conn, copySettings); err != nil {
 		conn.Close(context.WithoutCancel(ctx))
@@ -215,7 +217,8 @@ func (e *End) Read(ctx context.Context, r engine.CopyRange) (values [][]any, err
 	for i, c := range r.Table.Columns {
 		columns[i] = quoted(c.Name)
 	}
-	rows, err := e.reader.Query(ctx, "select "+strings.Join(columns, ", ")+from+fmt.Sprintf(" limit $%d", len(arguments)+1), append(arguments, n)...)
+	rows, err := e.reader.Query(ctx, "select "+strings.Join(columns, ", ")+from+
+		fmt.Sprintf(" limit $%d", len(arguments)+1), append(arguments, n)...)
 	if err != nil {
 		return nil, translate("read", err)
 	}
@@ -254,7 +257,8 @@ func (e *End) fitting(ctx context.Context, r engine.CopyRange, from string, argu
 			sizes = append(sizes, "coalesce(octet_length("+quoted(c.Name)+"), 0)")
 		}
 	}
-	rows, err := e.reader.Query(ctx, "select "+strings.Join(sizes, " + ")+from+fmt.Sprintf(" limit $%d", len(arguments)+1), append(arguments, r.Rows)...)
+	rows, err := e.reader.Query(ctx, "select "+strings.Join(sizes, " + ")+from+
+		fmt.Sprintf(" limit $%d", len(arguments)+1), append(arguments, r.Rows)...)
 	if err != nil {
 		return 0, err
 	}
@@ -324,7 +328,8 @@ func (e *End) Write(ctx context.Context, b engine.CopyBatch) error {
 		names[i] = c.Name
 	}
 	return e.transact(ctx, "write", func(tx pgx.Tx) error {
-		err := changeStanding(ctx, tx, amendStandingSQL, args{"name": engine.StandingFilling, "old": b.Old, "new": b.New})
+		err := changeStanding(ctx, tx, amendStandingSQL,
+			args{"name": engine.StandingFilling, "old": b.Old, "new": b.New})
 		if err != nil || len(b.Rows) == 0 {
 			return err
 		}
@@ -343,10 +348,12 @@ func (e *End) Write(ctx context.Context, b engine.CopyBatch) error {
 	})
 }
 
-// Settle has the database count on after the highest number that arrived, and know how much there is: plans depend on that.
+// Settle has the database count on after the highest number that arrived, and know how much there
+// is: plans depend on that.
 func (e *End) Settle(ctx context.Context, tables []engine.CopyTable) error {
 	for table, column := range e.identity {
-		statement := fmt.Sprintf("select setval(pg_get_serial_sequence($1, $2), max(%s)) from %s", quoted(column), quoted(table))
+		statement := fmt.Sprintf("select setval(pg_get_serial_sequence($1, $2), max(%s)) from %s", quoted(column),
+			quoted(table))
 		if _, err := e.control.Exec(ctx, statement, quoted(table), column); err != nil {
 			return translate("set the numbers of "+table, err)
 		}

@@ -29,7 +29,8 @@ func (s *Store) GetWorker(ctx context.Context, id string) (w engine.Worker, err 
 //go:embed sql/list_workers.sql
 var listWorkersSQL string
 
-var listWorkersBackSQL = strings.Replace(listWorkersSQL, "order by registered_at desc, worker_id desc", "order by registered_at asc, worker_id asc", 1)
+var listWorkersBackSQL = strings.Replace(listWorkersSQL, "order by registered_at desc, worker_id desc",
+	"order by registered_at asc, worker_id asc", 1)
 
 //go:embed sql/count_workers.sql
 var countWorkersSQL string
@@ -40,14 +41,17 @@ func scanWorker(row pgx.CollectableRow) (w engine.Worker, err error) {
 }
 
 // ListWorkers is newest first.
-func (s *Store) ListWorkers(ctx context.Context, f engine.WorkerFilter, p engine.Page) (workers []engine.Worker, info engine.PageInfo, err error) {
+func (s *Store) ListWorkers(ctx context.Context, f engine.WorkerFilter, p engine.Page) (workers []engine.Worker,
+	info engine.PageInfo, err error) {
 	filter := args{"namespace": f.Namespace, "queue": f.Queue, "status": int16(f.Status)}
 	after, before, statement := p.After.OrZero(), p.Before.OrZero(), listWorkersSQL
 	if p.Before != nil {
 		statement = listWorkersBackSQL
 	}
-	a := merge(filter, args{"after": p.After != nil, "after_at": micros(engine.Micros(after.At)), "after_id": after.Name,
-		"before": p.Before != nil, "before_at": micros(engine.Micros(before.At)), "before_id": before.Name, "limit": p.Limit + 1})
+	a := merge(filter, args{"after": p.After != nil, "after_at": micros(engine.Micros(after.At)),
+		"after_id": after.Name,
+		"before":   p.Before != nil, "before_at": micros(engine.Micros(before.At)), "before_id": before.Name,
+		"limit": p.Limit + 1})
 	err = s.view(ctx, "list workers", func(ctx context.Context) (err error) {
 		workers, info, err = list(ctx, s, &p, statement, a, scanWorker, countWorkersSQL, filter)
 		return err
@@ -65,14 +69,17 @@ var runningDepthsSQL string
 var listWorkingSQL string
 
 // QueueDepths counts lane by lane.
-func (s *Store) GetQueueDepth(ctx context.Context, namespace, queue string, now time.Time) ([]engine.QueueDepth, error) {
+func (s *Store) GetQueueDepth(ctx context.Context, namespace, queue string,
+	now time.Time) ([]engine.QueueDepth, error) {
 	var depths engine.Depths
 	var workers []engine.Worker
 	batch := &pgx.Batch{}
-	batch.Queue(laneDepthsSQL, args{"namespace": namespace, "task_queue": queue, "now": micros(engine.Micros(now))}).Query(func(rows pgx.Rows) error {
+	batch.Queue(laneDepthsSQL, args{"namespace": namespace, "task_queue": queue,
+		"now": micros(engine.Micros(now))}).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			var l engine.LaneDepth
-			if err := rows.Scan(&l.Queue, &l.Type, jsonOf(&l.Requirements), &l.Pending, &l.Sleeping, &l.Due, timeOf(&l.OldestDue)); err != nil {
+			if err := rows.Scan(&l.Queue, &l.Type, jsonOf(&l.Requirements), &l.Pending, &l.Sleeping, &l.Due,
+				timeOf(&l.OldestDue)); err != nil {
 				return err
 			}
 			depths.AddLane(l)
@@ -92,7 +99,9 @@ func (s *Store) GetQueueDepth(ctx context.Context, namespace, queue string, now 
 		workers, err = pgx.CollectRows(rows, scanWorker)
 		return err
 	})
-	err := s.view(ctx, "count the queues", func(ctx context.Context) error { return s.views.SendBatch(ctx, batch).Close() })
+	err := s.view(ctx, "count the queues", func(ctx context.Context) error {
+		return s.views.SendBatch(ctx, batch).Close()
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -150,10 +159,13 @@ func (s *Store) GetStats(ctx context.Context, namespace string, now time.Time) (
 		})
 		return err
 	})
-	batch.Queue(oldestDueSQL, args{"namespace": namespace, "now": micros(engine.Micros(now))}).QueryRow(func(row pgx.Row) error {
-		return row.Scan(timeOf(&out.OldestDue))
+	batch.Queue(oldestDueSQL, args{"namespace": namespace, "now": micros(engine.Micros(now))}).QueryRow(
+		func(row pgx.Row) error {
+			return row.Scan(timeOf(&out.OldestDue))
+		})
+	err := s.view(ctx, "count everything", func(ctx context.Context) error {
+		return s.views.SendBatch(ctx, batch).Close()
 	})
-	err := s.view(ctx, "count everything", func(ctx context.Context) error { return s.views.SendBatch(ctx, batch).Close() })
 	if err != nil {
 		return engine.Stats{}, err
 	}
@@ -169,7 +181,8 @@ var listTypesBackSQL = strings.Replace(listTypesSQL, "order by r.workflow_type a
 var countTypesSQL string
 
 // ListTypes takes a scan of the namespace: types have no table of their own.
-func (s *Store) ListTypes(ctx context.Context, namespace string, p engine.Page) (types []engine.TypeInfo, info engine.PageInfo, err error) {
+func (s *Store) ListTypes(ctx context.Context, namespace string, p engine.Page) (types []engine.TypeInfo,
+	info engine.PageInfo, err error) {
 	statement := listTypesSQL
 	if p.Before != nil {
 		statement = listTypesBackSQL

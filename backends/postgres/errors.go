@@ -39,7 +39,8 @@ const (
 
 var errClosed error = &engine.Error{Kind: engine.KindUnavailable, Message: "the store is closed"}
 
-var errReadOnly = unavailable("the database accepts no writes: it is a read-only standby, or its transactions are read-only by default")
+var errReadOnly = unavailable(
+	"the database accepts no writes: it is a read-only standby, or its transactions are read-only by default")
 
 func unavailable(format string, args ...any) error {
 	return &engine.Error{Kind: engine.KindUnavailable, Message: fmt.Sprintf(format, args...)}
@@ -62,7 +63,8 @@ func retryable(err error) bool {
 		return true
 	case codeNull: // and what is remembered of lanes is forgotten
 		return true
-	case codeUnique, codeReference, codeOvertaken: // a rival was first, or has deleted what was found; who looks again finds how it is now
+	case codeUnique, codeReference, codeOvertaken:
+		// a rival was first, or has deleted what was found; who looks again finds how it is now
 		return true
 	}
 	return pgconn.SafeToRetry(err)
@@ -73,8 +75,8 @@ func unsettled(err error) bool {
 	return engine.KindOf(translate("commit", err)) == engine.KindUnavailable
 }
 
-// translate turns an error of the driver into one of the engine. It drops the driver's own words where they could name the
-// address, and wraps what nobody foresaw with what was being done.
+// translate turns an error of the driver into one of the engine. It drops the driver's own words
+// where they could name the address, and wraps what nobody foresaw with what was being done.
 func translate(doing string, err error) error {
 	if err == nil {
 		return nil
@@ -109,7 +111,8 @@ func translateState(doing string, e *pgconn.PgError) error {
 	case e.Code == codeCanceled, e.Code == codeIdleInTx, e.Code == codeTxTimeout:
 		return unavailable("the database took too long to answer")
 	case e.Code == codeForbidden: // whose message names what is in the schema, and no values
-		return fmt.Errorf("%s: the database's user may not do that (%s); have it own the database, or a schema that search_path names", doing, e.Message)
+		return fmt.Errorf(
+			"%s: the database's user may not do that (%s); have it own the database, or a schema that search_path names", doing, e.Message)
 	case strings.HasPrefix(e.Code, "57P"):
 		return unavailable("the database is shutting down or starting up")
 	case strings.HasPrefix(e.Code, "08"), strings.HasPrefix(e.Code, "53"):

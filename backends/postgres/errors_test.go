@@ -18,9 +18,11 @@ func TestTimeoutsOfTheDatabaseAreUnavailable(t *testing.T) {
 }
 
 func TestWhatAUserMayNotDoIsNamed(t *testing.T) {
-	err := translate("make the table of migrations", &pgconn.PgError{Code: codeForbidden, Message: "permission denied for schema public"})
-	want := "make the table of migrations: the database's user may not do that (permission denied for schema public); " +
-		"have it own the database, or a schema that search_path names"
+	err := translate("make the table of migrations",
+		&pgconn.PgError{Code: codeForbidden, Message: "permission denied for schema public"})
+	want :=
+		"make the table of migrations: the database's user may not do that (permission denied for schema public); " +
+			"have it own the database, or a schema that search_path names"
 	if err.Error() != want {
 		t.Errorf("error %q, want %q", err, want)
 	}

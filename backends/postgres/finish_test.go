@@ -17,7 +17,8 @@ func TestAnEndThatMeetsAChangeOfItsLeaseComesAfterIt(t *testing.T) {
 	}
 	l := claimed.Tasks[0].Lease
 	_, err = meanwhile(t, b, func(x *tx) error {
-		_, err := x.exec("update leases set bytes = bytes + 1000 where run_id = @run_id", args{"run_id": [16]byte(l.RunID)})
+		_, err := x.exec("update leases set bytes = bytes + 1000 where run_id = @run_id",
+			args{"run_id": [16]byte(l.RunID)})
 		return err
 	}, func() (engine.Completed, error) {
 		return a.CompleteRun(t.Context(), engine.CompleteRunParams{Lease: l, Now: a.Now()})

@@ -31,7 +31,9 @@ func TestALookBeginsWhereTheLastOneHasFoundTheHeads(t *testing.T) {
 		want map[int64]int64 // floors of the next look
 	}{
 		{"nothing is known", func(*floors) {}, nil},
-		{"there was more than asked for", func(f *floors) { looked(f, true, 1, 100, 2, 50) }, map[int64]int64{1: 100, 2: 50}},
+		{"there was more than asked for", func(f *floors) {
+			looked(f, true, 1, 100, 2, 50)
+		}, map[int64]int64{1: 100, 2: 50}},
 		{"there was no more", func(f *floors) { looked(f, true, 1, 100); looked(f, false, 1, 110) }, nil},
 		{"another lane was looked at", func(f *floors) {
 			l := f.look(orders, false)
@@ -47,7 +49,10 @@ func TestALookBeginsWhereTheLastOneHasFoundTheHeads(t *testing.T) {
 			f.due([]dueRun{{orders, 70}})
 			l.end([]int64{1, 100}, true)
 		}, map[int64]int64{1: 70}},
-		{"a look found nothing in a lane that had a floor", func(f *floors) { looked(f, true, 1, 100); looked(f, true) }, nil},
+		{"a look found nothing in a lane that had a floor", func(f *floors) {
+			looked(f, true, 1, 100)
+			looked(f, true)
+		}, nil},
 	} {
 		f := &floors{}
 		c.do(f)
@@ -133,7 +138,8 @@ func TestAClaimPassesNothingThatThisServerMadeDueBeforeTheHead(t *testing.T) {
 	}
 }
 
-// What another server makes due is found all the same: when there is no more behind the head, and at the latest after so many looks.
+// What another server makes due is found all the same: when there is no more behind the head, and
+// at the latest after so many looks.
 func TestAClaimFindsWhatAnotherServerMadeDueBeforeTheHead(t *testing.T) {
 	a, b := rivals(t)
 	register(t, a, "w1")

@@ -12,8 +12,8 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// gateHeads is how many due runs of a lane a closer look considers at least: so many leave their lane at once when they all wait for the
-// same key.
+// gateHeads is how many due runs of a lane a closer look considers at least: so many leave their
+// lane at once when they all wait for the same key.
 const gateHeads = 100
 
 // concurrencyKey is a key of a workflow type.
@@ -57,10 +57,12 @@ var claimChosenText string
 
 var claimChosenSQL = hot(runColumns.Expand(claimChosenText))
 
-// pass hands out, or gates, what has a concurrency key, and what comes after it, in one transaction. It says whether it came any further.
+// pass hands out, or gates, what has a concurrency key, and what comes after it, in one
+// transaction. It says whether it came any further.
 //
-// It chooses without locks how far it goes, then locks the workers, the limits and the keys in between, counts anew, and chooses again:
-// whoever else counts a key's leases or frees one waits for its lock (FirstGated).
+// It chooses without locks how far it goes, then locks the workers, the limits and the keys in
+// between, counts anew, and chooses again: whoever else counts a key's leases or frees one waits
+// for its lock (FirstGated).
 func (c *claim) pass(ctx context.Context) (bool, error) {
 	for attempt := 1; ; attempt++ {
 		var found look
@@ -97,7 +99,9 @@ func (c *claim) settle(t *tx, heads []head, free room, found *look) (gated int, 
 	}
 	// One that is due no longer takes no slot: nobody would open the gate behind which it kept the others.
 	heads = slices.DeleteFunc(heads, func(h head) bool { return !due[h.id] })
-	slots := slices.DeleteFunc(slices.Clone(c.slots), func(g engine.ClaimSlot) bool { return !slices.Contains(found.online, g.WorkerID) })
+	slots := slices.DeleteFunc(slices.Clone(c.slots), func(g engine.ClaimSlot) bool {
+		return !slices.Contains(found.online, g.WorkerID)
+	})
 	taken, waiting = c.choose(heads, free, len(slots))
 	if len(waiting) > 0 {
 		gone, err := t.ids(gateRunsSQL, args{"run_ids": idArray(waiting), "now": micros(c.p.Now)})
@@ -117,7 +121,8 @@ func (c *claim) settle(t *tx, heads []head, free room, found *look) (gated int, 
 
 // heads is what is due, in order, and what is free, both without locks.
 func (c *claim) heads(t *tx) (heads []head, free room, err error) {
-	a := merge(c.meeting(), args{"heads": max(gateHeads, len(c.slots)+1), "starved_since": micros(c.p.Now.Add(-engine.StarvationAfter))})
+	a := merge(c.meeting(), args{"heads": max(gateHeads, len(c.slots)+1),
+		"starved_since": micros(c.p.Now.Add(-engine.StarvationAfter))})
 	free = room{types: map[string]int{}, keys: map[concurrencyKey]int{}}
 	c.countQueue(t, &free)
 	heads, err = collect(t, listDueSQL, a, func(row pgx.CollectableRow) (h head, err error) {
@@ -162,23 +167,29 @@ func (c *claim) locked(t *tx, heads []head, found *look, due map[engine.ID]bool)
 	}
 	workers, _ := slotArrays(c.slots)
 	var worker string
-	t.later(lockOnlineSQL, args{"workers": workers}, []any{&worker}, func() { found.online = append(found.online, worker) })
+	t.later(lockOnlineSQL, args{"workers": workers}, []any{&worker}, func() {
+		found.online = append(found.online, worker)
+	})
 	if err := t.lockKeys(locks); err != nil {
 		return free, err
 	}
 	c.countQueue(t, &free)
 	var id engine.ID
-	t.later(stillDueSQL, args{"run_ids": idArray(ids), "now": micros(c.p.Now)}, []any{idOf(&id)}, func() { due[id] = true })
+	t.later(stillDueSQL, args{"run_ids": idArray(ids), "now": micros(c.p.Now)}, []any{idOf(&id)}, func() {
+		due[id] = true
+	})
 	var key concurrencyKey
 	var n int
-	err := t.read(countKeysSQL, args{"namespace": c.p.Namespace, "types": kinds, "keys": names}, []any{&key.kind, &key.name, &n}, func() {
-		free.keys[key] = n
-	})
+	err := t.read(countKeysSQL, args{"namespace": c.p.Namespace, "types": kinds, "keys": names},
+		[]any{&key.kind, &key.name, &n}, func() {
+			free.keys[key] = n
+		})
 	return free, err
 }
 
-// choose goes through what is due: the runs that are to be taken, at most as many as there are slots, and those before them
-// whose key has no slot. What a limit of the queue or a type holds back is passed over.
+// choose goes through what is due: the runs that are to be taken, at most as many as there are
+// slots, and those before them whose key has no slot. What a limit of the queue or a type holds
+// back is passed over.
 func (c *claim) choose(heads []head, free room, slots int) (taken, waiting []engine.ID) {
 	for _, h := range heads {
 		if len(taken) == slots || c.p.QueueLimit > 0 && free.queue >= c.p.QueueLimit {
@@ -214,11 +225,13 @@ func considered(heads []head, taken, waiting []engine.ID) int {
 // takeChosen adds to the batch the claim of what was chosen, in its order, for the slots in theirs.
 func (c *claim) takeChosen(t *tx, chosen []engine.ID, slots []engine.ClaimSlot, found *look) {
 	workers, tokens := slotArrays(slots)
-	bound := claimChosenSQL.bind(args{"run_ids": idArray(chosen), "workers": workers, "tokens": tokens, "now": micros(c.p.Now)})
+	bound := claimChosenSQL.bind(args{"run_ids": idArray(chosen), "workers": workers, "tokens": tokens,
+		"now": micros(c.p.Now)})
 	t.batch.Queue(claimChosenSQL.text, bound...).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			var task engine.Task
-			places := slices.Concat([]any{tokenOf(&task.Lease.Token)}, runPlaces(&task.Run), payloadPlaces(&task.Run.Input))
+			places := slices.Concat([]any{tokenOf(&task.Lease.Token)}, runPlaces(&task.Run),
+				payloadPlaces(&task.Run.Input))
 			if err := rows.Scan(places...); err != nil {
 				return err
 			}
@@ -230,8 +243,9 @@ func (c *claim) takeChosen(t *tx, chosen []engine.ID, slots []engine.ClaimSlot, 
 	})
 }
 
-// Concurrency keys are advisory locks: who counts a key's leases, or frees one, has its lock until the end of the transaction. The
-// order is a worker, runs with their leases, keys; but the key of a run that waits at its gate comes before that run.
+// Concurrency keys are advisory locks: who counts a key's leases, or frees one, has its lock until
+// the end of the transaction. The order is a worker, runs with their leases, keys; but the key of a
+// run that waits at its gate comes before that run.
 
 //go:embed sql/lock_keys.sql
 var lockKeysSQL string
@@ -259,7 +273,8 @@ func (t *tx) has(keys []int64) {
 //go:embed sql/try_lock_keys.sql
 var tryLockKeysSQL string
 
-// locksFirst asks for the transaction to be tried again, with the locks of these keys, and then of these runs, before anything else.
+// locksFirst asks for the transaction to be tried again, with the locks of these keys, and then of
+// these runs, before anything else.
 type locksFirst struct {
 	keys []int64
 	runs []engine.ID
@@ -269,8 +284,8 @@ func (e *locksFirst) Error() string {
 	return "the keys of gated runs are to be locked before the runs, and children before their parents"
 }
 
-// lockGates locks the keys of runs that wait at their gates. Whoever opens a gate has the key's lock and wants the run; so a
-// transaction that has the run must not wait for the key.
+// lockGates locks the keys of runs that wait at their gates. Whoever opens a gate has the key's
+// lock and wants the run; so a transaction that has the run must not wait for the key.
 func (t *tx) lockGates(runs []*storelogic.Run) error {
 	var keys []int64
 	for _, run := range runs {
@@ -292,7 +307,8 @@ func (t *tx) lockGates(runs []*storelogic.Run) error {
 
 func keyOf(run *storelogic.Run) int64 { return keyNumber(run.Namespace, run.Type, run.ConcurrencyKey) }
 
-// keyNumber stands for a concurrency key in advisory locks. Two keys that share one by chance wait for each other, no more.
+// keyNumber stands for a concurrency key in advisory locks. Two keys that share one by chance wait
+// for each other, no more.
 func keyNumber(namespace, workflowType, key string) int64 {
 	h := fnv.New64a()
 	h.Write([]byte("kagzi key\x00" + namespace + "\x00" + workflowType + "\x00" + key))

@@ -29,8 +29,9 @@ type handoff struct {
 	taken   bool  // so the statement says
 }
 
-// handoffsFor finds the matches for the runs of these calls, in the order in which a claim would hand them out; so where one is left, those of its queue that
-// come after it are not asked for. nil: there is none.
+// handoffsFor finds the matches for the runs of these calls, in the order in which a claim would
+// hand them out; so where one is left, those of its queue that come after it are not asked for.
+// nil: there is none.
 func handoffsFor(calls []*call) *handoffs {
 	type candidate struct {
 		start   *engine.StartRun
@@ -45,7 +46,8 @@ func handoffsFor(calls []*call) *handoffs {
 		}
 	}
 	slices.SortFunc(candidates, func(a, b candidate) int {
-		return cmp.Or(cmp.Compare(b.start.Priority, a.start.Priority), a.start.AvailableAt.Compare(b.start.AvailableAt), bytes.Compare(a.start.ID[:], b.start.ID[:]))
+		return cmp.Or(cmp.Compare(b.start.Priority, a.start.Priority), a.start.AvailableAt.Compare(b.start.AvailableAt),
+			bytes.Compare(a.start.ID[:], b.start.ID[:]))
 	})
 	var h *handoffs
 	closed := map[[2]string]bool{}
@@ -146,5 +148,6 @@ func (h *handoffs) settle(committed bool, unknown error) {
 func (h *handoff) task(now time.Time) engine.Task {
 	run, slot := h.start.NewRun(), h.match.Slot()
 	run.Status, run.AvailableAt, run.StartedAt, run.WorkerID = engine.RunRunning, time.Time{}, now, slot.WorkerID
-	return engine.Task{ClaimedAt: now, Lease: engine.Lease{Namespace: run.Namespace, RunID: run.ID, Token: slot.Token}, Run: run}
+	return engine.Task{ClaimedAt: now, Lease: engine.Lease{
+		Namespace: run.Namespace, RunID: run.ID, Token: slot.Token}, Run: run}
 }

@@ -22,7 +22,8 @@ func (w *waiting) Offer(*engine.StartRun) engine.Match { return &credit{w, engin
 func (w *waiting) told(t *testing.T, given, returned, unknown int) {
 	t.Helper()
 	if len(w.given) != given || w.returned != returned || w.unknown != unknown {
-		t.Errorf("given %d, returned %d, unknown %d, want %d, %d, %d", len(w.given), w.returned, w.unknown, given, returned, unknown)
+		t.Errorf("given %d, returned %d, unknown %d, want %d, %d, %d", len(w.given), w.returned, w.unknown, given,
+			returned, unknown)
 	}
 }
 
@@ -65,7 +66,8 @@ func TestWhoWaitsGetsRunsInTheCommitThatMakesThem(t *testing.T) {
 	if commits := s.CommitSizes().Commits - before; commits != 1 {
 		t.Errorf("%d commits, want 1", commits)
 	}
-	awaitNotification(t, here, engine.Notification{Kind: engine.NotifyQueue, Namespace: "default", Name: "orders", Claimed: true})
+	awaitNotification(t, here, engine.Notification{
+		Kind: engine.NotifyQueue, Namespace: "default", Name: "orders", Claimed: true})
 	awaitNotification(t, here, engine.Notification{Kind: engine.NotifyRun, ID: w.given[1].Run.ID})
 	// Another server learns that there is something new, but has nothing to claim.
 	awaitNotification(t, elsewhere, engine.Notification{Kind: engine.NotifyQueue, Namespace: "default"})

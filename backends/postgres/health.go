@@ -30,7 +30,8 @@ func (s *Store) Describe(ctx context.Context) (engine.Description, error) {
 	listening, since := s.notifier.state()
 	d.Notifications = s.notifier.mode()
 	d.Facts = []engine.Fact{
-		{Name: "durability", Value: fmt.Sprintf("synchronous_commit=%s, fsync=%s, full_page_writes=%s", syncCommit, fsync, fullPages)},
+		{Name: "durability", Value: fmt.Sprintf(
+			"synchronous_commit=%s, fsync=%s, full_page_writes=%s", syncCommit, fsync, fullPages)},
 		{Name: "connections to write", Value: writing},
 		{Name: "connections to read", Value: reading},
 		{Name: "notifications", Value: s.listenText(listening, since)},
@@ -59,12 +60,13 @@ func (s *Store) listenText(listening bool, since time.Time) string {
 // moment is by this machine's clock.
 func moment(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// lateAfter is how long a write may be under way before it is suspected that the database takes none. The write that shows it has healthTimeout,
-// and trouble is to show within 5 s.
+// lateAfter is how long a write may be under way before it is suspected that the database takes
+// none. The write that shows it has healthTimeout, and trouble is to show within 5 s.
 const lateAfter = 2 * time.Second
 
-// suspicions are of a database that answers what it is asked, and may not take writes all the same: its disk is full or stands still, or the
-// standby is gone that its commits wait for. The zero value has none.
+// suspicions are of a database that answers what it is asked, and may not take writes all the same:
+// its disk is full or stands still, or the standby is gone that its commits wait for. The zero
+// value has none.
 type suspicions struct {
 	mu     sync.Mutex
 	begun  map[uint64]time.Time // of the writes under way
@@ -132,8 +134,9 @@ const (
 	suspended = time.Second
 )
 
-// clock is the database's clock, read from this machine's: a reading of the database, and the time that has passed since by
-// the local monotonic clock. Nothing is asked of the database but when somebody asks for the time and the reading is old.
+// clock is the database's clock, read from this machine's: a reading of the database, and the time
+// that has passed since by the local monotonic clock. Nothing is asked of the database but when
+// somebody asks for the time and the reading is old.
 type clock struct {
 	measure   func(ctx context.Context) (time.Time, error) // asks the database
 	reading   atomic.Pointer[reading]
@@ -180,9 +183,10 @@ func (c *clock) now() time.Time {
 	return engine.Micros(r.at(local))
 }
 
-// read takes three readings and keeps the one that took the least time, for it is the most exact. What the database's clock showed when it was read it
-// shows by the moment of the answer at the latest, so that this clock is never ahead of it: a sleep that ended by it has ended. Under load a reading may
-// have waited for seconds, and for a connection at that: what it does not refute stays.
+// read takes three readings and keeps the one that took the least time, for it is the most exact.
+// What the database's clock showed when it was read it shows by the moment of the answer at the
+// latest, so that this clock is never ahead of it: a sleep that ended by it has ended. Under load a
+// reading may have waited for seconds, and for a connection at that: what it does not refute stays.
 func (c *clock) read(ctx context.Context) error {
 	var best *reading
 	var took time.Duration

@@ -13,7 +13,8 @@ func makeRootKey(t *testing.T, s *Store) engine.APIKey {
 	t.Helper()
 	now := s.Now()
 	k, err := s.CreateKey(t.Context(), engine.CreateKeyParams{
-		Key: engine.APIKey{ID: engine.NewID(now), Name: "root", Role: engine.RoleAdmin, Hash: [32]byte{1}}, AuditID: engine.NewID(now), Now: now,
+		Key:     engine.APIKey{ID: engine.NewID(now), Name: "root", Role: engine.RoleAdmin, Hash: [32]byte{1}},
+		AuditID: engine.NewID(now), Now: now,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -50,7 +51,8 @@ func TestAUseThatMovesNothingForwardWritesNothing(t *testing.T) {
 // rowOfKey tells where the row lies, and who has written or locked it last.
 func rowOfKey(t *testing.T, s *Store, id engine.ID) (row string) {
 	t.Helper()
-	err := s.pool.QueryRow(t.Context(), "select concat_ws(' ', ctid, xmin, xmax) from api_keys where key_id = $1", [16]byte(id)).Scan(&row)
+	err := s.pool.QueryRow(t.Context(), "select concat_ws(' ', ctid, xmin, xmax) from api_keys where key_id = $1",
+		[16]byte(id)).Scan(&row)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +82,8 @@ func TestADatabaseOfTheSecondSchemaGoesOnWithoutKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, m := range list[:2] {
-		if _, err := admin.Exec(t.Context(), insertMigrationSQL, args{"number": m.Number, "name": m.Name, "checksum": checksum(m)}); err != nil {
+		if _, err := admin.Exec(t.Context(), insertMigrationSQL,
+			args{"number": m.Number, "name": m.Name, "checksum": checksum(m)}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -98,7 +101,8 @@ func TestADatabaseOfTheSecondSchemaGoesOnWithoutKeys(t *testing.T) {
 	}
 	makeRootKey(t, s)
 	for namespace, want := range map[string]string{"default": "PauseWorkflow", "": "CreateKey"} {
-		events, _, err := s.ListAuditEvents(t.Context(), engine.AuditFilter{Namespace: namespace}, engine.Page{Limit: 10})
+		events, _, err := s.ListAuditEvents(t.Context(), engine.AuditFilter{Namespace: namespace},
+			engine.Page{Limit: 10})
 		if err != nil || len(events) != 1 || events[0].Method != want {
 			t.Errorf("audit of %q = %v (%v), want %s", namespace, events, err, want)
 		}

@@ -8,8 +8,9 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// What the store remembers of the rows that nearly every start needs and that hardly ever change: the namespaces and the lanes. Other
-// servers make them too, but nobody deletes any. Only a failover to a database that lags behind loses those that were made last.
+// What the store remembers of the rows that nearly every start needs and that hardly ever change:
+// the namespaces and the lanes. Other servers make them too, but nobody deletes any. Only a
+// failover to a database that lags behind loses those that were made last.
 
 // remember keeps what a transaction has made or found of them, now that it is committed.
 func (s *Store) remember(t *tx) {
@@ -49,7 +50,8 @@ func (t *tx) ensureNamespace(name string, now time.Time) error {
 		return nil
 	}
 	t.makes(name)
-	return t.queue(ensureNamespaceSQL, args{"namespace": name, "id": [16]byte(storelogic.NamespaceID(name)), "now": micros(now)})
+	return t.queue(ensureNamespaceSQL, args{"namespace": name, "id": [16]byte(storelogic.NamespaceID(name)),
+		"now": micros(now)})
 }
 
 func (t *tx) makes(namespace string) {

@@ -29,7 +29,8 @@ func TestRunsAreClaimedThoughAFailoverLostTheirLaneAndNamespace(t *testing.T) {
 	if _, err := s.pool.Exec(t.Context(), "delete from lanes"); err != nil {
 		t.Fatal(err)
 	}
-	p := engine.StartChildParams{Lease: claimed.Tasks[0].Lease, Step: "child", ID: engine.NewID(s.Now()), Child: child, Now: s.Now()}
+	p := engine.StartChildParams{Lease: claimed.Tasks[0].Lease, Step: "child", ID: engine.NewID(s.Now()), Child: child,
+		Now: s.Now()}
 	if _, err := s.StartChild(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}

@@ -58,9 +58,12 @@ func TestALookNearbyGoesByTheIndexWhateverTheStatisticsSay(t *testing.T) {
 	}
 	defer conn.Close(t.Context())
 	p := engine.Page{Limit: 50}
-	a := merge(merge(filterArgs(&engine.RunFilter{Namespace: "default", Queues: []string{"new"}}), idPlace(&p)), args{"near": nearRuns})
-	for name, statement := range map[string]string{"forward": near(listRunsSQL), "backward": backwards(near(listRunsSQL))} {
-		if plan := planNow(t, conn, statement, a); !strings.Contains(plan, "using runs_list") || strings.Contains(plan, "Seq Scan on runs") {
+	a := merge(merge(filterArgs(&engine.RunFilter{Namespace: "default", Queues: []string{"new"}}), idPlace(&p)),
+		args{"near": nearRuns})
+	for name, statement := range map[string]string{
+		"forward": near(listRunsSQL), "backward": backwards(near(listRunsSQL))} {
+		if plan := planNow(t, conn, statement, a); !strings.Contains(plan, "using runs_list") ||
+			strings.Contains(plan, "Seq Scan on runs") {
 			t.Errorf("%s: the plan does not walk the list\n%s", name, plan)
 		}
 	}
@@ -71,7 +74,8 @@ func TestTagsAndSearchesGoByTheirIndexesWhateverTheStatisticsSay(t *testing.T) {
 	s := openAt(t, url)
 	fill(t, s, 20_000, 0, time.Now())
 	conn := adminConnection(t, url)
-	if _, err := conn.Exec(t.Context(), "insert into run_tags (namespace, key, value, run_id) select namespace, 'region', 'eu', run_id from runs"); err != nil {
+	if _, err := conn.Exec(t.Context(),
+		"insert into run_tags (namespace, key, value, run_id) select namespace, 'region', 'eu', run_id from runs"); err != nil {
 		t.Fatal(err)
 	}
 	if err := applySettings(t.Context(), conn, viewSettings); err != nil {
@@ -94,7 +98,8 @@ func TestTagsAndSearchesGoByTheirIndexesWhateverTheStatisticsSay(t *testing.T) {
 			"the length":       planNow(t, conn, l.count, l.filter),
 		}
 		for what, plan := range plans {
-			if !l.indexed || strings.Contains(plan, "Seq Scan on runs") || strings.Contains(plan, "Seq Scan on run_tags") || !strings.Contains(plan, "runs_pkey") {
+			if !l.indexed || strings.Contains(plan, "Seq Scan on runs") ||
+				strings.Contains(plan, "Seq Scan on run_tags") || !strings.Contains(plan, "runs_pkey") {
 				t.Errorf("%s of %s goes through runs that it is not about\n%s", what, name, plan)
 			}
 		}
@@ -123,7 +128,8 @@ func TestRunsAreLookedUpByTheirIDsWhateverTheStatisticsSay(t *testing.T) {
 		t.Fatal(err)
 	}
 	plan := planNow(t, conn, getRunsSQL, args{"namespace": "default", "run_ids": idArray(ids)})
-	if !strings.Contains(plan, "runs_pkey") || strings.Contains(plan, "runs_list") || strings.Contains(plan, "Seq Scan") {
+	if !strings.Contains(plan, "runs_pkey") || strings.Contains(plan, "runs_list") ||
+		strings.Contains(plan, "Seq Scan") {
 		t.Errorf("the runs are not looked up by their ids alone\n%s", plan)
 	}
 }

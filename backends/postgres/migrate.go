@@ -80,7 +80,8 @@ func newestMigration() (int, error) {
 
 func newerSchema(number, newest int) error {
 	return &engine.Error{Kind: engine.KindPrecondition,
-		Message: fmt.Sprintf("the database has schema %d and this program knows schemas up to %d: a newer kagzi has used it; run that one", number, newest)}
+		Message: fmt.Sprintf(
+			"the database has schema %d and this program knows schemas up to %d: a newer kagzi has used it; run that one", number, newest)}
 }
 
 // requireSchema refuses a schema that is not this program's.
@@ -96,13 +97,15 @@ func requireSchema(ctx context.Context, conn *pgx.Conn) error {
 	case number > newest:
 		return newerSchema(number, newest)
 	case number < newest:
-		return fmt.Errorf("the database has schema %d and this program needs schema %d: run `kagzi db migrate`", number, newest)
+		return fmt.Errorf("the database has schema %d and this program needs schema %d: run `kagzi db migrate`",
+			number, newest)
 	}
 	return nil
 }
 
-// migrate applies what is missing, each migration in a transaction of its own, and a whole schema in one: who is killed while making it leaves
-// none, rather than one that looks like an older program's.
+// migrate applies what is missing, each migration in a transaction of its own, and a whole schema
+// in one: who is killed while making it leaves none, rather than one that looks like an older
+// program's.
 func migrate(ctx context.Context, conn *pgx.Conn) error {
 	list, err := migrations.List("postgres")
 	if err != nil {
@@ -180,7 +183,8 @@ func requireEmpty(ctx context.Context, q querier) error {
 	case !state.there:
 		return errors.New("the schema that search_path names is not there: create it first")
 	case !state.ours && state.tables > 0:
-		return errors.New("this database holds tables of another program; give kagzi a database or a schema (search_path) of its own")
+		return errors.New(
+			"this database holds tables of another program; give kagzi a database or a schema (search_path) of its own")
 	}
 	return nil
 }

@@ -17,7 +17,8 @@ import (
 func TestANewerSchemaIsRefusedNamingBothNumbers(t *testing.T) {
 	url := pgtest.URL(t)
 	s := openAt(t, url)
-	if _, err := s.pool.Exec(t.Context(), `insert into schema_migrations (number, name, checksum, applied_at) values (99, '0099_future', '', now())`); err != nil {
+	if _, err := s.pool.Exec(t.Context(),
+		`insert into schema_migrations (number, name, checksum, applied_at) values (99, '0099_future', '', now())`); err != nil {
 		t.Fatal(err)
 	}
 	newest, err := newestMigration()
@@ -26,7 +27,8 @@ func TestANewerSchemaIsRefusedNamingBothNumbers(t *testing.T) {
 	}
 	for _, o := range []engine.OpenOptions{{}, {KeepSchema: true}} {
 		_, err := Open(t.Context(), url, o)
-		if err == nil || !strings.Contains(err.Error(), "99") || !strings.Contains(err.Error(), fmt.Sprintf("up to %d", newest)) {
+		if err == nil || !strings.Contains(err.Error(), "99") ||
+			!strings.Contains(err.Error(), fmt.Sprintf("up to %d", newest)) {
 			t.Fatalf("Open: %v, want a refusal that names both numbers", err)
 		}
 	}
@@ -38,7 +40,8 @@ func TestANewerSchemaIsRefusedNamingBothNumbers(t *testing.T) {
 
 func TestAnOldSchemaIsRefusedWhenItIsToBeKept(t *testing.T) {
 	url := pgtest.URL(t)
-	if _, err := Open(t.Context(), url, engine.OpenOptions{KeepSchema: true}); err == nil || !strings.Contains(err.Error(), "kagzi db migrate") {
+	if _, err := Open(t.Context(), url, engine.OpenOptions{KeepSchema: true}); err == nil ||
+		!strings.Contains(err.Error(), "kagzi db migrate") {
 		t.Fatalf("Open: %v, want a refusal that says what to do", err)
 	}
 	status, err := Status(t.Context(), url)
@@ -100,12 +103,14 @@ func TestASchemaMayHaveAnyName(t *testing.T) {
 func TestADatabaseThatMayLoseWritesIsRefused(t *testing.T) {
 	url := pgtest.URL(t) + "&synchronous_commit=off" // a given server may have it on
 	t.Setenv("KAGZI_ALLOW_UNSAFE_DB", "")
-	if _, err := Open(t.Context(), url, engine.OpenOptions{}); err == nil || !strings.Contains(err.Error(), "synchronous_commit=off") {
+	if _, err := Open(t.Context(), url, engine.OpenOptions{}); err == nil ||
+		!strings.Contains(err.Error(), "synchronous_commit=off") {
 		t.Fatalf("Open: %v, want a refusal that names the setting", err)
 	}
 	durable := openAt(t, pgtest.DurableURL(t))
 	var setting string
-	if err := durable.pool.QueryRow(t.Context(), "show synchronous_commit").Scan(&setting); err != nil || setting != "on" {
+	if err := durable.pool.QueryRow(t.Context(), "show synchronous_commit").Scan(&setting); err != nil ||
+		setting != "on" {
 		t.Fatalf("synchronous_commit = %q (%v), want on", setting, err)
 	}
 }

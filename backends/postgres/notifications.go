@@ -23,9 +23,12 @@ const (
 	hello      = "h"  // a server has begun to listen
 )
 
-// encodeNotifications writes notifications as payloads: the sender, then a line each. Names hold neither '/' in a namespace nor line ends anywhere.
+// encodeNotifications writes notifications as payloads: the sender, then a line each. Names hold
+// neither '/' in a namespace nor line ends anywhere.
 func encodeNotifications(sender string, notifications []engine.Notification) []string {
-	if len(notifications) > maxKeys || slices.ContainsFunc(notifications, func(r engine.Notification) bool { return r.Kind == engine.NotifyAll }) {
+	if len(notifications) > maxKeys || slices.ContainsFunc(notifications, func(r engine.Notification) bool {
+		return r.Kind == engine.NotifyAll
+	}) {
 		notifications = []engine.Notification{{Kind: engine.NotifyAll}}
 	}
 	var payloads []string

@@ -21,9 +21,10 @@ import (
 )
 
 const (
-	flushAfter    = 10 * time.Millisecond // notifications for other servers are gathered for so long
-	unknownAfter  = time.Second           // a commit whose answer was lost has come to its end by then
-	aliveEvery    = 6 * time.Second       // a listening connection that was silent for so long is asked whether it lives
+	flushAfter   = 10 * time.Millisecond // notifications for other servers are gathered for so long
+	unknownAfter = time.Second           // a commit whose answer was lost has come to its end by then
+	// a listening connection that was silent for so long is asked whether it lives
+	aliveEvery    = 6 * time.Second
 	probeTimeout  = 2 * time.Second
 	pollEvery     = time.Second // without notifications: anything may have changed
 	minReconnect  = time.Second
@@ -32,8 +33,9 @@ const (
 	listenerClass = 0x4b61677a      // of advisory locks: "Kagz"
 )
 
-// notifier notifies listeners in this process at once, and other servers on the same schema with NOTIFY. It sends nothing
-// while no other server listens: each holds a shared lock that the others can count, and says hello when it begins.
+// notifier notifies listeners in this process at once, and other servers on the same schema with
+// NOTIFY. It sends nothing while no other server listens: each holds a shared lock that the others
+// can count, and says hello when it begins.
 type notifier struct {
 	log    *slog.Logger
 	pool   *pgxpool.Pool
@@ -65,7 +67,8 @@ func newNotifier(log *slog.Logger, pool *pgxpool.Pool, config *address) *notifie
 	rand.Read(id[:])
 	n := &notifier{
 		log: log, pool: pool, config: config, sender: hex.EncodeToString(id[:]), probe: make(chan struct{}, 1),
-		pending: map[engine.Notification]struct{}{}, wake: make(chan struct{}, 1), unknown: make(chan struct{}, 1), closed: make(chan struct{}),
+		pending: map[engine.Notification]struct{}{}, wake: make(chan struct{}, 1), unknown: make(chan struct{}, 1),
+		closed: make(chan struct{}),
 	}
 	n.setListening(false)
 	return n
@@ -95,7 +98,8 @@ func (n *notifier) mode() string {
 	return "polling"
 }
 
-// start listens on conn, which is the notifier's from then on, if the database lets it, and keeps trying if not. Behind a pooler it does not try.
+// start listens on conn, which is the notifier's from then on, if the database lets it, and keeps
+// trying if not. Behind a pooler it does not try.
 func (n *notifier) start(ctx context.Context, conn *pgx.Conn) error {
 	if err := n.pool.QueryRow(ctx, listenPlaceSQL).Scan(&n.place); err != nil {
 		return translate("find the schema", err)
@@ -157,8 +161,9 @@ func (n *notifier) notify(events []storekit.Event) {
 	n.hasten()
 }
 
-// commitUnknown is for a commit whose answer was lost: it may count, and notified nobody. A caller that repeats the call is told that it has
-// counted, and notifies nobody either. It is for lost notifications, too.
+// commitUnknown is for a commit whose answer was lost: it may count, and notified nobody. A caller
+// that repeats the call is told that it has counted, and notifies nobody either. It is for lost
+// notifications, too.
 func (n *notifier) commitUnknown() {
 	select {
 	case n.unknown <- struct{}{}:
@@ -166,7 +171,8 @@ func (n *notifier) commitUnknown() {
 	}
 }
 
-// settleUnknown notifies everybody because of unknown commits and lost notifications, once the database answers and has had the time to end them.
+// settleUnknown notifies everybody because of unknown commits and lost notifications, once the
+// database answers and has had the time to end them.
 func (n *notifier) settleUnknown(ctx context.Context) {
 	for {
 		select {
@@ -202,8 +208,9 @@ func (n *notifier) flushPending(ctx context.Context) {
 	}
 }
 
-// flush sends all pending notifications. In place of those that cannot be sent, everybody is notified once the database answers again: who waits at another
-// server for something that has happened here would otherwise learn of it when it next looks by itself.
+// flush sends all pending notifications. In place of those that cannot be sent, everybody is
+// notified once the database answers again: who waits at another server for something that has
+// happened here would otherwise learn of it when it next looks by itself.
 func (n *notifier) flush() {
 	ctx, cancel := context.WithTimeout(context.Background(), probeTimeout)
 	defer cancel()
@@ -218,7 +225,8 @@ func (n *notifier) flush() {
 		return
 	}
 	if err := n.send(ctx, encodeNotifications(n.sender, notifications)); err != nil {
-		n.log.Warn("other servers could not be notified; they will be when the database answers", "error", translate("notify", err))
+		n.log.Warn("other servers could not be notified; they will be when the database answers", "error",
+			translate("notify", err))
 		n.commitUnknown()
 	}
 }
@@ -237,7 +245,8 @@ var countListenersSQL string
 // count asks how many servers listen. When that fails there may be others.
 func (n *notifier) count(ctx context.Context) {
 	var listeners int
-	err := n.pool.QueryRow(ctx, countListenersSQL, args{"class": int32(listenerClass), "place": n.lockPlace()}).Scan(&listeners)
+	err := n.pool.QueryRow(ctx, countListenersSQL,
+		args{"class": int32(listenerClass), "place": n.lockPlace()}).Scan(&listeners)
 	own := 0
 	if on, _ := n.state(); on {
 		own = 1
@@ -251,7 +260,8 @@ func (n *notifier) count(ctx context.Context) {
 	n.counted.Store(&now)
 }
 
-// met says that another server listens. It may have begun to a while before this one knew, which dropped its notifications meanwhile.
+// met says that another server listens. It may have begun to a while before this one knew, which
+// dropped its notifications meanwhile.
 func (n *notifier) met() {
 	n.mu.Lock()
 	missed := !n.others.Swap(true) && n.counted.Load() != nil
@@ -316,7 +326,8 @@ func (n *notifier) subscribe(ctx context.Context, conn *pgx.Conn) error {
 	if _, err := conn.Exec(ctx, "listen "+pgx.Identifier{n.channel}.Sanitize()); err != nil {
 		return err
 	}
-	if _, err := conn.Exec(ctx, holdListenerSQL, args{"class": int32(listenerClass), "place": n.lockPlace()}); err != nil {
+	if _, err := conn.Exec(ctx, holdListenerSQL,
+		args{"class": int32(listenerClass), "place": n.lockPlace()}); err != nil {
 		return err
 	}
 	if err := n.send(ctx, []string{n.sender + "\n" + hello}); err != nil {
@@ -371,8 +382,8 @@ func (n *notifier) keepListening(ctx context.Context, conn *pgx.Conn) {
 	}
 }
 
-// hear passes notifications on until the connection fails. One that has been silent is asked whether it lives: a connection
-// whose other end is gone stays silent for ever.
+// hear passes notifications on until the connection fails. One that has been silent is asked
+// whether it lives: a connection whose other end is gone stays silent for ever.
 func (n *notifier) hear(ctx context.Context, conn *pgx.Conn) error {
 	for {
 		silent, cancel := context.WithTimeout(ctx, aliveEvery)

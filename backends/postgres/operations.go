@@ -13,8 +13,8 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// transact carries out an operation of package storelogic in a transaction of its own. One by the holder of a lease waits for those before it
-// that are about the same run.
+// transact carries out an operation of package storelogic in a transaction of its own. One by the
+// holder of a lease waits for those before it that are about the same run.
 func (s *Store) transact(_ context.Context, c storelogic.Call, do func(storelogic.Tx) (any, error)) (any, error) {
 	in := func(t *tx) (any, error) { return do(t) }
 	if c.Lease != nil {
@@ -42,7 +42,8 @@ func locked[P, A any](s *Store, doing, lock string, a args, do func(storelogic.T
 
 // UpdateNamespace replaces the settings of a namespace.
 func (s *Store) UpdateNamespace(_ context.Context, p engine.NamespaceParams) (engine.Namespace, error) {
-	return locked(s, "update a namespace", lockNamespaceSQL, args{"namespace": p.Namespace.Name}, storelogic.UpdateNamespace, p)
+	return locked(s, "update a namespace", lockNamespaceSQL, args{"namespace": p.Namespace.Name},
+		storelogic.UpdateNamespace, p)
 }
 
 // CreateKey creates an API key.
@@ -61,15 +62,17 @@ type stepCall struct {
 	step engine.Step
 }
 
-// CompleteStep is one insert and one narrow update when the step is new, as nearly every step is: its code ran, and now it is
-// reported. Only when that did not apply does storelogic look at what there is.
+// CompleteStep is one insert and one narrow update when the step is new, as nearly every step is:
+// its code ran, and now it is reported. Only when that did not apply does storelogic look at what
+// there is.
 func (s *Store) CompleteStep(_ context.Context, p engine.CompleteStepParams) (engine.Step, error) {
 	if err := s.enter(); err != nil {
 		return engine.Step{}, err
 	}
 	defer s.leave()
 	p.Now, p.StartedAt = engine.Micros(p.Now), engine.Micros(p.StartedAt)
-	c := &call{run: p.Lease.RunID, ticket: p.Ticket, step: &stepCall{p: &p}, size: p.Output.Size(), alone: !p.Step.ID.IsZero()}
+	c := &call{run: p.Lease.RunID, ticket: p.Ticket, step: &stepCall{p: &p}, size: p.Output.Size(),
+		alone: !p.Step.ID.IsZero()}
 	return together(s, c, "complete a step", func() engine.Step { return c.step.step },
 		func(t *tx) (engine.Step, error) { return storelogic.CompleteStep(t, p) })
 }
@@ -79,7 +82,8 @@ var completeNewStepText string
 
 var completeNewStepSQL = hot(completeNewStepText)
 
-// queueSteps adds the group's results to the batch, those of the newest runs first: in this order everybody changes leases.
+// queueSteps adds the group's results to the batch, those of the newest runs first: in this order
+// everybody changes leases.
 func queueSteps(batch *pgx.Batch, answers *groupAnswers, group []*call) {
 	var runs, tokens, ids [][16]byte
 	var namespaces, names, metas []string
@@ -109,7 +113,8 @@ func queueSteps(batch *pgx.Batch, answers *groupAnswers, group []*call) {
 		return
 	}
 	batch.Queue(completeNewStepSQL.text, completeNewStepSQL.bind(args{
-		"run_ids": runs, "tokens": tokens, "namespaces": namespaces, "step_ids": ids, "names": names, "outputs": outputs,
+		"run_ids": runs, "tokens": tokens, "namespaces": namespaces, "step_ids": ids, "names": names,
+		"outputs":      outputs,
 		"output_metas": metas, "places": places, "sizes": sizes, "lasts": lasts, "started_at": started, "now": nows,
 		"max_steps": int64(engine.MaxSteps), "max_bytes": int64(engine.MaxRunBytes),
 	})...).Query(func(rows pgx.Rows) error {
@@ -120,7 +125,8 @@ func queueSteps(batch *pgx.Batch, answers *groupAnswers, group []*call) {
 			c := byStep[id]
 			c.step.step.Sequence, c.step.step.WorkerID = sequence, worker
 			answers.settle(c)
-			answers.events = append(answers.events, storekit.Event{Notification: engine.Notification{Kind: engine.NotifyRun, ID: c.step.step.RunID}})
+			answers.events = append(answers.events,
+				storekit.Event{Notification: engine.Notification{Kind: engine.NotifyRun, ID: c.step.step.RunID}})
 			return nil
 		})
 		return err
@@ -138,7 +144,8 @@ func (c *stepCall) key() stepKey { return stepKey{c.p.Lease.RunID, c.p.Step.Name
 // newResult is a step that was never announced, as its result makes it, but for its place and its worker.
 func newResult(p *engine.CompleteStepParams) engine.Step {
 	step := engine.Step{
-		ID: p.ID, RunID: p.Lease.RunID, Name: p.Step.Name, Kind: engine.StepFunction, Status: engine.StepCompleted, Attempt: 1, Latest: true,
+		ID: p.ID, RunID: p.Lease.RunID, Name: p.Step.Name, Kind: engine.StepFunction, Status: engine.StepCompleted,
+		Attempt: 1, Latest: true,
 		Output: p.Output, Token: p.Lease.Token, CreatedAt: p.Now, StartedAt: p.StartedAt, FinishedAt: p.Now,
 	}
 	if step.StartedAt.IsZero() {
@@ -150,16 +157,19 @@ func newResult(p *engine.CompleteStepParams) engine.Step {
 // finishCall is one call of CompleteRun.
 type finishCall struct{ p *engine.CompleteRunParams }
 
-// CompleteRun is one statement for a run whose end concerns nobody else, as nearly every one's does. Only when that did not apply does
-// storelogic look closer.
+// CompleteRun is one statement for a run whose end concerns nobody else, as nearly every one's
+// does. Only when that did not apply does storelogic look closer.
 func (s *Store) CompleteRun(_ context.Context, p engine.CompleteRunParams) (engine.Completed, error) {
 	if err := s.enter(); err != nil {
 		return engine.Completed{}, err
 	}
 	defer s.leave()
 	p.Now = engine.Micros(p.Now)
-	c := &call{run: p.Lease.RunID, ticket: p.Ticket, finish: &finishCall{&p}, size: p.Output.Size(), alone: p.ContinueAs != nil}
-	return together(s, c, "complete a run", func() engine.Completed { return engine.Completed{Status: engine.RunCompleted} },
+	c := &call{run: p.Lease.RunID, ticket: p.Ticket, finish: &finishCall{&p}, size: p.Output.Size(),
+		alone: p.ContinueAs != nil}
+	return together(s, c, "complete a run", func() engine.Completed {
+		return engine.Completed{Status: engine.RunCompleted}
+	},
 		func(t *tx) (engine.Completed, error) { return storelogic.CompleteRun(t, p) })
 }
 
@@ -168,8 +178,8 @@ var completeRunText string
 
 var completeRunSQL = hot(completeRunText)
 
-// queueFinishes adds the group's ends to the batch. One that comes after results of the group happens only if the last of these did,
-// and so all of them.
+// queueFinishes adds the group's ends to the batch. One that comes after results of the group
+// happens only if the last of these did, and so all of them.
 func queueFinishes(batch *pgx.Batch, answers *groupAnswers, group []*call) {
 	var runs, tokens, behind [][16]byte
 	var namespaces, metas []string
@@ -186,7 +196,8 @@ func queueFinishes(batch *pgx.Batch, answers *groupAnswers, group []*call) {
 		}
 		p := c.finish.p
 		byRun[c.run] = c
-		runs, tokens, namespaces = append(runs, p.Lease.RunID), append(tokens, p.Lease.Token), append(namespaces, p.Lease.Namespace)
+		runs, tokens, namespaces = append(runs, p.Lease.RunID), append(tokens, p.Lease.Token),
+			append(namespaces, p.Lease.Namespace)
 		outputs, metas = append(outputs, dataOrNull(p.Output.Data)), append(metas, mapText(p.Output.Metadata))
 		sizes, nows = append(sizes, int64(p.Output.Size())), append(nows, micros(p.Now))
 		behind = append(behind, results[c.run])
@@ -204,9 +215,11 @@ func queueFinishes(batch *pgx.Batch, answers *groupAnswers, group []*call) {
 			c := byRun[id]
 			answers.settle(c)
 			events := storekit.Events(engine.Notification{Kind: engine.NotifySlot, Namespace: namespace, Name: queue},
-				engine.Notification{Kind: engine.NotifyRun, ID: id}, engine.Notification{Kind: engine.NotifyEnd, ID: id})
+				engine.Notification{Kind: engine.NotifyRun, ID: id},
+				engine.Notification{Kind: engine.NotifyEnd, ID: id})
 			events[2].Ending = &engine.Ending{
-				Namespace: namespace, Status: engine.RunCompleted, Output: c.finish.p.Output, FinishedAt: c.finish.p.Now,
+				Namespace: namespace, Status: engine.RunCompleted, Output: c.finish.p.Output,
+				FinishedAt: c.finish.p.Now,
 			}
 			answers.events = append(answers.events, events...)
 			return nil

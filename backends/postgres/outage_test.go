@@ -27,7 +27,8 @@ func marked(t *testing.T) (url, name string) {
 func killBackends(t *testing.T, admin *pgx.Conn, name, query string) (killed int) {
 	t.Helper()
 	err := admin.QueryRow(context.Background(),
-		`select count(pg_terminate_backend(pid)) from pg_stat_activity where application_name = $1 and query ilike $2`, name, query).Scan(&killed)
+		`select count(pg_terminate_backend(pid)) from pg_stat_activity where application_name = $1 and query ilike $2`,
+		name, query).Scan(&killed)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +129,8 @@ func TestALostListenerComesBackAndNotifiesEverybody(t *testing.T) {
 	awaitNotification(t, notifications, engine.Notification{Kind: engine.NotifyAll}) // for what nobody heard since then
 	other := openAt(t, url)
 	start(t, other, 1)
-	awaitNotification(t, notifications, engine.Notification{Kind: engine.NotifyQueue, Namespace: "default", Name: "orders"})
+	awaitNotification(t, notifications, engine.Notification{
+		Kind: engine.NotifyQueue, Namespace: "default", Name: "orders"})
 }
 
 func TestNotificationsThatCannotBeSentNotifyEverybodyAfterwards(t *testing.T) {
@@ -136,7 +138,9 @@ func TestNotificationsThatCannotBeSentNotifyEverybodyAfterwards(t *testing.T) {
 	s, other := openAt(t, url), openAt(t, url)
 	notifications := listenTo(t, other)
 	acquaint(t, s, notifications)
-	s.notifier.notify(storekit.Events(engine.Notification{Kind: engine.NotifyQueue, Namespace: "default", Name: strings.Repeat("x", 10_000)})) // more than Postgres lets a notification have
+	// more than Postgres lets a notification have
+	s.notifier.notify(storekit.Events(engine.Notification{
+		Kind: engine.NotifyQueue, Namespace: "default", Name: strings.Repeat("x", 10_000)}))
 	awaitNotification(t, notifications, engine.Notification{Kind: engine.NotifyAll})
 }
 
@@ -157,7 +161,8 @@ func TestACommitWhoseAnswerIsLostNotifiesEverybodyAfterwards(t *testing.T) {
 			return err
 		},
 		"audit": func() error { // alone
-			return s.NoteRefusal(t.Context(), engine.AuditEvent{ID: engine.NewID(s.Now()), At: s.Now(), Namespace: "default", Method: "CancelWorkflow"})
+			return s.NoteRefusal(t.Context(), engine.AuditEvent{
+				ID: engine.NewID(s.Now()), At: s.Now(), Namespace: "default", Method: "CancelWorkflow"})
 		},
 	} {
 		lock, err := admin.Begin(t.Context())
@@ -169,7 +174,8 @@ func TestACommitWhoseAnswerIsLostNotifiesEverybodyAfterwards(t *testing.T) {
 		}
 		written := make(chan error, 1)
 		go func() { written <- do() }()
-		for killed := 0; killed == 0; { // as soon as it waits for the lock; a transaction would see no session that began after its first look
+		for killed := 0; killed == 0; {
+			// as soon as it waits for the lock; a transaction would see no session that began after its first look
 			if err := watch.QueryRow(t.Context(), `
 				select count(pg_terminate_backend(pid)) from pg_stat_activity where application_name = $1 and wait_event_type = 'Lock'`, name).Scan(&killed); err != nil {
 				t.Fatal(err)
@@ -201,7 +207,8 @@ func TestADatabaseThatIsNotThereIsUnavailableAndNamesNoSecret(t *testing.T) {
 	if !errors.Is(err, engine.ErrUnavailable) || strings.Contains(err.Error(), "hush") {
 		t.Fatalf("Status: %v, want ErrUnavailable without the password", err)
 	}
-	if _, err = Status(ctx, "postgres://kagzi:hush-hush@localhost:port/kagzi"); err == nil || strings.Contains(err.Error(), "hush") {
+	if _, err = Status(ctx, "postgres://kagzi:hush-hush@localhost:port/kagzi"); err == nil ||
+		strings.Contains(err.Error(), "hush") {
 		t.Fatalf("Status: %v, want an error without the password", err)
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/kagzi/kagzi/engine/lab/long"
 )
 
-// The hot statements must find their rows by index whatever the statistics say: an empty table is where a plan for a full one is
-// most easily chosen wrongly, and the other way round.
+// The hot statements must find their rows by index whatever the statistics say: an empty table is
+// where a plan for a full one is most easily chosen wrongly, and the other way round.
 func TestHotStatementsAreIndexScansOnAnEmptyAndOnAFullTable(t *testing.T) {
 	url := lentURL(t)
 	s := openAt(t, url)
@@ -58,8 +58,9 @@ func checkPlans(t *testing.T, conn *pgx.Conn, columns map[string][]string, when 
 	}
 }
 
-// A plan that is made while a table is young stays until the database looks at the table again, and by then it may be large. The
-// indexes that begin with the namespace cost the planner nearly the same there, and which of them is the deeper one changes as they grow.
+// A plan that is made while a table is young stays until the database looks at the table again, and
+// by then it may be large. The indexes that begin with the namespace cost the planner nearly the
+// same there, and which of them is the deeper one changes as they grow.
 func TestAStartLooksForItsIDsInTheirOwnIndexesHoweverYoungTheTable(t *testing.T) {
 	url := lentURL(t)
 	s := openAt(t, url)
@@ -67,7 +68,8 @@ func TestAStartLooksForItsIDsInTheirOwnIndexesHoweverYoungTheTable(t *testing.T)
 	for made := 0; made <= 400; {
 		conn := planConnection(t, url)
 		for name, indexes := range map[string][]string{
-			"insert_run": {"runs_request", "runs_external"}, "get_request": {"runs_request"}, "requested": {"runs_request"},
+			"insert_run": {"runs_request", "runs_external"}, "get_request": {"runs_request"},
+			"requested":    {"runs_request"},
 			"get_external": {"runs_external"}, "open_external": {"runs_external"}, "check_started": {"runs_external"},
 		} {
 			plan := explain(t, conn, name, hots[name])
@@ -89,7 +91,8 @@ func TestAStartLooksForItsIDsInTheirOwnIndexesHoweverYoungTheTable(t *testing.T)
 	}
 }
 
-// An index of what is open is empty most of the time, and reading all of it costs nothing then. A claim keeps its plan while sleepers gather there.
+// An index of what is open is empty most of the time, and reading all of it costs nothing then. A
+// claim keeps its plan while sleepers gather there.
 func TestAClaimLooksForTheStepsOfItsRunsThoughNoneWereOpenWhenItWasPlanned(t *testing.T) {
 	url := lentURL(t)
 	s := openAt(t, url)
@@ -109,15 +112,17 @@ func TestAClaimLooksForTheStepsOfItsRunsThoughNoneWereOpenWhenItWasPlanned(t *te
 		plan := explain(t, conn, name, hots[name])
 		for _, index := range []string{"steps_open", "steps_awaited", "steps_pkey"} {
 			_, after, found := strings.Cut(plan, "Index Scan using "+index)
-			if lines := strings.SplitN(after, "\n", 3); !found || len(lines) < 2 || !strings.Contains(lines[1], "Index Cond") {
+			if lines := strings.SplitN(after, "\n", 3); !found || len(lines) < 2 ||
+				!strings.Contains(lines[1], "Index Cond") {
 				t.Errorf("%s does not look into %s for single rows\n%s", name, index, plan)
 			}
 		}
 	}
 }
 
-// Where one parent has all the children, or one run all the steps, the statistics say that to go by it finds no fewer rows than to go by
-// nothing. Ids are made in the order of the rows, so that to read all in the order of ids looks cheap as well.
+// Where one parent has all the children, or one run all the steps, the statistics say that to go by
+// it finds no fewer rows than to go by nothing. Ids are made in the order of the rows, so that to
+// read all in the order of ids looks cheap as well.
 func TestHotStatementsAreIndexScansWhereOneRowHasAllTheOthers(t *testing.T) {
 	url := lentURL(t)
 	s := openAt(t, url)
@@ -160,7 +165,8 @@ func TestHeartbeatsLookForTheirWorkersThoughOneWasThereWhenTheyWerePlanned(t *te
 		t.Fatal(err)
 	}
 	hots := hotStatements(t)
-	for name, index := range map[string]string{"lock_beating": "workers_pkey", "heartbeats": "workers_pkey", "held_by": "leases_worker"} {
+	for name, index := range map[string]string{
+		"lock_beating": "workers_pkey", "heartbeats": "workers_pkey", "held_by": "leases_worker"} {
 		plan := explain(t, conn, name, hots[name])
 		if line := wasteful(plan, false); line != "" || !strings.Contains(plan, index) {
 			t.Errorf("%s does not look into %s for single rows: %s\n%s", name, index, line, plan)
@@ -169,13 +175,16 @@ func TestHeartbeatsLookForTheirWorkersThoughOneWasThereWhenTheyWerePlanned(t *te
 }
 
 // inOrder are those that walk along an index, as far as they are asked to.
-var inOrder = map[string]bool{"list_expiring": true, "list_timed_out": true, "due_schedules": true, "list_left_behind": true}
+var inOrder = map[string]bool{"list_expiring": true, "list_timed_out": true, "due_schedules": true,
+	"list_left_behind": true}
 
-// leadingColumns are the first two columns of each index; of the second, which may be none, only where Postgres may leave out the first: since 18 it
-// skips from one of its values to the next, which for a namespace is a look or two more, there being few.
+// leadingColumns are the first two columns of each index; of the second, which may be none, only
+// where Postgres may leave out the first: since 18 it skips from one of its values to the next,
+// which for a namespace is a look or two more, there being few.
 func leadingColumns(t *testing.T, conn *pgx.Conn) map[string][]string {
 	t.Helper()
-	rows, err := conn.Query(t.Context(), `select indexrelid::regclass::text, pg_get_indexdef(indexrelid, 1, false), pg_get_indexdef(indexrelid, 2, false)
+	rows, err := conn.Query(t.Context(),
+		`select indexrelid::regclass::text, pg_get_indexdef(indexrelid, 1, false), pg_get_indexdef(indexrelid, 2, false)
 		from pg_index where indrelid::regclass::text !~ '^pg_'`)
 	if err != nil {
 		t.Fatal(err)
@@ -197,7 +206,8 @@ func leadingColumns(t *testing.T, conn *pgx.Conn) map[string][]string {
 
 var indexScan = regexp.MustCompile(`Scan using (\w+) on [^\n]*\n *Index Cond: ([^\n]*)`)
 
-// passing is the condition of a plan by which all of an index is passed, for it does not speak of what the index begins with.
+// passing is the condition of a plan by which all of an index is passed, for it does not speak of
+// what the index begins with.
 func passing(plan string, columns map[string][]string) string {
 	for _, scan := range indexScan.FindAllStringSubmatch(plan, -1) {
 		index, condition := scan[1], scan[2]
@@ -210,14 +220,16 @@ func passing(plan string, columns map[string][]string) string {
 	return ""
 }
 
-// wasteful is the line of a plan that reads more rows than it needs: all of a table, all of an index unless that is right, or all
-// that are due.
+// wasteful is the line of a plan that reads more rows than it needs: all of a table, all of an
+// index unless that is right, or all that are due.
 func wasteful(plan string, walks bool) string {
 	lines := strings.Split(plan, "\n")
 	for i, line := range lines {
 		line = strings.TrimSpace(line)
-		whole := strings.Contains(line, "Index Scan using") && (i+1 == len(lines) || !strings.Contains(lines[i+1], "Index Cond"))
-		if strings.Contains(line, "Seq Scan") || strings.Contains(line, "Bitmap") || strings.HasPrefix(line, "Index Cond: (available_at") || whole && !walks {
+		whole := strings.Contains(line, "Index Scan using") &&
+			(i+1 == len(lines) || !strings.Contains(lines[i+1], "Index Cond"))
+		if strings.Contains(line, "Seq Scan") || strings.Contains(line, "Bitmap") ||
+			strings.HasPrefix(line, "Index Cond: (available_at") || whole && !walks {
 			return line
 		}
 	}
@@ -246,12 +258,18 @@ type planned struct {
 
 // indexOf is by what some of them must find their rows, for another index would do so at a cost that grows.
 var indexOf = map[string]string{
-	"first_gated": "runs_gate", "list_expiring": "runs_expiry", "due_schedules": "schedules_due", "list_prunable": "runs_ended",
-	"next_of_group": "steps_open", "list_waiting": "steps_awaited", "list_child_steps": "steps_child", "open_children": "runs_parent",
-	"list_due": "runs_claim", "claim_chosen": "steps_awaited", "count_keys": "leases_key", "count_queue": "leases_slot",
-	"open_of": "runs_schedule_open", "open_retry": "runs_retried", "list_retried": "runs_retried", "next_signal": "signals_waiting",
-	"get_signal": "signals_id", "count_signals": "signals_waiting", "prune_fires": "fires_old", "prune_audit": "audit_pkey", "list_timed_out": "steps_timeout",
-	"requested": "runs_request", "open_external": "runs_external_active", "held_by": "leases_worker", "held_to_free": "leases_worker", "list_left_behind": "leases_worker",
+	"first_gated": "runs_gate", "list_expiring": "runs_expiry", "due_schedules": "schedules_due",
+	"list_prunable": "runs_ended",
+	"next_of_group": "steps_open", "list_waiting": "steps_awaited", "list_child_steps": "steps_child",
+	"open_children": "runs_parent",
+	"list_due":      "runs_claim", "claim_chosen": "steps_awaited", "count_keys": "leases_key",
+	"count_queue": "leases_slot",
+	"open_of":     "runs_schedule_open", "open_retry": "runs_retried", "list_retried": "runs_retried",
+	"next_signal": "signals_waiting",
+	"get_signal":  "signals_id", "count_signals": "signals_waiting", "prune_fires": "fires_old",
+	"prune_audit": "audit_pkey", "list_timed_out": "steps_timeout",
+	"requested": "runs_request", "open_external": "runs_external_active", "held_by": "leases_worker",
+	"held_to_free": "leases_worker", "list_left_behind": "leases_worker",
 	"lock_beating": "workers_pkey", "heartbeats": "workers_pkey",
 }
 
@@ -262,49 +280,70 @@ func hotStatements(t *testing.T) map[string]planned {
 	runs := args{"run_ids": id}
 	now := time.Now().UnixMicro()
 	workers := []string{"w1", "w2"}
-	meet := args{"namespace": "default", "task_queue": "orders", "types": []string{"order"}, "offer_keys": []string{"gpu"},
+	meet := args{"namespace": "default", "task_queue": "orders", "types": []string{"order"},
+		"offer_keys":   []string{"gpu"},
 		"offer_values": []string{""}, "now": now}
 	key := args{"namespace": "default", "workflow_type": "order", "concurrency_key": "k"}
 	hots := map[string]planned{
-		"claim": {claimSQL, merge(meet, args{"workers": []string{"w1"}, "slot_workers": []string{"w1"}, "tokens": id, "limited_types": []string{"order"},
-			"type_limits": []int64{5}, "queue_limit": int64(9), "floor_lanes": []int64{1}, "floors": []int64{1}, "heads": int64(10), "starved_since": now})},
-		"claim_chosen":   {claimChosenSQL, args{"run_ids": id, "workers": []string{"w1"}, "tokens": id, "now": now}},
-		"lock_runs":      {lockRunsSQL, runs},
-		"lock_leases":    {lockLeasesSQL, runs},
-		"complete_run":   {completeRunSQL, args{"run_ids": id, "tokens": id, "namespaces": []string{""}, "outputs": [][]byte{{1}}, "output_metas": []string{""}, "sizes": []int64{1}, "now": []int64{now}, "behind": id, "max_bytes": int64(1)}},
+		"claim": {claimSQL, merge(meet, args{"workers": []string{"w1"}, "slot_workers": []string{"w1"}, "tokens": id,
+			"limited_types": []string{"order"},
+			"type_limits":   []int64{5}, "queue_limit": int64(9), "floor_lanes": []int64{1}, "floors": []int64{1},
+			"heads": int64(10), "starved_since": now})},
+		"claim_chosen": {claimChosenSQL, args{"run_ids": id, "workers": []string{"w1"}, "tokens": id, "now": now}},
+		"lock_runs":    {lockRunsSQL, runs},
+		"lock_leases":  {lockLeasesSQL, runs},
+		"complete_run": {completeRunSQL, args{
+			"run_ids": id, "tokens": id, "namespaces": []string{""}, "outputs": [][]byte{{1}},
+			"output_metas": []string{""}, "sizes": []int64{1}, "now": []int64{now}, "behind": id,
+			"max_bytes": int64(1)}},
 		"get_whole_runs": {getWholeRunsSQL, runs},
-		"complete_new_step": {completeNewStepSQL, args{"run_ids": id, "tokens": id, "namespaces": []string{""}, "step_ids": id,
-			"names": []string{"pay"}, "outputs": [][]byte{{1}}, "output_metas": []string{""}, "places": []int64{1}, "sizes": []int64{1}, "lasts": []bool{true},
-			"started_at": []int64{now}, "now": []int64{now}, "max_steps": int64(1), "max_bytes": int64(1)}},
+		"complete_new_step": {completeNewStepSQL,
+			args{"run_ids": id, "tokens": id, "namespaces": []string{""}, "step_ids": id,
+				"names": []string{"pay"}, "outputs": [][]byte{{1}}, "output_metas": []string{""}, "places": []int64{1},
+				"sizes": []int64{1}, "lasts": []bool{true},
+				"started_at": []int64{now}, "now": []int64{now}, "max_steps": int64(1), "max_bytes": int64(1)}},
 		"insert_run": {insertRunSQL, oneStart()},
-		"check_started": {checkStartedSQL, args{"run_ids": id, "namespaces": []string{"default"}, "external_ids": []string{"e"}, "request_ids": []string{"r"},
-			"never": []bool{true}}},
+		"check_started": {checkStartedSQL, args{
+			"run_ids": id, "namespaces": []string{"default"}, "external_ids": []string{"e"},
+			"request_ids": []string{"r"},
+			"never":       []bool{true}}},
 		"history": {historySQL, merge(run, args{"sequence": int64(0), "bytes": int64(1000)})},
 	}
 	for name, a := range map[string]args{
 		"get_run_state": runs, "get_lease": runs, "held_by": {"worker_ids": workers},
-		"held_to_free": {"worker_id": "w1", "heard_at": now, "now": now, "limit": 100}, "list_left_behind": {"limit": 101},
-		"list_due": merge(meet, args{"heads": 10, "starved_since": now}), "gate_runs": merge(runs, args{"now": now}),
-		"lock_beating": {"worker_ids": workers},
-		"heartbeats":   {"worker_ids": workers, "active": []int64{1, 2}, "completed": []int64{1, 2}, "failed": []int64{1, 2}, "stats": workers, "now": []int64{now, now}},
-		"count_queue":  {"namespace": "default", "task_queue": "orders"}, "first_gated": key,
+		"held_to_free":     {"worker_id": "w1", "heard_at": now, "now": now, "limit": 100},
+		"list_left_behind": {"limit": 101},
+		"list_due":         merge(meet, args{"heads": 10, "starved_since": now}),
+		"gate_runs":        merge(runs, args{"now": now}),
+		"lock_beating":     {"worker_ids": workers},
+		"heartbeats": {"worker_ids": workers, "active": []int64{1, 2}, "completed": []int64{1, 2},
+			"failed": []int64{1, 2}, "stats": workers, "now": []int64{now, now}},
+		"count_queue": {"namespace": "default", "task_queue": "orders"}, "first_gated": key,
 		"count_keys":    {"namespace": "default", "types": []string{"order"}, "keys": []string{"k"}},
 		"list_expiring": {"limit": 100}, "list_timed_out": {"limit": 100}, "due_schedules": {"limit": 100},
-		"list_prunable": {"namespace": "default", "status": 4, "before": now, "imported_before": id[0], "limit": 100}, "list_retried": runs,
-		"prune_steps": runs, "prune_signals": runs, "prune_payload": runs, "prune_tags": runs, "prune_requests": runs, "prune_receipts": runs,
-		"prune_run": runs, "prune_fires": {"before": now, "limit": 100},
+		"list_prunable": {"namespace": "default", "status": 4, "before": now, "imported_before": id[0], "limit": 100},
+		"list_retried":  runs,
+		"prune_steps":   runs, "prune_signals": runs, "prune_payload": runs, "prune_tags": runs, "prune_requests": runs,
+		"prune_receipts": runs,
+		"prune_run":      runs, "prune_fires": {"before": now, "limit": 100},
 		"prune_audit":   {"before": id[0], "limit": 100},
 		"open_children": run, "open_retry": run, "open_of": {"schedule_id": "s", "but": id[0]},
-		"open_external": {"namespace": "default", "external_id": "e"}, "requested": {"namespace": "default", "request_id": "r"},
-		"get_external": {"namespace": "default", "external_id": "e", "never": true},
-		"get_request":  merge(run, args{"namespace": "default", "request_id": "r"}),
-		"list_waiting": run, "next_of_group": merge(run, args{"awaited": 2}), "list_child_steps": merge(run, args{"children": id}),
+		"open_external": {"namespace": "default", "external_id": "e"},
+		"requested":     {"namespace": "default", "request_id": "r"},
+		"get_external":  {"namespace": "default", "external_id": "e", "never": true},
+		"get_request":   merge(run, args{"namespace": "default", "request_id": "r"}),
+		"list_waiting":  run, "next_of_group": merge(run, args{"awaited": 2}),
+		"list_child_steps":   merge(run, args{"children": id}),
 		"get_latest_attempt": merge(run, args{"name": "pay"}), "wake_steps": merge(run, args{"now": now}),
-		"interrupt_steps": merge(run, args{"error": "", "now": now}), "end_steps": merge(run, args{"error": "", "now": now}),
-		"get_attempt": merge(run, args{"step_id": id[0]}), "get_attempt_of_lease": merge(run, args{"name": "pay", "token": id[0]}),
-		"list_results": run, "list_unconsumed": run, "list_late_steps": {"step_ids": id, "now": now}, "await_steps": {"step_ids": id, "awaited": 1},
+		"interrupt_steps":      merge(run, args{"error": "", "now": now}),
+		"end_steps":            merge(run, args{"error": "", "now": now}),
+		"get_attempt":          merge(run, args{"step_id": id[0]}),
+		"get_attempt_of_lease": merge(run, args{"name": "pay", "token": id[0]}),
+		"list_results":         run, "list_unconsumed": run, "list_late_steps": {"step_ids": id, "now": now},
+		"await_steps":    {"step_ids": id, "awaited": 1},
 		"lock_free_runs": runs, "still_due": merge(runs, args{"now": now}),
-		"next_signal": merge(run, args{"name": "go"}), "get_signal": merge(run, args{"signal_id": "1"}), "count_signals": run,
+		"next_signal": merge(run, args{"name": "go"}), "get_signal": merge(run, args{"signal_id": "1"}),
+		"count_signals": run,
 	} {
 		text, err := fs.ReadFile(allStatements, "sql/"+name+".sql")
 		if err != nil {
@@ -317,8 +356,10 @@ func hotStatements(t *testing.T) map[string]planned {
 
 func oneStart() args {
 	var columns startColumns
-	run := engine.StartRun{Run: engine.Run{ID: engine.NewID(time.Now()), Namespace: "default", Queue: "orders", Type: "order",
-		RequestID: "r", ExternalID: "e", Tags: map[string]string{"k": "v"}, CreatedAt: time.Now(), AvailableAt: time.Now()}}
+	run := engine.StartRun{Run: engine.Run{ID: engine.NewID(time.Now()), Namespace: "default", Queue: "orders",
+		Type:      "order",
+		RequestID: "r", ExternalID: "e", Tags: map[string]string{"k": "v"}, CreatedAt: time.Now(),
+		AvailableAt: time.Now()}}
 	columns.add(0, &startCall{starts: []engine.StartRun{run}, lanes: []int64{1}})
 	return columns.args()
 }
@@ -371,7 +412,8 @@ func literal(value any) string {
 	return "'{" + strings.Join(elements, ",") + "}'"
 }
 
-// surround gives the runs of a full store what stands around runs: parents, keys, gates, deadlines, schedules, signals and steps.
+// surround gives the runs of a full store what stands around runs: parents, keys, gates, deadlines,
+// schedules, signals and steps.
 func surround(t *testing.T, s *Store) {
 	t.Helper()
 	conn, err := pgx.ConnectConfig(context.Background(), s.pool.Config().ConnConfig.Copy())
@@ -405,7 +447,8 @@ func surround(t *testing.T, s *Store) {
 	vacuumAnalyze(t, conn)
 }
 
-// endAll leaves nothing open in a full store. Indexes of what is open are empty then, as far as the statistics say, though no less deep.
+// endAll leaves nothing open in a full store. Indexes of what is open are empty then, as far as the
+// statistics say, though no less deep.
 func endAll(t *testing.T, s *Store) {
 	t.Helper()
 	conn, err := pgx.ConnectConfig(context.Background(), s.pool.Config().ConnConfig.Copy())
@@ -462,7 +505,8 @@ func fill(tb testing.TB, store engine.Store, ended, sleeping int, now time.Time)
 		tb.Fatal(err)
 	}
 	defer conn.Close(context.Background())
-	if _, err := conn.Exec(context.Background(), "insert into payloads (run_id) select run_id from runs on conflict do nothing"); err != nil {
+	if _, err := conn.Exec(context.Background(),
+		"insert into payloads (run_id) select run_id from runs on conflict do nothing"); err != nil {
 		tb.Fatal(err)
 	}
 	vacuumAnalyze(tb, conn)
@@ -471,13 +515,15 @@ func fill(tb testing.TB, store engine.Store, ended, sleeping int, now time.Time)
 	}
 }
 
-// vacuumAnalyze brings the statistics and the maps of visible rows up to date, of the tables of one schema. Without a list of tables Postgres would
-// look through those of all other tests as well.
+// vacuumAnalyze brings the statistics and the maps of visible rows up to date, of the tables of one
+// schema. Without a list of tables Postgres would look through those of all other tests as well.
 func vacuumAnalyze(tb testing.TB, conn *pgx.Conn) {
 	tb.Helper()
 	ctx := context.Background()
 	var tables string
-	err := conn.QueryRow(ctx, "select string_agg(quote_ident(tablename), ', ') from pg_tables where schemaname = current_schema()").Scan(&tables)
+	err := conn.QueryRow(ctx,
+		"select string_agg(quote_ident(tablename), ', ') from pg_tables where schemaname = current_schema()").Scan(
+		&tables)
 	if err == nil {
 		_, err = conn.Exec(ctx, "vacuum analyze "+tables)
 	}

@@ -12,7 +12,8 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-var allPooled = flag.Bool("postgres.pooled", false, "try every suite of the contract behind PgBouncer too, which takes some minutes")
+var allPooled = flag.Bool("postgres.pooled", false,
+	"try every suite of the contract behind PgBouncer too, which takes some minutes")
 
 // pooledSuites are those whose statements differ from each other most.
 var pooledSuites = []string{"start", "hand-off", "claim", "step", "fence", "ticket", "notification"}
@@ -44,7 +45,8 @@ func TestAPoolerIsNoticed(t *testing.T) {
 			s := openAt(t, test.url)
 			d, err := s.Describe(t.Context())
 			if err != nil || d.Notifications != test.want || s.pooled != test.shared {
-				t.Fatalf("notifications %q, shared sessions %t, %v; want %q, %t", d.Notifications, s.pooled, err, test.want, test.shared)
+				t.Fatalf("notifications %q, shared sessions %t, %v; want %q, %t", d.Notifications, s.pooled, err,
+					test.want, test.shared)
 			}
 		})
 	}
@@ -71,10 +73,12 @@ func TestWritesBehindAPoolerDoNotRelyOnTheSession(t *testing.T) {
 	settings := map[string]string{}
 	err := s.attempt(t.Context(), nil, func(tx *tx) error {
 		var name, value string
-		return tx.read(`select name, setting from pg_settings where name in ('synchronous_commit', 'enable_seqscan', 'lock_timeout')`, args{},
+		return tx.read(
+			`select name, setting from pg_settings where name in ('synchronous_commit', 'enable_seqscan', 'lock_timeout')`, args{},
 			[]any{&name, &value}, func() { settings[name] = value })
 	})
-	if err != nil || settings["synchronous_commit"] != "on" || settings["enable_seqscan"] != "off" || settings["lock_timeout"] != "2000" {
+	if err != nil || settings["synchronous_commit"] != "on" || settings["enable_seqscan"] != "off" ||
+		settings["lock_timeout"] != "2000" {
 		t.Fatalf("a write has settings %v, %v", settings, err)
 	}
 	var left string

@@ -7,13 +7,16 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// Where Postgres knows of one row only, it would look for the old ones again for each, and find others in place of those that are gone.
+// Where Postgres knows of one row only, it would look for the old ones again for each, and find
+// others in place of those that are gone.
 func TestASweepTakesNoMoreThanItsLimitHoweverItIsPlanned(t *testing.T) {
 	now := time.Now()
 	for _, c := range []struct{ table, insert string }{
-		{"workers", `insert into workers (worker_id, namespace, status, queues, types, max_concurrent, registered_at, last_heartbeat_at, deregistered_at)
+		{"workers",
+			`insert into workers (worker_id, namespace, status, queues, types, max_concurrent, registered_at, last_heartbeat_at, deregistered_at)
 			select gen_random_uuid()::text, 'default', 3, '', '', 1, 1, 1, 1 from generate_series(1, $1::int)`},
-		{"fires", "insert into fires select gen_random_uuid(), 1, gen_random_uuid(), 1 from generate_series(1, $1::int)"},
+		{"fires",
+			"insert into fires select gen_random_uuid(), 1, gen_random_uuid(), 1 from generate_series(1, $1::int)"},
 		{"audit", `insert into audit (event_id, at, actor, peer, method, namespace, subject, subject_id, outcome)
 			select ('00000000-0000-7000-8000-' || lpad((n + $1::int * 10)::text, 12, '0'))::uuid, 1, '', '', '', '', '', '', '' from generate_series(1, $1::int) n`},
 	} {
@@ -31,7 +34,8 @@ func TestASweepTakesNoMoreThanItsLimitHoweverItIsPlanned(t *testing.T) {
 			}
 			insert(2)
 			for i, want := range []bool{true, false} {
-				more, err := s.PruneRecords(t.Context(), engine.PruneRecordsParams{Workers: now, Fires: now, Audit: now, Limit: 2})
+				more, err := s.PruneRecords(t.Context(),
+					engine.PruneRecordsParams{Workers: now, Fires: now, Audit: now, Limit: 2})
 				if err != nil || more != want {
 					t.Errorf("sweep %d says more = %t (%v), want %t", i+1, more, err, want)
 				}

@@ -41,7 +41,8 @@ func TestAStartThatMeetsARunWhileItIsDeletedMakesAnother(t *testing.T) {
 		answer <- started[0]
 	}()
 	for waits := false; !waits; { // for the run that it was about to be answered with
-		err := deletion.QueryRow(t.Context(), "select exists (select from pg_locks where not granted and $1 = any(pg_blocking_pids(pid)))",
+		err := deletion.QueryRow(t.Context(),
+			"select exists (select from pg_locks where not granted and $1 = any(pg_blocking_pids(pid)))",
 			int32(pruner.PgConn().PID())).Scan(&waits)
 		if err != nil {
 			t.Fatal(err)
@@ -65,7 +66,8 @@ func TestRunsWithVeryManyRowsAreDeletedAFewAtATime(t *testing.T) {
 		t.Fatalf("Claim: %d tasks, %v", len(claimed.Tasks), err)
 	}
 	for _, task := range claimed.Tasks {
-		step := engine.CompleteStepParams{Lease: task.Lease, Step: engine.StepRef{Name: "s"}, ID: engine.NewID(s.Now()), Now: s.Now()}
+		step := engine.CompleteStepParams{Lease: task.Lease, Step: engine.StepRef{Name: "s"}, ID: engine.NewID(s.Now()),
+			Now: s.Now()}
 		if _, err := s.CompleteStep(t.Context(), step); err != nil {
 			t.Fatal(err)
 		}
@@ -87,7 +89,8 @@ func TestRunsWithVeryManyRowsAreDeletedAFewAtATime(t *testing.T) {
 		}
 	}
 	for _, want := range []int{2, 2, 0} {
-		deleted, err := s.Prune(t.Context(), engine.PruneParams{Namespace: "default", Status: engine.RunCompleted, Before: s.Now(), Limit: 10})
+		deleted, err := s.Prune(t.Context(), engine.PruneParams{
+			Namespace: "default", Status: engine.RunCompleted, Before: s.Now(), Limit: 10})
 		if err != nil || deleted != want {
 			t.Errorf("deleted %d runs, %v, want %d", deleted, err, want)
 		}
@@ -100,7 +103,8 @@ func TestARunThatIsPinnedMeanwhileIsKept(t *testing.T) {
 	if _, err := a.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{run}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.TerminateRun(t.Context(), engine.EndRunParams{Namespace: "default", RunID: run.ID, AuditID: engine.NewID(a.Now()), Now: a.Now()}); err != nil {
+	if _, err := a.TerminateRun(t.Context(), engine.EndRunParams{
+		Namespace: "default", RunID: run.ID, AuditID: engine.NewID(a.Now()), Now: a.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	n, err := meanwhile(t, b, func(x *tx) error {
@@ -111,7 +115,8 @@ func TestARunThatIsPinnedMeanwhileIsKept(t *testing.T) {
 		}
 		return x.send()
 	}, func() (int, error) {
-		return a.Prune(t.Context(), engine.PruneParams{Namespace: "default", Status: engine.RunTerminated, Before: a.Now().Add(time.Hour), Limit: 10})
+		return a.Prune(t.Context(), engine.PruneParams{
+			Namespace: "default", Status: engine.RunTerminated, Before: a.Now().Add(time.Hour), Limit: 10})
 	})
 	if err != nil || n != 0 {
 		t.Errorf("deleted %d runs, %v, want none", n, err)

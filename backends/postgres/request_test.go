@@ -48,7 +48,8 @@ func TestARequestHasOneAnswerAlthoughTheRunThatItWasAnsweredWithEndsMeanwhile(t 
 			second <- started[0]
 		}()
 		for waits := false; !waits && len(second) == 0; { // for the first to be answered
-			err := watch.QueryRow(t.Context(), "select exists (select from pg_locks where not granted and $1 = any(pg_blocking_pids(pid)))",
+			err := watch.QueryRow(t.Context(),
+				"select exists (select from pg_locks where not granted and $1 = any(pg_blocking_pids(pid)))",
 				int32(x.conn.Conn().PgConn().PID())).Scan(&waits)
 			if err != nil {
 				return answer, err
@@ -87,7 +88,8 @@ func TestARequestThatIsAnsweredWhileItIsLookedForHasThatAnswer(t *testing.T) {
 	}
 }
 
-// slowly begins a transaction that has made this run and, before it commits, has somebody start others, who wait for it, and ends it.
+// slowly begins a transaction that has made this run and, before it commits, has somebody start
+// others, who wait for it, and ends it.
 func slowly(t *testing.T, a *Store, holder engine.StartRun, before func(x *tx) error, others func()) {
 	t.Helper()
 	watch := adminConnection(t, a.pool.Config().ConnString())
@@ -100,7 +102,8 @@ func slowly(t *testing.T, a *Store, holder engine.StartRun, before func(x *tx) e
 		}
 		go others()
 		for waits := false; !waits; {
-			err := watch.QueryRow(t.Context(), "select exists (select from pg_locks where not granted and $1 = any(pg_blocking_pids(pid)))",
+			err := watch.QueryRow(t.Context(),
+				"select exists (select from pg_locks where not granted and $1 = any(pg_blocking_pids(pid)))",
 				int32(x.conn.Conn().PgConn().PID())).Scan(&waits)
 			if err != nil {
 				return answer, err
@@ -109,7 +112,9 @@ func slowly(t *testing.T, a *Store, holder engine.StartRun, before func(x *tx) e
 		if err := before(x); err != nil {
 			return answer, err
 		}
-		return answer, x.queue("update runs set status = 6, available_at = null, finished_at = created_at where run_id = @run_id", args{"run_id": [16]byte(holder.ID)})
+		return answer,
+			x.queue("update runs set status = 6, available_at = null, finished_at = created_at where run_id = @run_id",
+				args{"run_id": [16]byte(holder.ID)})
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -124,8 +129,10 @@ func TestAStartThatARunOvertakesFindsItThoughItHasEnded(t *testing.T) {
 		want   bool // the run that has ended
 	}{
 		"an id that is never had again": {func(r *engine.StartRun) { r.Reuse = engine.ReuseNever }, nothing, true},
-		"a request that was answered":   {func(r *engine.StartRun) { r.RequestID = "request" }, func(x *tx, r engine.StartRun, holder engine.ID) error { return x.LeaveRequest(&r, holder) }, true},
-		"an id that may be had again":   {func(r *engine.StartRun) { r.RequestID = "request" }, nothing, false},
+		"a request that was answered": {func(r *engine.StartRun) {
+			r.RequestID = "request"
+		}, func(x *tx, r engine.StartRun, holder engine.ID) error { return x.LeaveRequest(&r, holder) }, true},
+		"an id that may be had again": {func(r *engine.StartRun) { r.RequestID = "request" }, nothing, false},
 	} {
 		for way, started := range map[string]func(s *Store, r engine.StartRun) (engine.Started, error){
 			"in a group": func(s *Store, r engine.StartRun) (engine.Started, error) {
@@ -133,7 +140,9 @@ func TestAStartThatARunOvertakesFindsItThoughItHasEnded(t *testing.T) {
 				return append(answers, engine.Started{})[0], err
 			},
 			"alone": func(s *Store, r engine.StartRun) (engine.Started, error) {
-				return write(s, "start a run", func(x *tx) (engine.Started, error) { return x.startOne(&r, map[string]bool{}) })
+				return write(s, "start a run", func(x *tx) (engine.Started, error) {
+					return x.startOne(&r, map[string]bool{})
+				})
 			},
 		} {
 			t.Run(name+", "+way, func(t *testing.T) {
@@ -146,7 +155,10 @@ func TestAStartThatARunOvertakesFindsItThoughItHasEnded(t *testing.T) {
 				var got engine.Started
 				var err error
 				done := make(chan struct{})
-				slowly(t, a, holder, func(x *tx) error { return test.before(x, late, holder.ID) }, func() { defer close(done); got, err = started(b, late) })
+				slowly(t, a, holder, func(x *tx) error { return test.before(x, late, holder.ID) }, func() {
+					defer close(done)
+					got, err = started(b, late)
+				})
 				<-done
 				want := engine.Started{RunID: late.ID}
 				if test.want {

@@ -47,7 +47,8 @@ func rivals(t *testing.T) (a, b *Store) {
 func register(t *testing.T, s *Store, id string) {
 	t.Helper()
 	_, err := s.RegisterWorker(t.Context(), engine.RegisterWorkerParams{
-		Worker: engine.Worker{ID: id, Namespace: "default", InstanceID: id, Queues: []string{"orders"}, Types: []string{"order"}, MaxConcurrent: 100},
+		Worker: engine.Worker{ID: id, Namespace: "default", InstanceID: id, Queues: []string{"orders"},
+			Types: []string{"order"}, MaxConcurrent: 100},
 		Chosen: true, Now: s.Now(),
 	})
 	if err != nil {
@@ -73,7 +74,8 @@ func start(t *testing.T, s *Store, n int) {
 }
 
 func claimParams(s *Store, worker string, n int) engine.ClaimParams {
-	p := engine.ClaimParams{Namespace: "default", Queue: "orders", Types: []string{"order"}, HistoryBytes: engine.HistoryBytes, Now: s.Now()}
+	p := engine.ClaimParams{Namespace: "default", Queue: "orders", Types: []string{"order"},
+		HistoryBytes: engine.HistoryBytes, Now: s.Now()}
 	for range n {
 		p.Slots = append(p.Slots, engine.ClaimSlot{WorkerID: worker, Token: engine.NewToken()})
 	}
@@ -176,7 +178,8 @@ func TestAWorkerTakenOffByOneServerGetsNoLeaseFromAnother(t *testing.T) {
 			}
 		})
 		group.Go(func() {
-			_, err := a.ForceOfflineWorker(t.Context(), engine.OfflineWorkerParams{WorkerID: worker, Reason: engine.OfflineForced, Now: a.Now()})
+			_, err := a.ForceOfflineWorker(t.Context(),
+				engine.OfflineWorkerParams{WorkerID: worker, Reason: engine.OfflineForced, Now: a.Now()})
 			if err != nil {
 				t.Errorf("OfflineWorker: %v", err)
 			}
@@ -223,8 +226,8 @@ func TestRacingStartsOfOneExternalIDAcrossServersMakeOneRun(t *testing.T) {
 	}
 }
 
-// meanwhile has s change something, and a rival begin with late when that is done but not committed, so that he either waits for the commit or does
-// not notice. It returns his answer.
+// meanwhile has s change something, and a rival begin with late when that is done but not
+// committed, so that he either waits for the commit or does not notice. It returns his answer.
 func meanwhile[A any](t *testing.T, s *Store, change func(*tx) error, late func() (A, error)) (answer A, err error) {
 	t.Helper()
 	watch := adminConnection(t, s.pool.Config().ConnString())
@@ -240,7 +243,8 @@ func meanwhile[A any](t *testing.T, s *Store, change func(*tx) error, late func(
 			done <- err
 		}()
 		for waits := false; !waits && len(done) == 0; {
-			err := watch.QueryRow(t.Context(), "select exists (select from pg_locks where not granted and $1 = any(pg_blocking_pids(pid)))",
+			err := watch.QueryRow(t.Context(),
+				"select exists (select from pg_locks where not granted and $1 = any(pg_blocking_pids(pid)))",
 				int32(x.conn.Conn().PgConn().PID())).Scan(&waits)
 			if err != nil {
 				return none, err
@@ -272,7 +276,9 @@ func listenWith(t *testing.T, s *Store, o engine.Outcomes) <-chan engine.Notific
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if err := s.Listen(ctx, func(r engine.Notification) { notifications <- r }, o); !errors.Is(err, context.Canceled) {
+		if err := s.Listen(ctx, func(r engine.Notification) {
+			notifications <- r
+		}, o); !errors.Is(err, context.Canceled) {
 			t.Errorf("Listen: %v", err)
 		}
 	}()
@@ -318,7 +324,8 @@ func TestNotificationsReachTheOtherServerAndNotTheirOwnTwice(t *testing.T) {
 	queue := engine.Notification{Kind: engine.NotifyQueue, Namespace: "default", Name: "orders"}
 	awaitNotification(t, there, queue)
 	awaitNotification(t, here, queue)
-	// What b sends next comes to a after all that a sent itself: had a's own notification come back, it would be before.
+	// What b sends next comes to a after all that a sent itself: had a's own notification come
+	// back, it would be before.
 	marker := engine.Notification{Kind: engine.NotifyRun, ID: engine.NewID(time.Now())}
 	b.notifier.notify(storekit.Events(marker))
 	for got := range here {
@@ -341,7 +348,8 @@ func TestWhatAServerDoesAsideIsCountedByItAlone(t *testing.T) {
 	if _, err := a.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{late}}); err != nil {
 		t.Fatal(err)
 	}
-	if expired, err := a.EndExpired(t.Context(), engine.EndExpiredParams{Now: a.Now(), Limit: 1}); err != nil || len(expired.TimedOut) != 1 {
+	if expired, err := a.EndExpired(t.Context(), engine.EndExpiredParams{Now: a.Now(), Limit: 1}); err != nil ||
+		len(expired.TimedOut) != 1 {
 		t.Fatalf("EndExpired = %+v, %v, want one that timed out", expired, err)
 	}
 	marker := engine.Notification{Kind: engine.NotifyRun, ID: engine.NewID(time.Now())}
@@ -361,7 +369,8 @@ func TestWhatAServerDoesAsideIsCountedByItAlone(t *testing.T) {
 		t.Errorf("the server counted %d handlers, want 1", atA.Load())
 	}
 	if all := hints(there); atB.Load() > 0 || all > 0 {
-		t.Errorf("another counted %d handlers, and had %d hints that anything may have changed; want none", atB.Load(), all)
+		t.Errorf("another counted %d handlers, and had %d hints that anything may have changed; want none",
+			atB.Load(), all)
 	}
 }
 
@@ -373,7 +382,8 @@ func TestAServerThatBeginsToListenHasOthersLook(t *testing.T) {
 	awaitNotification(t, notifications, engine.Notification{Kind: engine.NotifyAll})
 }
 
-// acquaint returns when the server has notified the one whose notifications these are, and what it sent when it learned of that one has come.
+// acquaint returns when the server has notified the one whose notifications these are, and what it
+// sent when it learned of that one has come.
 func acquaint(t *testing.T, s *Store, notifications <-chan engine.Notification) {
 	t.Helper()
 	mark := engine.Notification{Kind: engine.NotifyQueue, Namespace: "default", Name: "mark"}
@@ -404,7 +414,8 @@ func TestAServerThatLearnsLateOfAnotherHasItLook(t *testing.T) {
 		a.notifier.flush()
 		a.notifier.counted.Store(&now)
 		a.notifier.others.Store(false)
-		a.notifier.notify(storekit.Events(engine.Notification{Kind: engine.NotifyQueue, Namespace: "default", Name: "orders"}))
+		a.notifier.notify(storekit.Events(engine.Notification{
+			Kind: engine.NotifyQueue, Namespace: "default", Name: "orders"}))
 		a.notifier.flush()
 		if a.notifier.hasPending() || a.notifier.others.Load() {
 			t.Fatalf("%s: a server that knows of no other has notifications for it", what)
@@ -431,9 +442,11 @@ func TestAServerAloneSendsNoNotifications(t *testing.T) {
 func TestNotificationsAreReadAsTheyWereWritten(t *testing.T) {
 	id := engine.NewID(time.Now())
 	notifications := []engine.Notification{
-		{Kind: engine.NotifyQueue, Namespace: "default", Name: "a/b:c.d"}, {Kind: engine.NotifySlot, Namespace: "x", Name: "y"},
+		{Kind: engine.NotifyQueue, Namespace: "default", Name: "a/b:c.d"},
+		{Kind: engine.NotifySlot, Namespace: "x", Name: "y"},
 		{Kind: engine.NotifyRun, ID: id}, {Kind: engine.NotifyWorker, Name: "w_1"}, {Kind: engine.NotifyTimer},
-		{Kind: engine.NotifyEnd, ID: id}, {Kind: engine.NotifySchedule, Namespace: "default", Name: id.String()}, {Kind: engine.NotifyNamespace, Name: "team"},
+		{Kind: engine.NotifyEnd, ID: id}, {Kind: engine.NotifySchedule, Namespace: "default", Name: id.String()},
+		{Kind: engine.NotifyNamespace, Name: "team"},
 		{Kind: engine.NotifyKeys},
 	}
 	var got []engine.Notification
@@ -448,15 +461,18 @@ func TestNotificationsAreReadAsTheyWereWritten(t *testing.T) {
 		t.Fatalf("notifications = %v, want %v", got, notifications)
 	}
 	many := make([]engine.Notification, maxKeys+1)
-	if _, got, _ := decodeNotifications(encodeNotifications("me", many)[0]); len(got) != 1 || got[0].Kind != engine.NotifyAll {
+	if _, got, _ := decodeNotifications(encodeNotifications("me", many)[0]); len(got) != 1 ||
+		got[0].Kind != engine.NotifyAll {
 		t.Fatalf("too many notifications became %v, want NotifyAll", got)
 	}
-	if _, got, _ := decodeNotifications("me\nz what a newer server sends"); len(got) != 1 || got[0].Kind != engine.NotifyAll {
+	if _, got, _ := decodeNotifications("me\nz what a newer server sends"); len(got) != 1 ||
+		got[0].Kind != engine.NotifyAll {
 		t.Fatalf("an unknown notification became %v, want NotifyAll", got)
 	}
 	long := make([]engine.Notification, 400)
 	for i := range long {
-		long[i] = engine.Notification{Kind: engine.NotifyQueue, Namespace: "default", Name: strings.Repeat("q", 200) + fmt.Sprint(i)}
+		long[i] = engine.Notification{Kind: engine.NotifyQueue, Namespace: "default",
+			Name: strings.Repeat("q", 200) + fmt.Sprint(i)}
 	}
 	for _, payload := range encodeNotifications("me", long) {
 		if len(payload) > maxPayload {

@@ -103,8 +103,10 @@ func payloadPlaces(p *engine.Payload) []any {
 // stepPlaces is where the columns of the statements that read steps go, in their order.
 func stepPlaces(s *engine.Step) []any {
 	return []any{
-		idOf(&s.ID), idOf(&s.RunID), &s.Name, numberOf(&s.Kind), numberOf(&s.Status), &s.Attempt, &s.Failures, &s.Latest,
-		&s.Sequence, &s.Input.Data, jsonOf(&s.Input.Metadata), &s.Output.Data, jsonOf(&s.Output.Metadata), jsonOf(&s.Error),
+		idOf(&s.ID), idOf(&s.RunID), &s.Name, numberOf(&s.Kind), numberOf(&s.Status), &s.Attempt,
+		&s.Failures, &s.Latest,
+		&s.Sequence, &s.Input.Data, jsonOf(&s.Input.Metadata), &s.Output.Data, jsonOf(&s.Output.Metadata),
+		jsonOf(&s.Error),
 		tokenOf(&s.Token), &s.WorkerID, timeOf(&s.CreatedAt), timeOf(&s.StartedAt), timeOf(&s.FinishedAt),
 		timeOf(&s.TimeoutAt), timeOf(&s.RetryAt), timeOf(&s.WakeAt), spanOf(&s.Duration), jsonOf(&s.RetryPolicy),
 		&s.SignalName, &s.TimedOut, idOf(&s.ChildRunID), &s.Awaited, &s.OverriddenBy, &s.OverrideReason,
@@ -113,16 +115,20 @@ func stepPlaces(s *engine.Step) []any {
 
 // signalPlaces is where the columns of the statements that read signals go, in their order.
 func signalPlaces(s *engine.Signal) []any {
-	return append([]any{idOf(&s.RunID), &s.Sequence, &s.Name, &s.SignalID, timeOf(&s.ReceivedAt), &s.StepName}, payloadPlaces(&s.Payload)...)
+	return append([]any{idOf(&s.RunID), &s.Sequence, &s.Name, &s.SignalID, timeOf(&s.ReceivedAt), &s.StepName},
+		payloadPlaces(&s.Payload)...)
 }
 
 // schedulePlaces is where the columns of the statements that read schedules go, in their order, but for the input.
 func schedulePlaces(s *engine.Schedule) []any {
 	return []any{
-		idOf(&s.ID), &s.Namespace, &s.Name, &s.RequestID, &s.CronExpr, &s.TimeZone, &s.Enabled, &s.Queue, &s.Type, &s.Version,
-		jsonOf(&s.RetryPolicy), spanOf(&s.Timeouts.StartToClose), spanOf(&s.Timeouts.Heartbeat), spanOf(&s.Timeouts.Execution),
+		idOf(&s.ID), &s.Namespace, &s.Name, &s.RequestID, &s.CronExpr, &s.TimeZone, &s.Enabled, &s.Queue, &s.Type,
+		&s.Version,
+		jsonOf(&s.RetryPolicy), spanOf(&s.Timeouts.StartToClose), spanOf(&s.Timeouts.Heartbeat),
+		spanOf(&s.Timeouts.Execution),
 		&s.OnFailureWorkflow, &s.OnFailureQueue, jsonOf(&s.Tags), &s.MaxCatchup, numberOf(&s.Overlap),
-		timeOf(&s.CreatedAt), timeOf(&s.UpdatedAt), timeOf(&s.NextFireAt), timeOf(&s.LastFiredAt), timeOf(&s.Buffered), &s.Broken,
+		timeOf(&s.CreatedAt), timeOf(&s.UpdatedAt), timeOf(&s.NextFireAt), timeOf(&s.LastFiredAt),
+		timeOf(&s.Buffered), &s.Broken,
 		&s.Fired, &s.Completed, &s.Failed, &s.Skipped, &s.Revision,
 	}
 }
@@ -138,7 +144,8 @@ func namespacePlaces(n *engine.Namespace) []any {
 // auditPlaces is where the columns of the statements that read the audit go, in their order.
 func auditPlaces(e *engine.AuditEvent) []any {
 	return []any{
-		idOf(&e.ID), timeOf(&e.At), &e.Actor.Name, &e.Actor.Peer, &e.Method, &e.Namespace, &e.Subject, &e.SubjectID, &e.Outcome,
+		idOf(&e.ID), timeOf(&e.At), &e.Actor.Name, &e.Actor.Peer, &e.Method, &e.Namespace, &e.Subject, &e.SubjectID,
+		&e.Outcome,
 		&e.Reason, &e.Detail,
 	}
 }
@@ -146,7 +153,8 @@ func auditPlaces(e *engine.AuditEvent) []any {
 // workerPlaces is where the columns of the statements that read workers go, in their order.
 func workerPlaces(w *engine.Worker) []any {
 	return []any{
-		&w.ID, &w.Namespace, &w.InstanceID, numberOf(&w.Status), numberOf(&w.Reason), jsonOf(&w.Queues), jsonOf(&w.Types),
+		&w.ID, &w.Namespace, &w.InstanceID, numberOf(&w.Status), numberOf(&w.Reason), jsonOf(&w.Queues),
+		jsonOf(&w.Types),
 		jsonOf(&w.Labels), jsonOf(&w.Capabilities), &w.Hostname, &w.PID, &w.Version, &w.Platform, &w.MaxConcurrent,
 		&w.QueueLimit, jsonOf(&w.TypeLimits), &w.Active, &w.Completed, &w.Failed, jsonOf(&w.Stats),
 		timeOf(&w.RegisteredAt), timeOf(&w.LastHeartbeatAt), timeOf(&w.DeregisteredAt),

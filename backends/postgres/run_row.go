@@ -9,8 +9,9 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// This file is all that knows the columns of runs one by one: a new column is read by runPlaces, inserted by startColumns with insert_run.sql
-// and, when it changes later, saved by runArgs with save_run.sql.
+// This file is all that knows the columns of runs one by one: a new column is read by runPlaces,
+// inserted by startColumns with insert_run.sql and, when it changes later, saved by runArgs with
+// save_run.sql.
 
 //go:embed sql/include/run_columns.sql
 var runColumnsText string
@@ -23,20 +24,23 @@ func runPlaces(r *engine.Run) []any {
 	return []any{
 		idOf(&r.ID), &r.Namespace, &r.ExternalID, &r.RequestID, &r.Queue, &r.Type, &r.Version,
 		numberOf(&r.Status), &r.Priority, &r.Attempts, &r.Failures, jsonOf(&r.Error),
-		timeOf(&r.CreatedAt), timeOf(&r.AvailableAt), timeOf(&r.StartedAt), timeOf(&r.FinishedAt), timeOf(&r.DeadlineAt), timeOf(&r.ScheduledAt),
+		timeOf(&r.CreatedAt), timeOf(&r.AvailableAt), timeOf(&r.StartedAt), timeOf(&r.FinishedAt),
+		timeOf(&r.DeadlineAt), timeOf(&r.ScheduledAt),
 		&r.WorkerID, &r.WaitingFor, &r.Note, &r.Paused, &r.Gated, timeOf(&r.HeldAt), &r.Pinned,
 		timeOf(&r.CancelRequestedAt), &r.CancelReason, timeOf(&r.GraceUntil), jsonOf(&r.RetryPolicy),
 		spanOf(&r.Timeouts.StartToClose), spanOf(&r.Timeouts.Heartbeat), spanOf(&r.Timeouts.Execution),
 		jsonOf(&r.Tags), jsonOf(&r.Requirements), &r.OnFailureWorkflow, &r.OnFailureQueue,
-		&r.ConcurrencyKey, &r.ConcurrencyLimit, idOf(&r.ParentRunID), idOf(&r.ParentStepID), numberOf(&r.ParentClose), &r.Traceparent,
-		numberOf(&r.Origin), &r.ScheduleID, idOf(&r.FailedRunID), idOf(&r.RetriedFrom), idOf(&r.ContinuedFrom), idOf(&r.ContinuedAs),
+		&r.ConcurrencyKey, &r.ConcurrencyLimit, idOf(&r.ParentRunID), idOf(&r.ParentStepID), numberOf(&r.ParentClose),
+		&r.Traceparent,
+		numberOf(&r.Origin), &r.ScheduleID, idOf(&r.FailedRunID), idOf(&r.RetriedFrom), idOf(&r.ContinuedFrom),
+		idOf(&r.ContinuedAs),
 		timeOf(&r.NamedDeadlineAt),
 		&r.LeaseLosses, &r.Steps, &r.Bytes,
 	}
 }
 
-// startColumns is the arrays of insert_run.sql, one element a run. lookedAt says that nothing hinders them; handoffs are those who are to be given
-// some of them.
+// startColumns is the arrays of insert_run.sql, one element a run. lookedAt says that nothing
+// hinders them; handoffs are those who are to be given some of them.
 type startColumns struct {
 	handoffs                                                      *handoffs
 	lookedAt                                                      bool
@@ -112,16 +116,22 @@ func (c *startColumns) add(number int, call *startCall) {
 
 func (c *startColumns) args() args {
 	return merge(c.handoffs.meet(), args{
-		"looked_at": c.lookedAt, "calls": c.calls, "run_ids": c.runIDs, "namespaces": c.namespaces, "external_ids": c.externalIDs,
-		"request_ids": c.requestIDs, "never": c.never, "lane_ids": c.lanes, "task_queues": c.queues, "workflow_types": c.types,
-		"versions": c.versions, "priorities": c.priorities, "bytes": c.bytes, "created_at": c.createdAt,
+		"looked_at": c.lookedAt, "calls": c.calls, "run_ids": c.runIDs, "namespaces": c.namespaces,
+		"external_ids": c.externalIDs,
+		"request_ids":  c.requestIDs, "never": c.never, "lane_ids": c.lanes, "task_queues": c.queues,
+		"workflow_types": c.types,
+		"versions":       c.versions, "priorities": c.priorities, "bytes": c.bytes, "created_at": c.createdAt,
 		"available_at": c.availableAt, "deadline_at": c.deadlineAt, "retry_policies": c.policies,
 		"start_to_close_us": c.startToClose, "heartbeat_us": c.heartbeat, "execution_us": c.execution, "tags": c.tags,
-		"requirements": c.requirements, "on_failure_workflows": c.failureWorkflows, "on_failure_queues": c.failureQueues,
-		"concurrency_keys": c.concurrencyKeys, "concurrency_limits": c.concurrencyLimits, "parent_run_ids": c.parentRunIDs,
-		"parent_step_ids": c.parentStepIDs, "parent_closes": c.parentCloses, "scheduled_at": c.scheduledAt, "origins": c.origins,
+		"requirements": c.requirements, "on_failure_workflows": c.failureWorkflows,
+		"on_failure_queues": c.failureQueues,
+		"concurrency_keys":  c.concurrencyKeys, "concurrency_limits": c.concurrencyLimits,
+		"parent_run_ids":  c.parentRunIDs,
+		"parent_step_ids": c.parentStepIDs, "parent_closes": c.parentCloses, "scheduled_at": c.scheduledAt,
+		"origins":      c.origins,
 		"schedule_ids": c.scheduleIDs, "failed_run_ids": c.failedRunIDs, "retried_from": c.retriedFrom,
-		"continued_from": c.continuedFrom, "named_deadline_at": c.namedDeadlineAt, "tied": c.tied, "traceparents": c.traceparents, "inputs": c.inputs, "input_metas": c.inputMetas,
+		"continued_from": c.continuedFrom, "named_deadline_at": c.namedDeadlineAt, "tied": c.tied,
+		"traceparents": c.traceparents, "inputs": c.inputs, "input_metas": c.inputMetas,
 		"tag_run_ids": c.tagRunIDs, "tag_keys": c.tagKeys, "tag_values": c.tagValues,
 		"worker_ids": c.workers, "tokens": c.tokens, "meetings": c.meetings,
 	})
@@ -130,13 +140,17 @@ func (c *startColumns) args() args {
 // runArgs is what can change of a run, for save_run.sql.
 func runArgs(r *storelogic.Run) args {
 	return args{
-		"run_id": [16]byte(r.ID), "status": int16(r.Status), "attempts": r.Attempts, "failures": r.Failures, "lease_losses": r.LeaseLosses,
-		"steps": r.Steps, "bytes": r.Bytes, "error": pointerText(r.Error), "available_at": microsOrNull(r.AvailableAt),
-		"started_at": microsOrNull(r.StartedAt), "finished_at": microsOrNull(r.FinishedAt), "expires_at": microsOrNull(r.ExpiresAt()),
-		"worker_id": r.WorkerID, "waiting_for": r.WaitingFor, "note": r.Note, "paused": r.Paused, "gated": r.Gated,
+		"run_id": [16]byte(r.ID), "status": int16(r.Status), "attempts": r.Attempts, "failures": r.Failures,
+		"lease_losses": r.LeaseLosses,
+		"steps":        r.Steps, "bytes": r.Bytes, "error": pointerText(r.Error),
+		"available_at": microsOrNull(r.AvailableAt),
+		"started_at":   microsOrNull(r.StartedAt), "finished_at": microsOrNull(r.FinishedAt),
+		"expires_at": microsOrNull(r.ExpiresAt()),
+		"worker_id":  r.WorkerID, "waiting_for": r.WaitingFor, "note": r.Note, "paused": r.Paused, "gated": r.Gated,
 		"held_at": microsOrNull(r.HeldAt), "pinned": r.Pinned, "cancel_requested_at": microsOrNull(r.CancelRequestedAt),
-		"cancel_reason": r.CancelReason, "grace_until": microsOrNull(r.GraceUntil), "continued_as": idOrNull(r.ContinuedAs),
-		"final_token": idOrNull(engine.ID(r.FinalToken)), "tied": r.TiedTo,
+		"cancel_reason": r.CancelReason, "grace_until": microsOrNull(r.GraceUntil),
+		"continued_as": idOrNull(r.ContinuedAs),
+		"final_token":  idOrNull(engine.ID(r.FinalToken)), "tied": r.TiedTo,
 	}
 }
 
@@ -204,7 +218,8 @@ func (t *tx) SaveRun(r *storelogic.Run) error {
 
 // leaseArgs is what can change of a lease, for save_lease.sql.
 func leaseArgs(r *storelogic.Run) args {
-	return args{"run_id": [16]byte(r.ID), "steps": r.Steps, "bytes": r.Bytes, "progressed": r.Progressed, "tied": r.TiedTo}
+	return args{"run_id": [16]byte(r.ID), "steps": r.Steps, "bytes": r.Bytes, "progressed": r.Progressed,
+		"tied": r.TiedTo}
 }
 
 //go:embed sql/set_output.sql
@@ -212,7 +227,8 @@ var setOutputSQL string
 
 // SaveOutput writes beside the input.
 func (t *tx) SaveOutput(run engine.ID, output engine.Payload) error {
-	return t.queueWith(output.Size(), setOutputSQL, args{"run_id": [16]byte(run), "output": dataOrNull(output.Data), "output_meta": mapText(output.Metadata)})
+	return t.queueWith(output.Size(), setOutputSQL,
+		args{"run_id": [16]byte(run), "output": dataOrNull(output.Data), "output_meta": mapText(output.Metadata)})
 }
 
 // InsertRun has a rival who took one of the ids meanwhile make the insert fail, so that the operation is tried again.

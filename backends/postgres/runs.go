@@ -66,8 +66,8 @@ var checkStartedText string
 
 var checkStartedSQL = hot(checkStartedText)
 
-// queueStarts adds the group's starts to the batch. A call that shares a request or an external id with an earlier one of the
-// group goes alone, so that the two keep their order.
+// queueStarts adds the group's starts to the batch. A call that shares a request or an external id
+// with an earlier one of the group goes alone, so that the two keep their order.
 func queueStarts(batch *pgx.Batch, answers *groupAnswers, group []*call) {
 	var calls []*call
 	byRun := map[engine.ID]*call{}
@@ -114,7 +114,8 @@ func (c *startCall) independent(taken map[[3]string]bool) bool {
 	free := true
 	for i := range c.starts {
 		r := &c.starts[i]
-		for _, key := range [...][3]string{{"request", r.Namespace, r.RequestID}, {"external", r.Namespace, r.ExternalID}} {
+		for _, key := range [...][3]string{{"request", r.Namespace, r.RequestID},
+			{"external", r.Namespace, r.ExternalID}} {
 			if key[2] != "" {
 				free = free && !taken[key]
 				taken[key] = true
@@ -141,7 +142,8 @@ func (c *startCall) notifications(h *handoffs) []engine.Notification {
 		if taken {
 			runs = append(runs, engine.Notification{Kind: engine.NotifyRun, ID: c.starts[i].ID})
 		}
-		queue := engine.Notification{Kind: engine.NotifyQueue, Namespace: c.starts[i].Namespace, Name: c.starts[i].Queue, Claimed: taken}
+		queue := engine.Notification{Kind: engine.NotifyQueue, Namespace: c.starts[i].Namespace,
+			Name: c.starts[i].Queue, Claimed: taken}
 		if len(queues) == 0 || queues[len(queues)-1] != queue {
 			queues = append(queues, queue)
 		}
@@ -153,8 +155,8 @@ func (c *startCall) notifications(h *handoffs) []engine.Notification {
 	return append(queues, runs...)
 }
 
-// alone looks closer at each start, in order, in one transaction. A rival who takes an id between the look and the insert has it
-// tried again.
+// alone looks closer at each start, in order, in one transaction. A rival who takes an id between
+// the look and the insert has it tried again.
 func (c *startCall) alone(t *tx) ([]engine.Started, error) {
 	enabled := map[string]bool{}
 	answers := make([]engine.Started, len(c.starts))
@@ -209,8 +211,9 @@ func (t *tx) startOne(r *engine.StartRun, enabled map[string]bool) (engine.Start
 	return engine.Started{RunID: r.ID}, nil
 }
 
-// vouch has an answer that a run is there wait until that is as durable as an answer is to be. A commit whose wait for its standby was cut short is
-// seen by everybody, and its caller was told nothing: he asks again, and what only looks waits for nobody.
+// vouch has an answer that a run is there wait until that is as durable as an answer is to be. A
+// commit whose wait for its standby was cut short is seen by everybody, and its caller was told
+// nothing: he asks again, and what only looks waits for nobody.
 func (t *tx) vouch(answer engine.Started, err error) error {
 	if err != nil || answer.Err != nil {
 		return err
@@ -229,8 +232,9 @@ var holdExternalSQL string
 
 // earlier is the answer to a start whose external id is taken.
 //
-// Another server may answer the same request meanwhile with a run that ends thereafter, and no unique key keeps that answer and a new run apart.
-// So who answers a request with a run holds that until the answer is remembered, and who has looked for such a run looks for the answer again:
+// Another server may answer the same request meanwhile with a run that ends thereafter, and no
+// unique key keeps that answer and a new run apart. So who answers a request with a run holds that
+// until the answer is remembered, and who has looked for such a run looks for the answer again:
 // that of whoever held a run which is gone is there by now.
 func (t *tx) earlier(r *engine.StartRun) (answer engine.Started, found bool, err error) {
 	if r.ExternalID == "" || r.Origin != engine.OriginUser {
@@ -256,11 +260,13 @@ func (t *tx) earlier(r *engine.StartRun) (answer engine.Started, found bool, err
 	return engine.Started{RunID: id, Existed: true}, true, err
 }
 
-// external is the run that has the start's external id, held until the commit where a request is to be answered with it.
+// external is the run that has the start's external id, held until the commit where a request is to
+// be answered with it.
 func (t *tx) external(r *engine.StartRun) (id engine.ID, status engine.RunStatus, found bool, err error) {
 	never := r.Reuse == engine.ReuseNever
 	for {
-		found, err = t.found(getExternalSQL, args{"namespace": r.Namespace, "external_id": r.ExternalID, "never": never}, idOf(&id), numberOf(&status))
+		found, err = t.found(getExternalSQL, args{
+			"namespace": r.Namespace, "external_id": r.ExternalID, "never": never}, idOf(&id), numberOf(&status))
 		if err != nil || !found || r.RequestID == "" || r.Reuse == engine.ReuseReject {
 			return id, status, found, err
 		}
@@ -274,12 +280,15 @@ func (t *tx) external(r *engine.StartRun) (id engine.ID, status engine.RunStatus
 // repeated is the first answer to the start's request, if it has had one.
 func (t *tx) repeated(r *engine.StartRun) (answer engine.Started, found bool, err error) {
 	var first engine.Run
-	places := append([]any{idOf(&answer.RunID), &answer.Existed, &first.Queue, &first.Type, &first.ExternalID}, payloadPlaces(&first.Input)...)
-	found, err = t.found(getRequestSQL, args{"namespace": r.Namespace, "request_id": r.RequestID, "run_id": [16]byte(r.ID)}, places...)
+	places := append([]any{idOf(&answer.RunID), &answer.Existed, &first.Queue, &first.Type, &first.ExternalID},
+		payloadPlaces(&first.Input)...)
+	found, err = t.found(getRequestSQL, args{
+		"namespace": r.Namespace, "request_id": r.RequestID, "run_id": [16]byte(r.ID)}, places...)
 	if err != nil || !found {
 		return engine.Started{}, false, err
 	}
-	if first.Type != r.Type || first.Queue != r.Queue || first.ExternalID != r.ExternalID || !first.Input.Equal(r.Input) {
+	if first.Type != r.Type || first.Queue != r.Queue || first.ExternalID != r.ExternalID ||
+		!first.Input.Equal(r.Input) {
 		return engine.Started{Err: engine.StartConflict(answer.RunID)}, true, nil
 	}
 	answer.Repeated = true
@@ -306,5 +315,6 @@ func (c *madeColumns) add(starts []engine.StartRun) {
 }
 
 func (c *madeColumns) args() args {
-	return args{"run_ids": c.runIDs, "namespaces": c.namespaces, "external_ids": c.externalIDs, "request_ids": c.requestIDs, "never": c.never}
+	return args{"run_ids": c.runIDs, "namespaces": c.namespaces, "external_ids": c.externalIDs,
+		"request_ids": c.requestIDs, "never": c.never}
 }

@@ -9,20 +9,24 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// waitingTick makes a schedule that has fired one tick, and another that waits for the run of the first, which w1 holds.
+// waitingTick makes a schedule that has fired one tick, and another that waits for the run of the
+// first, which w1 holds.
 func waitingTick(t *testing.T, s *Store) (engine.Schedule, engine.Lease) {
 	t.Helper()
 	register(t, s, "w1")
 	now := s.Now()
 	first := now.Truncate(time.Hour).Add(time.Hour)
-	plan, err := s.CreateSchedule(t.Context(), engine.ScheduleParams{Now: now, AuditID: engine.NewID(now), Schedule: engine.Schedule{
-		ID: engine.NewID(now), Namespace: "default", CronExpr: "0 * * * *", Enabled: true, Queue: "orders", Type: "order", MaxCatchup: 100,
-		Overlap: engine.OverlapBufferOne, NextFireAt: first,
-	}})
+	plan, err := s.CreateSchedule(t.Context(),
+		engine.ScheduleParams{Now: now, AuditID: engine.NewID(now), Schedule: engine.Schedule{
+			ID: engine.NewID(now), Namespace: "default", CronExpr: "0 * * * *", Enabled: true, Queue: "orders",
+			Type: "order", MaxCatchup: 100,
+			Overlap: engine.OverlapBufferOne, NextFireAt: first,
+		}})
 	if err != nil {
 		t.Fatalf("CreateSchedule: %v", err)
 	}
-	p := engine.FireScheduleParams{ScheduleID: plan.ID, Revision: plan.Revision, Expect: first, Next: first.Add(24 * time.Hour), Now: now}
+	p := engine.FireScheduleParams{ScheduleID: plan.ID, Revision: plan.Revision, Expect: first,
+		Next: first.Add(24 * time.Hour), Now: now}
 	for i := range 2 {
 		p.Ticks = append(p.Ticks, engine.Tick{At: first.Add(time.Duration(i) * time.Hour), RunID: engine.NewID(now)})
 	}
@@ -41,7 +45,8 @@ func enable(t *testing.T, s *Store, on bool) {
 	n, err := s.GetNamespace(t.Context(), "default")
 	if err == nil {
 		n.Enabled = on
-		_, err = s.UpdateNamespace(t.Context(), engine.NamespaceParams{Namespace: n, AuditID: engine.NewID(s.Now()), Now: s.Now()})
+		_, err = s.UpdateNamespace(t.Context(), engine.NamespaceParams{
+			Namespace: n, AuditID: engine.NewID(s.Now()), Now: s.Now()})
 	}
 	if err != nil {
 		t.Errorf("UpdateNamespace: %v", err)
@@ -50,7 +55,8 @@ func enable(t *testing.T, s *Store, on bool) {
 
 func firedRuns(t *testing.T, s *Store, schedule engine.ID) int {
 	t.Helper()
-	runs, _, err := s.ListRuns(t.Context(), engine.RunFilter{Namespace: "default", ScheduleID: schedule.String()}, engine.Page{Limit: 10})
+	runs, _, err := s.ListRuns(t.Context(), engine.RunFilter{Namespace: "default", ScheduleID: schedule.String()},
+		engine.Page{Limit: 10})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +89,8 @@ func TestATickThatWaitsStartsThoughItsRunEndsWhileAnotherServerEnablesTheNamespa
 				return done, nil
 			default:
 			}
-			err := watch.QueryRow(t.Context(), "select exists (select from pg_locks where not granted and $1 = any(pg_blocking_pids(pid)))",
+			err := watch.QueryRow(t.Context(),
+				"select exists (select from pg_locks where not granted and $1 = any(pg_blocking_pids(pid)))",
 				int32(x.conn.Conn().PgConn().PID())).Scan(&waits)
 			if err != nil {
 				return done, err
@@ -108,7 +115,8 @@ func TestATickThatAServerOfBeforeHasLeftWaitingStartsWhenItsScheduleIsLookedAt(t
 		t.Fatal(err)
 	}
 	now := s.Now() // that server had the schedule looked at as soon as the namespace was enabled, which it left at that
-	for _, statement := range []string{"update schedules set next_fire_at = $1", "update namespaces set enabled = $1::bigint > 0"} {
+	for _, statement := range []string{"update schedules set next_fire_at = $1",
+		"update namespaces set enabled = $1::bigint > 0"} {
 		if _, err := s.pool.Exec(t.Context(), statement, micros(now)); err != nil {
 			t.Fatal(err)
 		}
@@ -117,7 +125,9 @@ func TestATickThatAServerOfBeforeHasLeftWaitingStartsWhenItsScheduleIsLookedAt(t
 	if err != nil || len(due) != 1 {
 		t.Fatalf("%d schedules are due, %v, want 1", len(due), err)
 	}
-	fired, err := s.FireSchedule(t.Context(), engine.FireScheduleParams{ScheduleID: plan.ID, Revision: due[0].Revision, Expect: due[0].NextFireAt, Next: now.Add(time.Hour), Now: now})
+	fired, err := s.FireSchedule(t.Context(),
+		engine.FireScheduleParams{ScheduleID: plan.ID, Revision: due[0].Revision, Expect: due[0].NextFireAt,
+			Next: now.Add(time.Hour), Now: now})
 	if err != nil || fired.Runs != 1 {
 		t.Errorf("FireSchedule = %+v, %v, want the run of the tick that waits", fired, err)
 	}
@@ -129,14 +139,17 @@ func TestATickThatAServerOfBeforeHasLeftWaitingStartsWhenItsScheduleIsLookedAt(t
 func TestATriggerByNameThatMeetsAnotherServersChangeIsCountedBesideIt(t *testing.T) {
 	a, b := rivals(t)
 	now := engine.Micros(a.Now())
-	plan, err := a.CreateSchedule(t.Context(), engine.ScheduleParams{AuditID: engine.NewID(now), Now: now, Schedule: engine.Schedule{
-		ID: engine.NewID(now), Namespace: "default", Name: "nightly", CronExpr: "@daily", Enabled: true, Queue: "orders", Type: "order", NextFireAt: now.Add(time.Hour),
-	}})
+	plan, err := a.CreateSchedule(t.Context(),
+		engine.ScheduleParams{AuditID: engine.NewID(now), Now: now, Schedule: engine.Schedule{
+			ID: engine.NewID(now), Namespace: "default", Name: "nightly", CronExpr: "@daily", Enabled: true,
+			Queue: "orders", Type: "order", NextFireAt: now.Add(time.Hour),
+		}})
 	if err != nil {
 		t.Fatalf("CreateSchedule: %v", err)
 	}
 	trigger := func(ref string) engine.TriggerScheduleParams {
-		return engine.TriggerScheduleParams{Namespace: "default", Ref: ref, RunID: engine.NewID(now), AuditID: engine.NewID(now), Now: now}
+		return engine.TriggerScheduleParams{Namespace: "default", Ref: ref, RunID: engine.NewID(now),
+			AuditID: engine.NewID(now), Now: now}
 	}
 	_, err = meanwhile(t, b, func(x *tx) error {
 		if _, err := storelogic.TriggerSchedule(x, trigger(plan.ID.String())); err != nil {

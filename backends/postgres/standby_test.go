@@ -67,7 +67,8 @@ func (s *onStandby) waits(t *testing.T, answered chan error) (pid int) {
 			return 0
 		default:
 		}
-		err := s.admin.QueryRow(t.Context(), "select coalesce(max(pid), 0) from pg_stat_activity where wait_event = 'SyncRep'").Scan(&pid)
+		err := s.admin.QueryRow(t.Context(),
+			"select coalesce(max(pid), 0) from pg_stat_activity where wait_event = 'SyncRep'").Scan(&pid)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -113,7 +114,8 @@ func TestACallThatIsRepeatedWaitsForTheStandbyThatTheFirstHasWaitedFor(t *testin
 			}
 		},
 		"a step": func(t *testing.T, s *Store, l engine.Lease) func() error {
-			p := engine.CompleteStepParams{Lease: l, Step: engine.StepRef{Name: "pay"}, ID: engine.NewID(s.Now()), Now: s.Now()}
+			p := engine.CompleteStepParams{Lease: l, Step: engine.StepRef{Name: "pay"}, ID: engine.NewID(s.Now()),
+				Now: s.Now()}
 			return func() error {
 				_, err := s.CompleteStep(context.Background(), p)
 				return err
@@ -126,7 +128,8 @@ func TestACallThatIsRepeatedWaitsForTheStandbyThatTheFirstHasWaitedFor(t *testin
 			}
 		},
 		"a signal": func(t *testing.T, s *Store, l engine.Lease) func() error {
-			p := engine.SignalRunParams{Namespace: "default", RunID: l.RunID, Name: "approve", SignalID: "once", Now: s.Now()}
+			p := engine.SignalRunParams{Namespace: "default", RunID: l.RunID, Name: "approve", SignalID: "once",
+				Now: s.Now()}
 			return func() error {
 				_, err := s.SignalRun(context.Background(), p)
 				return err

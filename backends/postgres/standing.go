@@ -13,8 +13,9 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// What a copy has made of this database stands in the table standing, under the names of engine.StandingMoved and its neighbours. While rows are
-// on their way in or out, and after they have gone, a fence of triggers refuses every write to what is copied but the copy's own.
+// What a copy has made of this database stands in the table standing, under the names of
+// engine.StandingMoved and its neighbours. While rows are on their way in or out, and after they
+// have gone, a fence of triggers refuses every write to what is copied but the copy's own.
 
 //go:embed sql/get_standing_value.sql
 var getStandingValueSQL string
@@ -31,7 +32,8 @@ const (
 )
 
 // withLocked calls do in a transaction that has these tables locked, as soon as those who use them let go.
-func (e *End) withLocked(ctx context.Context, doing, mode string, tables []engine.CopyTable, do func(tx pgx.Tx, names []string) error) error {
+func (e *End) withLocked(ctx context.Context, doing, mode string, tables []engine.CopyTable,
+	do func(tx pgx.Tx, names []string) error) error {
 	if err := e.rest(ctx); err != nil {
 		return translate(doing, err)
 	}
@@ -70,15 +72,17 @@ func (e *End) rest(ctx context.Context) error {
 	return err
 }
 
-// Fence refuses every write of another session to a table that is copied, whatever program asks. It waits for those that have begun.
+// Fence refuses every write of another session to a table that is copied, whatever program asks. It
+// waits for those that have begun.
 func (e *End) Fence(ctx context.Context, f engine.CopyFence) error {
 	tables, err := e.Tables(ctx)
 	if err != nil {
 		return err
 	}
-	return e.withLocked(ctx, "fence the database", "share row exclusive", tables, func(tx pgx.Tx, names []string) error {
-		return fence(ctx, tx, names, f)
-	})
+	return e.withLocked(ctx, "fence the database", "share row exclusive", tables,
+		func(tx pgx.Tx, names []string) error {
+			return fence(ctx, tx, names, f)
+		})
 }
 
 //go:embed sql/insert_standing.sql
@@ -104,7 +108,8 @@ func fence(ctx context.Context, tx pgx.Tx, names []string, f engine.CopyFence) e
 	return err
 }
 
-// composeFence is statement triggers, which cost a write nothing where there is none, and which a copy passes that names itself.
+// composeFence is statement triggers, which cost a write nothing where there is none, and which a
+// copy passes that names itself.
 func composeFence(names []string, f engine.CopyFence) string {
 	var script strings.Builder
 	fmt.Fprintf(&script, `
@@ -117,7 +122,8 @@ begin
 end $$;
 `, codeFenced)
 	for _, name := range names {
-		fmt.Fprintf(&script, "create trigger fence before insert or update or delete or truncate on %s for each statement execute function fence_refuses(%s, %s);\n",
+		fmt.Fprintf(&script,
+			"create trigger fence before insert or update or delete or truncate on %s for each statement execute function fence_refuses(%s, %s);\n",
 			name, quotedText(f.Copy), quotedText(f.Why))
 	}
 	return script.String()
@@ -172,7 +178,8 @@ func endStanding(ctx context.Context, tx pgx.Tx, standing, old, copied string) e
 	if _, err := tx.Exec(ctx, dropStandingSQL, args{"name": engine.StandingCopied}); err != nil {
 		return err
 	}
-	return changeStanding(ctx, tx, turnStandingSQL, args{"name": standing, "old": old, "new_name": engine.StandingCopied, "new": copied})
+	return changeStanding(ctx, tx, turnStandingSQL,
+		args{"name": standing, "old": old, "new_name": engine.StandingCopied, "new": copied})
 }
 
 // Amend changes how the database stands.
@@ -252,7 +259,8 @@ var getBackupTurnSQL string
 var returnBackupTurnSQL string
 
 // BackupTurn is one row that whoever comes first changes.
-func (s *Store) BackupTurn(ctx context.Context, every time.Duration) (wait time.Duration, giveBack func(context.Context) error, err error) {
+func (s *Store) BackupTurn(ctx context.Context, every time.Duration) (wait time.Duration,
+	giveBack func(context.Context) error, err error) {
 	now := s.Now()
 	mine := args{"name": backupTurn, "value": engine.NewID(now).String(), "now": micros(now)}
 	taking := args{"name": backupTurn, "value": mine["value"], "now": mine["now"], "every": every.Microseconds()}

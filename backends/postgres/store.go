@@ -1,22 +1,25 @@
-// Package postgres keeps runs, steps and workers in PostgreSQL 14 or later; several servers may share one database. It fills
-// engine.Store, whose comments are the contract; the statements are in sql/, one a file, beside their twins of the SQLite backend.
+// Package postgres keeps runs, steps and workers in PostgreSQL 14 or later; several servers may
+// share one database. It fills engine.Store, whose comments are the contract; the statements are in
+// sql/, one a file, beside their twins of the SQLite backend.
 //
-// The calls that are made most are gathered into one transaction, of one round trip (write.go), and so are heartbeats (beats.go); any other
-// has a transaction of its own (tx.go), which is repeated when a rival was in its way. What other servers must hear of is sent with NOTIFY,
-// outside of it (notifier.go). Reads have connections of their own.
+// The calls that are made most are gathered into one transaction, of one round trip (write.go), and
+// so are heartbeats (beats.go); any other has a transaction of its own (tx.go), which is repeated
+// when a rival was in its way. What other servers must hear of is sent with NOTIFY, outside of it
+// (notifier.go). Reads have connections of their own.
 //
 // Files that both backends have say the same of their databases, and are to be read side by side. By subject:
 //
-//   - Operations: those of package storelogic (operations.go), over the rows of a transaction (tx*.go); and with statements of their own,
-//     because they are called most, results of steps and ends of runs (operations.go), starts (runs.go, handoff.go), claims (claim.go, gate.go)
+//   - Operations: those of package storelogic (operations.go), over the rows of a transaction
+//     (tx*.go); and with statements of their own, because they are called most, results of steps
+//     and ends of runs (operations.go), starts (runs.go, handoff.go), claims (claim.go, gate.go)
 //     and the register of workers (workers.go).
 //   - The columns of runs, which nothing else knows one by one: run_row.go.
 //   - What the store remembers of rows that hardly ever change: known.go.
 //   - Reading: views*.go and counts.go, all through rows.go.
 //   - The life of a database: migrate.go, upkeep.go, check.go, copy.go, standing.go.
 //
-// Only here: the address, its connections and what a pooler before the database takes away (connect.go), and the database's clock and whether
-// it takes writes (health.go).
+// Only here: the address, its connections and what a pooler before the database takes away
+// (connect.go), and the database's clock and whether it takes writes (health.go).
 package postgres
 
 import (
@@ -79,18 +82,23 @@ var (
 	_ engine.Commits = (*Store)(nil)
 )
 
-// Open connects to the database of a postgres:// URL, waiting up to half a minute for one that is still starting, and migrates it
-// unless o.KeepSchema is set. The schema that the URL's search_path names is used. o.ReadOnly is refused.
+// Open connects to the database of a postgres:// URL, waiting up to half a minute for one that is
+// still starting, and migrates it unless o.KeepSchema is set. The schema that the URL's search_path
+// names is used. o.ReadOnly is refused.
 //
-// A pooler in transaction mode is noticed, unless the URL's pool_mode says what there is: "transaction", or "session" for one that leaves
-// sessions whole. Behind the former other servers' writes are seen within a second, for notifications do not come through.
+// A pooler in transaction mode is noticed, unless the URL's pool_mode says what there is:
+// "transaction", or "session" for one that leaves sessions whole. Behind the former other servers'
+// writes are seen within a second, for notifications do not come through.
 func Open(ctx context.Context, url string, o engine.OpenOptions) (*Store, error) {
 	return openOn(ctx, url, o, newSessions)
 }
 
-func openOn(ctx context.Context, url string, o engine.OpenOptions, connected func(context.Context, *address) (sessions, error)) (*Store, error) {
+func openOn(ctx context.Context, url string, o engine.OpenOptions,
+	connected func(context.Context, *address) (sessions, error)) (*Store, error) {
 	if o.ReadOnly {
-		return nil, engine.Invalid("db", "a Postgres database cannot be opened for looking only; look at its running server with `kagzi tui --address HOST:PORT`")
+		return nil,
+			engine.Invalid("db",
+				"a Postgres database cannot be opened for looking only; look at its running server with `kagzi tui --address HOST:PORT`")
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -205,7 +213,8 @@ const (
 	healthKept    = time.Second
 )
 
-// Health asks the database whether it takes writes, at most once a second. Where there is reason to suspect that it does not, it writes.
+// Health asks the database whether it takes writes, at most once a second. Where there is reason to
+// suspect that it does not, it writes.
 func (s *Store) Health(ctx context.Context) error {
 	if err := s.enter(); err != nil {
 		return err

@@ -26,8 +26,8 @@ func openIn(tb testing.TB, place *pgtest.Place) engine.Store {
 	return openOnKept(tb, place)
 }
 
-// kept are sessions that the next store of a place goes on with: to begin one, and to plan each statement in it for the first time, takes a server
-// longer than most cases do.
+// kept are sessions that the next store of a place goes on with: to begin one, and to plan each
+// statement in it for the first time, takes a server longer than most cases do.
 type kept struct{ sessions }
 
 func (k kept) Close() { k.close() }
@@ -35,19 +35,20 @@ func (k kept) Close() { k.close() }
 // openOnKept opens a store that leaves its sessions to the next one, unless something closes it before.
 func openOnKept(tb testing.TB, place *pgtest.Place) *Store {
 	tb.Helper()
-	s, err := openOn(context.Background(), place.URL, engine.OpenOptions{}, func(ctx context.Context, config *address) (sessions, error) {
-		if k, ok := place.Kept.(kept); ok {
-			if k.pool.Ping(ctx) == nil && k.views.Ping(ctx) == nil {
-				return k.sessions, nil
+	s, err := openOn(context.Background(), place.URL, engine.OpenOptions{},
+		func(ctx context.Context, config *address) (sessions, error) {
+			if k, ok := place.Kept.(kept); ok {
+				if k.pool.Ping(ctx) == nil && k.views.Ping(ctx) == nil {
+					return k.sessions, nil
+				}
+				k.Close() // the test before closed its store
 			}
-			k.Close() // the test before closed its store
-		}
-		made, err := newSessions(ctx, config)
-		if err == nil {
-			place.Kept = kept{made}
-		}
-		return made, err
-	})
+			made, err := newSessions(ctx, config)
+			if err == nil {
+				place.Kept = kept{made}
+			}
+			return made, err
+		})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -55,7 +56,8 @@ func openOnKept(tb testing.TB, place *pgtest.Place) *Store {
 	return s
 }
 
-// lentURL is the address of a schema with its tables and no rows, for tests to which it does not matter how these came about.
+// lentURL is the address of a schema with its tables and no rows, for tests to which it does not
+// matter how these came about.
 func lentURL(tb testing.TB) string {
 	tb.Helper()
 	return pgtest.Lend(tb, Migrate).URL

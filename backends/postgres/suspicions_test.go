@@ -20,7 +20,8 @@ func afterEachRow(t *testing.T, url, body string) (undo func()) {
 	}
 	exec(`create function spoil() returns trigger language plpgsql as $$ begin ` + body + `; return null; end $$`)
 	for _, table := range []string{"runs", "standing"} {
-		exec(`create constraint trigger spoil after insert on ` + table + ` deferrable initially deferred for each row execute function spoil()`)
+		exec(`create constraint trigger spoil after insert on ` + table +
+			` deferrable initially deferred for each row execute function spoil()`)
 	}
 	return func() { exec(`drop function spoil cascade`) }
 }
@@ -41,7 +42,8 @@ func TestADatabaseThatAnswersAndTakesNoWritesIsUnwellUntilItDoes(t *testing.T) {
 	if err := asked(t, s); err != nil {
 		t.Errorf("health before a write = %v", err)
 	}
-	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{newStart(s)}}); !errors.Is(err, engine.ErrExhausted) {
+	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{newStart(s)}}); !errors.Is(
+		err, engine.ErrExhausted) {
 		t.Fatalf("start = %v, want exhausted", err)
 	}
 	for range 2 {
@@ -72,7 +74,9 @@ func TestADatabaseWhoseCommitsDoNotComeBackIsUnwellUntilTheyDo(t *testing.T) {
 		answer <- err
 	}()
 	for waits := false; !waits; { // for the lock, in its commit
-		if err := admin.QueryRow(t.Context(), `select exists (select from pg_locks where locktype = 'advisory' and not granted)`).Scan(&waits); err != nil {
+		if err := admin.QueryRow(t.Context(),
+			`select exists (select from pg_locks where locktype = 'advisory' and not granted)`).Scan(
+			&waits); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -100,7 +104,8 @@ func TestADatabaseThatBeginsOnlyReadingTransactionsIsUnwell(t *testing.T) {
 	url := lentURL(t)
 	openAt(t, url)
 	conn := adminConnection(t, url)
-	if _, err := conn.Exec(t.Context(), `set default_transaction_read_only = on`); err != nil { // as hosts do when the disk is nearly full
+	if _, err := conn.Exec(t.Context(), `set default_transaction_read_only = on`); err != nil {
+		// as hosts do when the disk is nearly full
 		t.Fatal(err)
 	}
 	var readOnly, fenced bool

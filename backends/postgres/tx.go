@@ -22,8 +22,9 @@ const (
 	maxQueuedBytes = 4 << 20 // of payloads in them, about: what is sent together has to be carried out in writeTimeout
 )
 
-// tx is a transaction, and what is to be notified and remembered once it is committed. It saves round trips: what answers nothing is only
-// queued, and is sent with the next reading or with the commit; so is its begin. An error of a statement ends the transaction.
+// tx is a transaction, and what is to be notified and remembered once it is committed. It saves
+// round trips: what answers nothing is only queued, and is sent with the next reading or with the
+// commit; so is its begin. An error of a statement ends the transaction.
 //
 // It is a storelogic.Tx, whose methods know no context.
 type tx struct {
@@ -125,8 +126,9 @@ func (t *tx) exec(sql string, a args) (touched int64, err error) {
 	return touched, err
 }
 
-// send carries out what is queued. Only the database's silence ends a transaction that has begun, however much it has to do: one that was cut short
-// for its length would be as long when it is tried again.
+// send carries out what is queued. Only the database's silence ends a transaction that has begun,
+// however much it has to do: one that was cut short for its length would be as long when it is
+// tried again.
 func (t *tx) send() error {
 	batch := t.batch
 	t.batch, t.bytes = &pgx.Batch{}, 0
@@ -196,7 +198,8 @@ func hot(named string) statement {
 	return s
 }
 
-// bind puts the arguments into the order of their positions. A missing or foreign name is a defect, which any call shows.
+// bind puts the arguments into the order of their positions. A missing or foreign name is a defect,
+// which any call shows.
 func (s statement) bind(a args) []any {
 	bound := make([]any, len(s.names))
 	for i, name := range s.names {

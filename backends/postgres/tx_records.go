@@ -16,7 +16,8 @@ var getReceiptSQL string
 
 // Receipt is looked for only when a call is repeated.
 func (t *tx) Receipt(run engine.ID, token engine.Token) (r storelogic.Receipt, err error) {
-	_, err = t.found(getReceiptSQL, args{"token": [16]byte(token), "run_id": [16]byte(run)}, &r.Verb, &r.Content, timeOf(&r.RetryAt))
+	_, err = t.found(getReceiptSQL, args{"token": [16]byte(token), "run_id": [16]byte(run)}, &r.Verb, &r.Content,
+		timeOf(&r.RetryAt))
 	return r, err
 }
 
@@ -25,7 +26,8 @@ var insertReceiptSQL string
 
 // LeaveReceipt puts the receipt in the place of an earlier one of the same lease.
 func (t *tx) LeaveReceipt(run engine.ID, token engine.Token, r storelogic.Receipt) error {
-	return t.queue(insertReceiptSQL, args{"token": [16]byte(token), "run_id": [16]byte(run), "verb": r.Verb, "content": r.Content,
+	return t.queue(insertReceiptSQL, args{"token": [16]byte(token), "run_id": [16]byte(run), "verb": r.Verb,
+		"content":  r.Content,
 		"retry_at": microsOrNull(r.RetryAt)})
 }
 
@@ -83,9 +85,11 @@ var insertSignalSQL string
 func (t *tx) InsertSignals(signals []engine.Signal) error {
 	for i := range signals {
 		s := &signals[i]
-		err := t.queueWith(s.Payload.Size(), insertSignalSQL, args{"run_id": [16]byte(s.RunID), "sequence": s.Sequence, "name": s.Name, "signal_id": s.SignalID,
-			"payload": dataOrNull(s.Payload.Data), "payload_meta": mapText(s.Payload.Metadata), "received_at": micros(s.ReceivedAt),
-			"step_name": s.StepName})
+		err := t.queueWith(s.Payload.Size(), insertSignalSQL,
+			args{"run_id": [16]byte(s.RunID), "sequence": s.Sequence, "name": s.Name, "signal_id": s.SignalID,
+				"payload": dataOrNull(s.Payload.Data), "payload_meta": mapText(s.Payload.Metadata),
+				"received_at": micros(s.ReceivedAt),
+				"step_name":   s.StepName})
 		if err != nil {
 			return err
 		}
@@ -104,8 +108,9 @@ func (t *tx) ConsumeSignal(run engine.ID, sequence int64, step string) error {
 //go:embed sql/get_namespace.sql
 var getNamespaceSQL string
 
-// Namespace is as it was committed last. Who changes one has locked it before (Store.UpdateNamespace); who only goes by it happens before or
-// after that change, and either is right.
+// Namespace is as it was committed last. Who changes one has locked it before
+// (Store.UpdateNamespace); who only goes by it happens before or after that change, and either is
+// right.
 func (t *tx) Namespace(name string) (*engine.Namespace, error) {
 	var n engine.Namespace
 	found, err := t.found(getNamespaceSQL, args{"namespace": name}, namespacePlaces(&n)...)
@@ -137,7 +142,8 @@ func (t *tx) SaveNamespace(n *engine.Namespace) error {
 // namespaceArgs is what can change of a namespace, for the statements that write it.
 func namespaceArgs(n *engine.Namespace) args {
 	return args{"namespace": n.Name, "display_name": n.DisplayName, "description": n.Description, "enabled": n.Enabled,
-		"updated_at": micros(n.UpdatedAt), "retention_us": n.Retention.Microseconds(), "keep": keepText(n.Keep), "failure_queue": n.FailureQueue}
+		"updated_at": micros(n.UpdatedAt), "retention_us": n.Retention.Microseconds(), "keep": keepText(n.Keep),
+		"failure_queue": n.FailureQueue}
 }
 
 //go:embed sql/get_handler_queue.sql
@@ -202,8 +208,10 @@ var insertAPIKeySQL string
 
 // InsertAPIKey makes it as it stands.
 func (t *tx) InsertAPIKey(k *engine.APIKey) error {
-	return t.queue(insertAPIKeySQL, args{"key_id": [16]byte(k.ID), "name": k.Name, "role": int16(k.Role), "namespaces": listText(k.Namespaces),
-		"queues": listText(k.Queues), "types": listText(k.Types), "hash": k.Hash[:], "created_at": micros(k.CreatedAt),
+	return t.queue(insertAPIKeySQL, args{"key_id": [16]byte(k.ID), "name": k.Name, "role": int16(k.Role),
+		"namespaces": listText(k.Namespaces),
+		"queues":     listText(k.Queues), "types": listText(k.Types), "hash": k.Hash[:],
+		"created_at": micros(k.CreatedAt),
 		"expires_at": microsOrNull(k.ExpiresAt)})
 }
 
@@ -225,8 +233,9 @@ func (t *tx) InsertAudit(e engine.AuditEvent) error {
 
 func auditArgs(e *engine.AuditEvent) args {
 	return args{"event_id": [16]byte(e.ID), "at": micros(e.At), "actor": e.Actor.Name, "peer": e.Actor.Peer,
-		"method": e.Method, "namespace": e.Namespace, "subject": e.Subject, "subject_id": e.SubjectID, "outcome": e.Outcome,
-		"reason": e.Reason, "detail": e.Detail}
+		"method": e.Method, "namespace": e.Namespace, "subject": e.Subject, "subject_id": e.SubjectID,
+		"outcome": e.Outcome,
+		"reason":  e.Reason, "detail": e.Detail}
 }
 
 //go:embed sql/lock_schedule.sql
@@ -270,7 +279,8 @@ func wholeSchedule(s *engine.Schedule) []any {
 //go:embed sql/insert_schedule.sql
 var insertScheduleSQL string
 
-// InsertSchedule has a rival who took the name or the request meanwhile make the insert fail, so that the operation is tried again.
+// InsertSchedule has a rival who took the name or the request meanwhile make the insert fail, so
+// that the operation is tried again.
 func (t *tx) InsertSchedule(s *engine.Schedule) error {
 	a := scheduleArgs(s)
 	a["namespace"], a["request_id"], a["created_at"] = s.Namespace, s.RequestID, micros(s.CreatedAt)
@@ -288,14 +298,20 @@ func (t *tx) SaveSchedule(s *engine.Schedule) error {
 // scheduleArgs is what can change of a schedule, for the statements that write it.
 func scheduleArgs(s *engine.Schedule) args {
 	return args{
-		"schedule_id": [16]byte(s.ID), "name": s.Name, "cron_expr": s.CronExpr, "time_zone": s.TimeZone, "enabled": s.Enabled,
+		"schedule_id": [16]byte(s.ID), "name": s.Name, "cron_expr": s.CronExpr, "time_zone": s.TimeZone,
+		"enabled":    s.Enabled,
 		"task_queue": s.Queue, "workflow_type": s.Type, "version": s.Version,
-		"input": dataOrNull(s.Input.Data), "input_meta": mapText(s.Input.Metadata), "retry_policy": pointerText(s.RetryPolicy),
-		"start_to_close_us": s.Timeouts.StartToClose.Microseconds(), "heartbeat_us": s.Timeouts.Heartbeat.Microseconds(),
-		"execution_us": s.Timeouts.Execution.Microseconds(), "on_failure_workflow": s.OnFailureWorkflow,
-		"on_failure_queue": s.OnFailureQueue, "tags": mapText(s.Tags), "max_catchup": s.MaxCatchup, "overlap": int16(s.Overlap),
-		"updated_at": micros(s.UpdatedAt), "next_fire_at": microsOrNull(s.NextFireAt), "last_fired_at": microsOrNull(s.LastFiredAt),
-		"buffered": microsOrNull(s.Buffered), "broken": s.Broken, "fired": s.Fired, "completed": s.Completed, "failed": s.Failed,
+		"input": dataOrNull(s.Input.Data), "input_meta": mapText(s.Input.Metadata),
+		"retry_policy":      pointerText(s.RetryPolicy),
+		"start_to_close_us": s.Timeouts.StartToClose.Microseconds(),
+		"heartbeat_us":      s.Timeouts.Heartbeat.Microseconds(),
+		"execution_us":      s.Timeouts.Execution.Microseconds(), "on_failure_workflow": s.OnFailureWorkflow,
+		"on_failure_queue": s.OnFailureQueue, "tags": mapText(s.Tags), "max_catchup": s.MaxCatchup,
+		"overlap":    int16(s.Overlap),
+		"updated_at": micros(s.UpdatedAt), "next_fire_at": microsOrNull(s.NextFireAt),
+		"last_fired_at": microsOrNull(s.LastFiredAt),
+		"buffered":      microsOrNull(s.Buffered), "broken": s.Broken, "fired": s.Fired, "completed": s.Completed,
+		"failed":  s.Failed,
 		"skipped": s.Skipped, "revision": s.Revision,
 	}
 }
@@ -317,8 +333,8 @@ func (t *tx) DeleteSchedule(id engine.ID) error {
 //go:embed sql/waiting_schedules.sql
 var waitingSchedulesSQL string
 
-// WaitingSchedules locks none of them. Whoever ends a run of one meanwhile, and goes by the namespace as it was, has the schedule locked, so that what he
-// left is seen by who locks it next.
+// WaitingSchedules locks none of them. Whoever ends a run of one meanwhile, and goes by the
+// namespace as it was, has the schedule locked, so that what he left is seen by who locks it next.
 func (t *tx) WaitingSchedules(namespace string) ([]engine.ID, error) {
 	return t.ids(waitingSchedulesSQL, args{"namespace": namespace})
 }
@@ -337,6 +353,7 @@ var insertFireSQL string
 
 // InsertFire is where a tick that another server fires as well stops.
 func (t *tx) InsertFire(schedule engine.ID, tick time.Time, run engine.ID, now time.Time) (bool, error) {
-	n, err := t.exec(insertFireSQL, args{"schedule_id": [16]byte(schedule), "tick": micros(tick), "run_id": [16]byte(run), "now": micros(now)})
+	n, err := t.exec(insertFireSQL, args{"schedule_id": [16]byte(schedule), "tick": micros(tick),
+		"run_id": [16]byte(run), "now": micros(now)})
 	return n > 0, err
 }

@@ -37,7 +37,8 @@ func (t *tx) Run(namespace string, id engine.ID) (*storelogic.Run, error) {
 	return run, nil
 }
 
-// runs locks several runs, newest first, and then their leases. They come in that order, without those that are not there.
+// runs locks several runs, newest first, and then their leases. They come in that order, without
+// those that are not there.
 func (t *tx) runs(ids []engine.ID) ([]*storelogic.Run, error) {
 	var runs []*storelogic.Run
 	byID := make(map[engine.ID]*storelogic.Run, len(ids))
@@ -56,7 +57,8 @@ func (t *tx) runs(ids []engine.ID) ([]*storelogic.Run, error) {
 	t.batch.Queue(getLeaseSQL, which).Query(func(rows pgx.Rows) error {
 		var id engine.ID
 		var l storelogic.Run
-		places := []any{idOf(&id), tokenOf(&l.Token), &l.Holder, timeOf(&l.ClaimedAt), &l.Steps, &l.Bytes, &l.Progressed}
+		places := []any{idOf(&id), tokenOf(&l.Token), &l.Holder, timeOf(&l.ClaimedAt), &l.Steps, &l.Bytes,
+			&l.Progressed}
 		_, err := pgx.ForEachRow(rows, places, func() error {
 			if run := byID[id]; run != nil {
 				t.note(run) // the row as it stands, before the lease's newer counts
@@ -79,8 +81,8 @@ func (t *tx) runs(ids []engine.ID) ([]*storelogic.Run, error) {
 	return runs, t.lockGates(runs)
 }
 
-// prepare locks runs that an operation will ask for one by one, and the concurrency keys that they hold, so that two transactions
-// about many runs meet in the same order.
+// prepare locks runs that an operation will ask for one by one, and the concurrency keys that they
+// hold, so that two transactions about many runs meet in the same order.
 func (t *tx) prepare(ids []engine.ID) error {
 	if len(ids) == 0 {
 		return nil
@@ -120,7 +122,8 @@ type heldLease struct {
 }
 
 func scanHeld(row pgx.CollectableRow) (h heldLease, err error) {
-	err = row.Scan(idOf(&h.Lease.RunID), tokenOf(&h.Lease.Token), &h.Lease.Namespace, &h.worker, timeOf(&h.claimedAt), timeOf(&h.GraceUntil), &h.CancelReason)
+	err = row.Scan(idOf(&h.Lease.RunID), tokenOf(&h.Lease.Token), &h.Lease.Namespace, &h.worker, timeOf(&h.claimedAt),
+		timeOf(&h.GraceUntil), &h.CancelReason)
 	return h, err
 }
 
@@ -128,7 +131,8 @@ func (t *tx) leasesOf(workers []string) ([]heldLease, error) {
 	return collect(t, heldBySQL, args{"worker_ids": workers}, scanHeld)
 }
 
-// HeldBy is for a worker that is locked, so that it gets no new leases meanwhile; what it loses until the runs are locked is left out.
+// HeldBy is for a worker that is locked, so that it gets no new leases meanwhile; what it loses
+// until the runs are locked is left out.
 func (t *tx) HeldBy(worker string) ([]engine.ID, error) {
 	leases, err := t.leasesOf([]string{worker})
 	if err != nil {
@@ -144,13 +148,15 @@ func (t *tx) HeldBy(worker string) ([]engine.ID, error) {
 //go:embed sql/held_to_free.sql
 var heldToFreeSQL string
 
-// heldToFree is as HeldBy, but the first only, and without those that outlive the worker's loss. full says that there may be more.
+// heldToFree is as HeldBy, but the first only, and without those that outlive the worker's loss.
+// full says that there may be more.
 func (t *tx) heldToFree(w *engine.Worker, p *engine.OfflineWorkerParams) (ids []engine.ID, full bool, err error) {
 	var heard time.Time
 	if p.Reason == engine.OfflineLost {
 		heard = w.LastHeartbeatAt
 	}
-	ids, err = t.ids(heldToFreeSQL, args{"worker_id": w.ID, "heard_at": microsOrNull(heard), "now": micros(p.Now), "limit": storelogic.FreedAtOnce})
+	ids, err = t.ids(heldToFreeSQL, args{"worker_id": w.ID, "heard_at": microsOrNull(heard), "now": micros(p.Now),
+		"limit": storelogic.FreedAtOnce})
 	if err != nil {
 		return nil, false, err
 	}
@@ -172,7 +178,8 @@ var getPayloadsSQL string
 
 // Payloads is read apart from the run, because few operations need it.
 func (t *tx) Payloads(run engine.ID) (input, output engine.Payload, err error) {
-	_, err = t.found(getPayloadsSQL, args{"run_id": [16]byte(run)}, slices.Concat(payloadPlaces(&input), payloadPlaces(&output))...)
+	_, err = t.found(getPayloadsSQL, args{"run_id": [16]byte(run)},
+		slices.Concat(payloadPlaces(&input), payloadPlaces(&output))...)
 	return input, output, err
 }
 
@@ -199,7 +206,8 @@ var insertRequestSQL string
 
 // LeaveRequest has a rival who made the request meanwhile fail the transaction, so that the operation is tried again.
 func (t *tx) LeaveRequest(start *engine.StartRun, answer engine.ID) error {
-	return t.queue(insertRequestSQL, args{"namespace": start.Namespace, "request_id": start.RequestID, "run_id": [16]byte(answer),
+	return t.queue(insertRequestSQL, args{"namespace": start.Namespace, "request_id": start.RequestID,
+		"run_id":     [16]byte(answer),
 		"task_queue": start.Queue, "workflow_type": start.Type, "external_id": start.ExternalID,
 		"input": dataOrNull(start.Input.Data), "input_meta": mapText(start.Input.Metadata)})
 }
@@ -233,8 +241,8 @@ var openChildrenSQL string
 //go:embed sql/lock_free_runs.sql
 var lockFreeRunsSQL string
 
-// OpenChildren is exact while the run is locked, and locks the children. Whoever ends one has it and wants its parent; so a transaction that
-// has the parent must not wait for them.
+// OpenChildren is exact while the run is locked, and locks the children. Whoever ends one has it
+// and wants its parent; so a transaction that has the parent must not wait for them.
 func (t *tx) OpenChildren(parent engine.ID) ([]engine.ID, error) {
 	open, err := t.ids(openChildrenSQL, args{"run_id": [16]byte(parent)})
 	if err != nil || len(open) == 0 {
@@ -242,7 +250,8 @@ func (t *tx) OpenChildren(parent engine.ID) ([]engine.ID, error) {
 	}
 	free, err := t.ids(lockFreeRunsSQL, args{"run_ids": idArray(open)})
 	if err == nil && len(free) < len(open) {
-		err = &locksFirst{runs: slices.AppendSeq(open, maps.Keys(t.stored))} // with what it has already, so that all are locked in one order
+		// with what it has already, so that all are locked in one order
+		err = &locksFirst{runs: slices.AppendSeq(open, maps.Keys(t.stored))}
 	}
 	return open, err
 }

@@ -101,9 +101,12 @@ func changeable(s *engine.Step) args {
 		"step_id": [16]byte(s.ID), "status": int16(s.Status), "failures": s.Failures,
 		"output": dataOrNull(s.Output.Data), "output_meta": mapText(s.Output.Metadata), "error": pointerText(s.Error),
 		"token": [16]byte(s.Token), "worker_id": s.WorkerID, "started_at": microsOrNull(s.StartedAt),
-		"finished_at": microsOrNull(s.FinishedAt), "timeout_at": microsOrNull(s.TimeoutAt), "retry_at": microsOrNull(s.RetryAt),
-		"wake_at": microsOrNull(s.WakeAt), "duration_us": s.Duration.Microseconds(), "retry_policy": pointerText(s.RetryPolicy),
-		"signal_name": s.SignalName, "timed_out": s.TimedOut, "child_run_id": idOrNull(s.ChildRunID), "awaited": s.Awaited,
+		"finished_at": microsOrNull(s.FinishedAt), "timeout_at": microsOrNull(s.TimeoutAt),
+		"retry_at": microsOrNull(s.RetryAt),
+		"wake_at":  microsOrNull(s.WakeAt), "duration_us": s.Duration.Microseconds(),
+		"retry_policy": pointerText(s.RetryPolicy),
+		"signal_name":  s.SignalName, "timed_out": s.TimedOut, "child_run_id": idOrNull(s.ChildRunID),
+		"awaited": s.Awaited,
 	}
 }
 

@@ -19,11 +19,13 @@ func TestLargePayloadsAreSentAFewAtATime(t *testing.T) {
 	for name, insert := range map[string]func(*tx, int64) error{
 		"steps": func(x *tx, n int64) error {
 			return x.InsertSteps([]engine.Step{{
-				ID: engine.NewID(s.Now()), RunID: run, Name: engine.NewID(s.Now()).String(), Attempt: 1, Sequence: n, Output: large, CreatedAt: s.Now(),
+				ID: engine.NewID(s.Now()), RunID: run, Name: engine.NewID(s.Now()).String(), Attempt: 1, Sequence: n,
+				Output: large, CreatedAt: s.Now(),
 			}})
 		},
 		"signals": func(x *tx, n int64) error {
-			return x.InsertSignals([]engine.Signal{{RunID: run, Sequence: n, Name: "s", Payload: large, ReceivedAt: s.Now()}})
+			return x.InsertSignals([]engine.Signal{
+				{RunID: run, Sequence: n, Name: "s", Payload: large, ReceivedAt: s.Now()}})
 		},
 		"outputs": func(x *tx, _ int64) error { return x.SaveOutput(run, large) },
 		"inputs": func(x *tx, _ int64) error {

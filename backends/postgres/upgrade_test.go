@@ -17,8 +17,9 @@ import (
 	"github.com/kagzi/kagzi/migrations"
 )
 
-// testdata/NNNN_name.sql is the rows that the code of that schema left (storetest.LeaveWork); the schema itself is the migrations up
-// to there. A landed one is never written anew. Whoever adds a migration writes its file by
+// testdata/NNNN_name.sql is the rows that the code of that schema left (storetest.LeaveWork); the
+// schema itself is the migrations up to there. A landed one is never written anew. Whoever adds a
+// migration writes its file by
 //
 //	UPDATE=1 go test ./backends/postgres -run TestUpgrade
 
@@ -38,7 +39,8 @@ func fixtureOf(t *testing.T, n int) string {
 	t.Helper()
 	rows, err := os.ReadFile(fixtureFile(migrationsOf(t)[n-1]))
 	if err != nil {
-		t.Fatalf("%v: schema %d has no fixture; write it with UPDATE=1 go test ./backends/postgres -run TestUpgrade", err, n)
+		t.Fatalf("%v: schema %d has no fixture; write it with UPDATE=1 go test ./backends/postgres -run TestUpgrade",
+			err, n)
 	}
 	return string(rows)
 }
@@ -67,7 +69,8 @@ func databaseOf(t *testing.T, n int) string {
 	}
 	for i, m := range list[:n] {
 		if had[i].name != m.Name || had[i].checksum != checksum(m) {
-			t.Fatalf("migration %s is not the one that this database has had: a migration that has landed was edited", m.Name)
+			t.Fatalf("migration %s is not the one that this database has had: a migration that has landed was edited",
+				m.Name)
 		}
 	}
 	return url
@@ -95,12 +98,16 @@ func rowsOf(t *testing.T, url string) string {
 		return all
 	}
 	var b strings.Builder
-	for _, table := range texts("select relname::text from pg_class where relkind = 'r' and relnamespace = current_schema()::regnamespace order by oid") {
+	for _, table := range texts(
+		"select relname::text from pg_class where relkind = 'r' and relnamespace = current_schema()::regnamespace order by oid") {
 		var names, values []string
-		for _, column := range texts("select column_name::text, coalesce(column_default, '')::text from information_schema.columns "+
-			"where table_schema = current_schema() and table_name = $1 order by ordinal_position", table[0]) {
+		for _, column := range texts(
+			"select column_name::text, coalesce(column_default, '')::text from information_schema.columns "+
+				"where table_schema = current_schema() and table_name = $1 order by ordinal_position", table[0]) {
 			names = append(names, column[0])
-			values = append(values, fmt.Sprintf("case when %s is not distinct from %s then '' else quote_literal(%[1]s::text) end", column[0], cmp.Or(column[1], "null")))
+			values = append(values,
+				fmt.Sprintf("case when %s is not distinct from %s then '' else quote_literal(%[1]s::text) end",
+					column[0], cmp.Or(column[1], "null")))
 		}
 		for _, row := range texts(fmt.Sprintf("select %s from %s order by 1", strings.Join(values, ", "), table[0])) {
 			var given, held []string
@@ -109,7 +116,8 @@ func rowsOf(t *testing.T, url string) string {
 					given, held = append(given, names[i]), append(held, value)
 				}
 			}
-			fmt.Fprintf(&b, "insert into %s (%s) overriding system value values (%s);\n", table[0], strings.Join(given, ", "), strings.Join(held, ", "))
+			fmt.Fprintf(&b, "insert into %s (%s) overriding system value values (%s);\n", table[0],
+				strings.Join(given, ", "), strings.Join(held, ", "))
 		}
 	}
 	b.WriteString("select setval(pg_get_serial_sequence('lanes', 'lane_id'), (select max(lane_id) from lanes));\n")
@@ -144,8 +152,8 @@ func TestUpgrade(t *testing.T) {
 	}
 }
 
-// A server of the version before goes on while the schema is already the next: what its statements name must be there, and its rows,
-// which leave out what is new, must be taken.
+// A server of the version before goes on while the schema is already the next: what its statements
+// name must be there, and its rows, which leave out what is new, must be taken.
 func TestServersOfTheVersionBeforeCanWorkOnTheNewestSchema(t *testing.T) {
 	list, url := migrationsOf(t), pgtest.URL(t)
 	s := openAt(t, url)
@@ -157,7 +165,8 @@ func TestServersOfTheVersionBeforeCanWorkOnTheNewestSchema(t *testing.T) {
 	}
 	script(t, url, "truncate schema_migrations, namespaces; "+fixtureOf(t, len(list)-1))
 	m := list[len(list)-1]
-	script(t, url, fmt.Sprintf("insert into schema_migrations values (%d, '%s', '%s', now())", m.Number, m.Name, checksum(m)))
+	script(t, url, fmt.Sprintf("insert into schema_migrations values (%d, '%s', '%s', now())", m.Number, m.Name,
+		checksum(m)))
 	expectSound(t, url)
 	storetest.TakeUpWork(t, s, len(list)-1)
 	expectSound(t, url)
@@ -179,7 +188,8 @@ func columnsOf(t *testing.T, url string) []string {
 }
 
 func TestAMigrationThatIsKilledHalfwayComesAgain(t *testing.T) {
-	for _, table := range []string{"namespaces", "runs", "leases", "steps"} { // which migration 0002 changes in this order
+	for _, table := range []string{"namespaces", "runs", "leases", "steps"} {
+		// which migration 0002 changes in this order
 		t.Run("at "+table, func(t *testing.T) {
 			t.Parallel()
 			url := databaseOf(t, 1)
@@ -214,7 +224,8 @@ func TestAMigrationThatIsKilledHalfwayComesAgain(t *testing.T) {
 func killWhoWaitsFor(t *testing.T, admin *pgx.Conn, pid uint32) {
 	t.Helper()
 	for killed := 0; killed == 0; {
-		err := admin.QueryRow(t.Context(), "select count(pg_terminate_backend(pid)) from pg_locks where not granted and $1 = any(pg_blocking_pids(pid))", int32(pid)).Scan(&killed)
+		err := admin.QueryRow(t.Context(),
+			"select count(pg_terminate_backend(pid)) from pg_locks where not granted and $1 = any(pg_blocking_pids(pid))", int32(pid)).Scan(&killed)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -224,7 +235,8 @@ func killWhoWaitsFor(t *testing.T, admin *pgx.Conn, pid uint32) {
 func TestANewerSchemaIsLeftAsItIs(t *testing.T) {
 	list := migrationsOf(t)
 	url := databaseOf(t, len(list))
-	script(t, url, "insert into schema_migrations (number, name, checksum, applied_at) values (99, '0099_future', '', '2030-01-01')")
+	script(t, url,
+		"insert into schema_migrations (number, name, checksum, applied_at) values (99, '0099_future', '', '2030-01-01')")
 	before := rowsOf(t, url)
 	if err := Migrate(t.Context(), url); err == nil {
 		t.Error("Migrate went well")

@@ -34,7 +34,8 @@ func (s *Store) LiveWorkers(ctx context.Context) (live []engine.LiveWorker, err 
 var dueSchedulesSQL string
 
 // DueSchedules is planned as writes are, so that it goes by the index whatever the table holds.
-func (s *Store) DueSchedules(ctx context.Context, now time.Time, limit int) (due []engine.Schedule, next time.Time, err error) {
+func (s *Store) DueSchedules(ctx context.Context, now time.Time, limit int) (due []engine.Schedule, next time.Time,
+	err error) {
 	err = s.view(ctx, "list the due schedules", func(ctx context.Context) error {
 		rows, err := s.pool.Query(ctx, dueSchedulesSQL, args{"limit": limit + 1})
 		if err != nil {
@@ -91,14 +92,16 @@ func (s *Store) Prune(_ context.Context, p engine.PruneParams) (int, error) {
 		var id engine.ID
 		var rows int64
 		rowsOf := map[engine.ID]int64{}
-		err := t.read(listPrunableSQL, args{"namespace": p.Namespace, "status": int16(p.Status), "before": micros(engine.Micros(p.Before)),
+		err := t.read(listPrunableSQL, args{"namespace": p.Namespace, "status": int16(p.Status),
+			"before":          micros(engine.Micros(p.Before)),
 			"imported_before": [16]byte(engine.FirstID(p.Before)), "limit": p.Limit}, []any{idOf(&id), &rows}, func() {
 			old, rowsOf[id] = append(old, id), rows
 		})
 		if err != nil || len(old) == 0 {
 			return 0, err
 		}
-		// Nothing new can refer to a run that has ended, and is locked, but one that a person had tried again just before.
+		// Nothing new can refer to a run that has ended, and is locked, but one that a person had
+		// tried again just before.
 		retried, err := t.ids(listRetriedSQL, args{"run_ids": idArray(old)})
 		if err != nil {
 			return 0, err

@@ -63,7 +63,8 @@ func scanRun(row pgx.CollectableRow) (run engine.Run, err error) {
 }
 
 // list reads the items of one page, and counts the whole list if that is wanted.
-func list[V any](ctx context.Context, s *Store, p *engine.Page, statement string, a args, scan pgx.RowToFunc[V], count string, filter args) (
+func list[V any](ctx context.Context, s *Store, p *engine.Page, statement string, a args, scan pgx.RowToFunc[V],
+	count string, filter args) (
 	items []V, info engine.PageInfo, err error,
 ) {
 	items, info, err = page(ctx, s, p, statement, a, scan)
@@ -74,7 +75,8 @@ func list[V any](ctx context.Context, s *Store, p *engine.Page, statement string
 }
 
 // page is list without the count.
-func page[V any](ctx context.Context, s *Store, p *engine.Page, statement string, a args, scan pgx.RowToFunc[V]) (items []V, info engine.PageInfo, err error) {
+func page[V any](ctx context.Context, s *Store, p *engine.Page, statement string, a args,
+	scan pgx.RowToFunc[V]) (items []V, info engine.PageInfo, err error) {
 	rows, err := s.views.Query(ctx, statement, a)
 	if err != nil {
 		return nil, info, err
@@ -108,7 +110,8 @@ var countFoundSQL string
 
 // runsFrom has a list of runs, or its length, begin with the ids of d.
 func runsFrom(statement, d string) string {
-	return strings.Replace(statement, "from runs r\n", "from "+d+" d\ncross join lateral (select * from runs where run_id = d.run_id offset 0) r\n", 1)
+	return strings.Replace(statement, "from runs r\n",
+		"from "+d+" d\ncross join lateral (select * from runs where run_id = d.run_id offset 0) r\n", 1)
 }
 
 const (
@@ -141,7 +144,8 @@ func backwards(statement string) string {
 const (
 	// nearRuns is how far from its place a page is looked for at first, in runs.
 	nearRuns = 5000
-	// few is how many runs a search finds at most that are read and sorted for each page; where there are more, some are not far in the list.
+	// few is how many runs a search finds at most that are read and sorted for each page; where
+	// there are more, some are not far in the list.
 	few = 1000
 )
 
@@ -156,10 +160,12 @@ func near(statement string) string {
 `, 1)
 }
 
-// ListRuns is planned for the filter, so it walks the narrowest index that the filter allows, in the order of the ids. What no index knows of is
-// looked for nearby first: people ask for what is new, and that is what the database has no statistics of yet. By these it would rather read all
-// of a large table and sort what it finds than come upon it within a few steps.
-func (s *Store) ListRuns(ctx context.Context, f engine.RunFilter, p engine.Page) (runs []engine.Run, info engine.PageInfo, err error) {
+// ListRuns is planned for the filter, so it walks the narrowest index that the filter allows, in
+// the order of the ids. What no index knows of is looked for nearby first: people ask for what is
+// new, and that is what the database has no statistics of yet. By these it would rather read all of
+// a large table and sort what it finds than come upon it within a few steps.
+func (s *Store) ListRuns(ctx context.Context, f engine.RunFilter, p engine.Page) (runs []engine.Run,
+	info engine.PageInfo, err error) {
 	err = s.view(ctx, "list runs", func(ctx context.Context) error {
 		l, err := s.listOf(ctx, &f)
 		if err != nil {
@@ -195,19 +201,22 @@ type listOfRuns struct {
 func (s *Store) listOf(ctx context.Context, f *engine.RunFilter) (l listOfRuns, err error) {
 	l = listOfRuns{page: listRunsSQL, count: countRunsSQL, filter: filterArgs(f)}
 	switch {
-	case len(f.Statuses) > 0 && !slices.Contains(f.Statuses, engine.RunCompleted) || !f.ParentRunID.IsZero() || f.ScheduleID != "":
+	case len(f.Statuses) > 0 && !slices.Contains(f.Statuses, engine.RunCompleted) || !f.ParentRunID.IsZero() ||
+		f.ScheduleID != "":
 		l.indexed = true
 	case len(f.Tags) > 0:
 		tag, err := s.rarestTag(ctx, f)
 		if err != nil {
 			return l, err
 		}
-		l.page, l.count, l.filter, l.indexed = runsFrom(l.page, taggedPage), runsFrom(l.count, tagged), merge(l.filter, tag), true
+		l.page, l.count, l.filter, l.indexed = runsFrom(l.page, taggedPage), runsFrom(l.count, tagged),
+			merge(l.filter, tag), true
 		l.page = strings.Replace(l.page, "order by r.run_id", "order by d.run_id", 1)
 	case f.Search != "":
 		var n int
 		err = s.views.QueryRow(ctx, countFoundSQL, args{
-			"namespace": f.Namespace, "search": f.Search, "search_first": l.filter["search_first"], "search_last": l.filter["search_last"], "limit": few + 1,
+			"namespace": f.Namespace, "search": f.Search, "search_first": l.filter["search_first"],
+			"search_last": l.filter["search_last"], "limit": few + 1,
 		}).Scan(&n)
 		if n <= few {
 			l.page, l.count, l.indexed = runsFrom(l.page, found), runsFrom(l.count, found), true
@@ -225,7 +234,8 @@ func (s *Store) rarestTag(ctx context.Context, f *engine.RunFilter) (rarest args
 			return tag, nil
 		}
 		var n int
-		if err := s.views.QueryRow(ctx, countTaggedSQL, merge(tag, args{"namespace": f.Namespace, "limit": few + 1})).Scan(&n); err != nil {
+		if err := s.views.QueryRow(ctx, countTaggedSQL,
+			merge(tag, args{"namespace": f.Namespace, "limit": few + 1})).Scan(&n); err != nil {
 			return nil, err
 		}
 		if n < least {
@@ -245,10 +255,14 @@ func filterArgs(f *engine.RunFilter) args {
 		keys, values = append(keys, key), append(values, value)
 	}
 	return args{
-		"namespace": f.Namespace, "statuses": statusArray(f.Statuses), "types": arrayOrNull(f.Types), "queues": arrayOrNull(f.Queues),
-		"created_after": microsOrNull(engine.Micros(f.CreatedAfter)), "created_before": microsOrNull(engine.MicrosUp(f.CreatedBefore)),
-		"tag_keys": arrayOrNull(keys), "tag_values": arrayOrNull(values), "parent_run_id": idOrNull(f.ParentRunID),
-		"schedule_id": f.ScheduleID, "worker_id": f.WorkerID, "search": f.Search, "search_first": first, "search_last": last,
+		"namespace": f.Namespace, "statuses": statusArray(f.Statuses), "types": arrayOrNull(f.Types),
+		"queues":         arrayOrNull(f.Queues),
+		"created_after":  microsOrNull(engine.Micros(f.CreatedAfter)),
+		"created_before": microsOrNull(engine.MicrosUp(f.CreatedBefore)),
+		"tag_keys":       arrayOrNull(keys), "tag_values": arrayOrNull(values),
+		"parent_run_id": idOrNull(f.ParentRunID),
+		"schedule_id":   f.ScheduleID, "worker_id": f.WorkerID, "search": f.Search, "search_first": first,
+		"search_last": last,
 	}
 }
 
@@ -275,7 +289,8 @@ var listHandlersSQL = runColumns.Expand(listHandlersText)
 
 // ListHandlers is the runs that handle the failure of this one, by id.
 func (s *Store) ListHandlers(ctx context.Context, namespace string, run engine.ID) ([]engine.Run, error) {
-	return s.someRuns(ctx, "list the handlers of a run", listHandlersSQL, args{"namespace": namespace, "run_id": [16]byte(run)})
+	return s.someRuns(ctx, "list the handlers of a run", listHandlersSQL,
+		args{"namespace": namespace, "run_id": [16]byte(run)})
 }
 
 //go:embed sql/list_retries.sql
@@ -285,7 +300,8 @@ var listRetriesSQL = runColumns.Expand(listRetriesText)
 
 // ListRetries is the runs that this one was retried as, by id.
 func (s *Store) ListRetries(ctx context.Context, namespace string, run engine.ID) ([]engine.Run, error) {
-	return s.someRuns(ctx, "list the retries of a run", listRetriesSQL, args{"namespace": namespace, "run_id": [16]byte(run)})
+	return s.someRuns(ctx, "list the retries of a run", listRetriesSQL,
+		args{"namespace": namespace, "run_id": [16]byte(run)})
 }
 
 func (s *Store) someRuns(ctx context.Context, doing, statement string, a args) (runs []engine.Run, err error) {

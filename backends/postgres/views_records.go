@@ -23,10 +23,12 @@ func (s *Store) GetSchedule(ctx context.Context, namespace, ref string) (schedul
 	err = s.view(ctx, "read a schedule", func(ctx context.Context) error {
 		err := pgx.ErrNoRows
 		if id, bad := engine.ParseID(ref); bad == nil {
-			err = s.views.QueryRow(ctx, getScheduleSQL, args{"namespace": namespace, "schedule_id": [16]byte(id)}).Scan(wholeSchedule(&schedule)...)
+			err = s.views.QueryRow(ctx, getScheduleSQL, args{"namespace": namespace, "schedule_id": [16]byte(id)}).Scan(
+				wholeSchedule(&schedule)...)
 		}
 		if errors.Is(err, pgx.ErrNoRows) {
-			err = s.views.QueryRow(ctx, getScheduleByNameSQL, args{"namespace": namespace, "name": ref}).Scan(wholeSchedule(&schedule)...)
+			err = s.views.QueryRow(ctx, getScheduleByNameSQL, args{"namespace": namespace, "name": ref}).Scan(
+				wholeSchedule(&schedule)...)
 		}
 		return notFound(err, engine.ScheduleNotFound(ref))
 	})
@@ -93,17 +95,19 @@ var listNamespacesBackSQL = strings.Replace(listNamespacesSQL, "order by namespa
 var countNamespacesSQL string
 
 // ListNamespaces is by name.
-func (s *Store) ListNamespaces(ctx context.Context, p engine.Page) (namespaces []engine.Namespace, info engine.PageInfo, err error) {
+func (s *Store) ListNamespaces(ctx context.Context, p engine.Page) (namespaces []engine.Namespace, info engine.PageInfo,
+	err error) {
 	statement := listNamespacesSQL
 	if p.Before != nil {
 		statement = listNamespacesBackSQL
 	}
 	a := args{"after": p.After.OrZero().Name, "before": p.Before.OrZero().Name, "limit": p.Limit + 1}
 	err = s.view(ctx, "list namespaces", func(ctx context.Context) (err error) {
-		namespaces, info, err = list(ctx, s, &p, statement, a, func(row pgx.CollectableRow) (n engine.Namespace, err error) {
-			err = row.Scan(namespacePlaces(&n)...)
-			return n, err
-		}, countNamespacesSQL, args{})
+		namespaces, info, err = list(ctx, s, &p, statement, a,
+			func(row pgx.CollectableRow) (n engine.Namespace, err error) {
+				err = row.Scan(namespacePlaces(&n)...)
+				return n, err
+			}, countNamespacesSQL, args{})
 		return err
 	})
 	return namespaces, info, err
@@ -118,7 +122,8 @@ var listAuditBackSQL = strings.Replace(listAuditSQL, "order by event_id desc", "
 var countAuditSQL string
 
 // ListAudit is newest first, and planned for the filter.
-func (s *Store) ListAuditEvents(ctx context.Context, f engine.AuditFilter, p engine.Page) (events []engine.AuditEvent, info engine.PageInfo, err error) {
+func (s *Store) ListAuditEvents(ctx context.Context, f engine.AuditFilter, p engine.Page) (events []engine.AuditEvent,
+	info engine.PageInfo, err error) {
 	statement := listAuditSQL
 	if p.Before != nil {
 		statement = listAuditBackSQL
@@ -126,10 +131,11 @@ func (s *Store) ListAuditEvents(ctx context.Context, f engine.AuditFilter, p eng
 	filter := args{"namespace": f.Namespace, "subject_id": f.SubjectID}
 	a := merge(filter, idPlace(&p))
 	err = s.view(ctx, "list the audit", func(ctx context.Context) (err error) {
-		events, info, err = list(ctx, s, &p, statement, a, func(row pgx.CollectableRow) (e engine.AuditEvent, err error) {
-			err = row.Scan(auditPlaces(&e)...)
-			return e, err
-		}, countAuditSQL, filter)
+		events, info, err = list(ctx, s, &p, statement, a,
+			func(row pgx.CollectableRow) (e engine.AuditEvent, err error) {
+				err = row.Scan(auditPlaces(&e)...)
+				return e, err
+			}, countAuditSQL, filter)
 		return err
 	})
 	return events, info, err
@@ -209,7 +215,8 @@ func scanAPIKey(row pgx.CollectableRow) (k engine.APIKey, err error) {
 // apiKeyPlaces is where the columns of the statements that read keys go, in their order.
 func apiKeyPlaces(k *engine.APIKey) []any {
 	return []any{
-		idOf(&k.ID), &k.Name, numberOf(&k.Role), jsonOf(&k.Namespaces), jsonOf(&k.Queues), jsonOf(&k.Types), hashColumn{&k.Hash},
+		idOf(&k.ID), &k.Name, numberOf(&k.Role), jsonOf(&k.Namespaces), jsonOf(&k.Queues), jsonOf(&k.Types),
+		hashColumn{&k.Hash},
 		timeOf(&k.CreatedAt), timeOf(&k.ExpiresAt), timeOf(&k.LastUsedAt), timeOf(&k.RevokedAt),
 	}
 }

@@ -16,8 +16,9 @@ import (
 // maxLoads bounds what is read at once: runs may have payloads of megabytes.
 const maxLoads = 64
 
-// loads is who wants whole runs. When many runs end in one commit, those who wait for them all ask at once; one statement for all costs little
-// more than one for a single run. Nobody waits for company: whoever finds nobody reading reads at once.
+// loads is who wants whole runs. When many runs end in one commit, those who wait for them all ask
+// at once; one statement for all costs little more than one for a single run. Nobody waits for
+// company: whoever finds nobody reading reads at once.
 type loads struct {
 	mu      sync.Mutex
 	waiting []*load
@@ -102,7 +103,8 @@ func (s *Store) loadGroup(group []*load) {
 	if err == nil {
 		_, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (none struct{}, err error) {
 			var id engine.ID
-			if err := row.Scan(append([]any{idOf(&id)}, make([]any, len(row.FieldDescriptions())-1)...)...); err != nil {
+			if err := row.Scan(append([]any{idOf(&id)},
+				make([]any, len(row.FieldDescriptions())-1)...)...); err != nil {
 				return none, err
 			}
 			for _, l := range wanted[id] { // each reads a run of its own, for what is returned is the caller's
@@ -134,7 +136,8 @@ var getRunSQL = runColumns.Expand(getRunText)
 var getCircumstancesSQL string
 
 // Circumstances is one snapshot.
-func (s *Store) ExplainInputs(ctx context.Context, namespace string, run engine.ID, now time.Time) (c engine.Circumstances, err error) {
+func (s *Store) ExplainInputs(ctx context.Context, namespace string, run engine.ID,
+	now time.Time) (c engine.Circumstances, err error) {
 	one := args{"run_id": [16]byte(run)}
 	missing := true
 	batch := &pgx.Batch{}
@@ -155,11 +158,12 @@ func (s *Store) ExplainInputs(ctx context.Context, namespace string, run engine.
 		c.Workers, err = pgx.CollectRows(rows, scanWorker)
 		return err
 	})
-	batch.Queue(getCircumstancesSQL, merge(one, args{"starved_since": micros(now.Add(-engine.StarvationAfter))})).Query(func(rows pgx.Rows) error {
-		places := []any{&c.NamespaceEnabled, &c.RunningInQueue, &c.RunningOfType, &c.RunningOfKey, &c.AheadInLine}
-		_, err := pgx.ForEachRow(rows, places, func() error { return nil })
-		return err
-	})
+	batch.Queue(getCircumstancesSQL, merge(one, args{"starved_since": micros(now.Add(-engine.StarvationAfter))})).Query(
+		func(rows pgx.Rows) error {
+			places := []any{&c.NamespaceEnabled, &c.RunningInQueue, &c.RunningOfType, &c.RunningOfKey, &c.AheadInLine}
+			_, err := pgx.ForEachRow(rows, places, func() error { return nil })
+			return err
+		})
 	err = s.view(ctx, "look at a run's circumstances", func(ctx context.Context) error {
 		snapshot := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 		return pgx.BeginTxFunc(ctx, s.views, snapshot, func(t pgx.Tx) error { return t.SendBatch(ctx, batch).Close() })
@@ -170,7 +174,9 @@ func (s *Store) ExplainInputs(ctx context.Context, namespace string, run engine.
 	if err != nil {
 		return engine.Circumstances{}, err
 	}
-	c.Workers = slices.DeleteFunc(c.Workers, func(w engine.Worker) bool { return !slices.Contains(w.Queues, c.Run.Queue) })
+	c.Workers = slices.DeleteFunc(c.Workers, func(w engine.Worker) bool {
+		return !slices.Contains(w.Queues, c.Run.Queue)
+	})
 	return c, nil
 }
 
@@ -182,7 +188,8 @@ func scanStep(row pgx.CollectableRow) (step engine.Step, err error) {
 //go:embed sql/list_steps.sql
 var listStepsSQL string
 
-var listStepsBackSQL = strings.ReplaceAll(listStepsSQL, "order by sequence asc, attempt asc", "order by sequence desc, attempt desc")
+var listStepsBackSQL = strings.ReplaceAll(
+	listStepsSQL, "order by sequence asc, attempt asc", "order by sequence desc, attempt desc")
 
 //go:embed sql/count_steps.sql
 var countStepsSQL string
@@ -200,7 +207,8 @@ func (s *Store) ListSteps(ctx context.Context, namespace string, run engine.ID, 
 	}
 	filter := args{"run_id": [16]byte(run), "name": name}
 	a := merge(filter, args{"after": p.After != nil, "after_sequence": after.Number, "after_attempt": after.Minor,
-		"before": p.Before != nil, "before_sequence": before.Number, "before_attempt": before.Minor, "limit": p.Limit + 1})
+		"before": p.Before != nil, "before_sequence": before.Number, "before_attempt": before.Minor,
+		"limit": p.Limit + 1})
 	err = s.view(ctx, "list steps", func(ctx context.Context) (err error) {
 		if err := s.exists(ctx, namespace, run); err != nil {
 			return err
@@ -223,7 +231,8 @@ var getStepSQL string
 // GetStep is one attempt.
 func (s *Store) GetStep(ctx context.Context, namespace string, id engine.ID) (step engine.Step, err error) {
 	err = s.view(ctx, "read a step", func(ctx context.Context) error {
-		err := s.views.QueryRow(ctx, getStepSQL, args{"namespace": namespace, "step_id": [16]byte(id)}).Scan(stepPlaces(&step)...)
+		err := s.views.QueryRow(ctx, getStepSQL, args{"namespace": namespace, "step_id": [16]byte(id)}).Scan(
+			stepPlaces(&step)...)
 		return notFound(err, engine.StepNotFound(engine.StepRef{ID: id}))
 	})
 	if err != nil {

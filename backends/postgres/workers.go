@@ -25,8 +25,9 @@ var renewWorkerSQL string
 //go:embed sql/delete_worker.sql
 var deleteWorkerSQL string
 
-// RegisterWorker goes by the instance first, then by the id, whose old holder it first rids of what that held, a portion after the other.
-// Two rivals for one id meet at its key, and the later one looks again.
+// RegisterWorker goes by the instance first, then by the id, whose old holder it first rids of what
+// that held, a portion after the other. Two rivals for one id meet at its key, and the later one
+// looks again.
 func (s *Store) RegisterWorker(_ context.Context, p engine.RegisterWorkerParams) (engine.Worker, error) {
 	p.Now = engine.Micros(p.Now)
 	for {
@@ -40,12 +41,14 @@ func (s *Store) RegisterWorker(_ context.Context, p engine.RegisterWorkerParams)
 	}
 }
 
-// registerWorker is the worker as it stands, or nil while another portion of what the old holder of its id held is to be freed.
+// registerWorker is the worker as it stands, or nil while another portion of what the old holder of
+// its id held is to be freed.
 func (t *tx) registerWorker(p *engine.RegisterWorkerParams) (*engine.Worker, error) {
 	if err := t.ensureNamespace(p.Worker.Namespace, p.Now); err != nil {
 		return nil, err
 	}
-	known, err := t.oneWorker(getWorkerByInstanceSQL, args{"namespace": p.Worker.Namespace, "instance_id": p.Worker.InstanceID})
+	known, err := t.oneWorker(getWorkerByInstanceSQL,
+		args{"namespace": p.Worker.Namespace, "instance_id": p.Worker.InstanceID})
 	if err != nil {
 		return nil, err
 	}
@@ -85,12 +88,14 @@ func (t *tx) renewWorker(known *engine.Worker, p *engine.RegisterWorkerParams) (
 func profile(w *engine.Worker) args {
 	return args{
 		"worker_id": w.ID, "queues": jsonText(w.Queues), "types": jsonText(w.Types), "labels": mapText(w.Labels),
-		"capabilities": mapText(w.Capabilities), "hostname": w.Hostname, "pid": w.PID, "version": w.Version, "platform": w.Platform,
+		"capabilities": mapText(w.Capabilities), "hostname": w.Hostname, "pid": w.PID, "version": w.Version,
+		"platform":       w.Platform,
 		"max_concurrent": w.MaxConcurrent, "queue_limit": w.QueueLimit, "type_limits": mapText(w.TypeLimits),
 	}
 }
 
-// bury makes room for another instance under the id of one that is OFFLINE, and locked, unless that may hold more than is freed at once.
+// bury makes room for another instance under the id of one that is OFFLINE, and locked, unless that
+// may hold more than is freed at once.
 func (t *tx) bury(old *engine.Worker, now time.Time) (buried bool, err error) {
 	held, full, err := t.heldToFree(old, &engine.OfflineWorkerParams{Now: now})
 	if err != nil {
@@ -105,8 +110,8 @@ func (t *tx) bury(old *engine.Worker, now time.Time) (buried bool, err error) {
 //go:embed sql/heartbeat.sql
 var heartbeatSQL string
 
-// Heartbeat writes the worker's row, together with others', and looks at its leases. Only when some of these are to be freed, or the row is not
-// there for the taking, does it go alone.
+// Heartbeat writes the worker's row, together with others', and looks at its leases. Only when some
+// of these are to be freed, or the row is not there for the taking, does it go alone.
 func (s *Store) Heartbeat(_ context.Context, p engine.HeartbeatParams) (engine.Beat, error) {
 	if err := s.enter(); err != nil {
 		return engine.Beat{}, err
@@ -127,9 +132,10 @@ func (s *Store) Heartbeat(_ context.Context, p engine.HeartbeatParams) (engine.B
 	})
 	for rest := err; len(unnamed) > 0 && rest == nil; { // of what it does not come to, the next heartbeat knows as much
 		part := storelogic.FirstToFree(&unnamed)
-		_, rest = writeEntered(s, "free runs that a worker holds without knowing", func(t *tx) (none struct{}, err error) {
-			return none, t.freeUnnamed(part, &p)
-		})
+		_, rest = writeEntered(s, "free runs that a worker holds without knowing",
+			func(t *tx) (none struct{}, err error) {
+				return none, t.freeUnnamed(part, &p)
+			})
 	}
 	return beat, err
 }
@@ -152,8 +158,8 @@ func (t *tx) heartbeat(p *engine.HeartbeatParams) (beat engine.Beat, unnamed []e
 	return beat, unnamed, t.freeUnnamed(storelogic.FirstToFree(&unnamed), p)
 }
 
-// compare holds what the worker names against its leases, and returns those that are to be freed, because it holds them without knowing: the
-// answer to its claim was lost.
+// compare holds what the worker names against its leases, and returns those that are to be freed,
+// because it holds them without knowing: the answer to its claim was lost.
 func compare(p *engine.HeartbeatParams, leases []heldLease, beat *engine.Beat) (unnamed []engine.Lease) {
 	byRun := make(map[engine.ID]heldLease, len(leases))
 	for _, l := range leases {
@@ -168,7 +174,8 @@ func compare(p *engine.HeartbeatParams, leases []heldLease, beat *engine.Beat) (
 		}
 		named[l.RunID] = true
 		if !held.GraceUntil.IsZero() {
-			beat.Cancelling = append(beat.Cancelling, engine.Held{Lease: l, GraceUntil: held.GraceUntil, CancelReason: held.CancelReason})
+			beat.Cancelling = append(beat.Cancelling,
+				engine.Held{Lease: l, GraceUntil: held.GraceUntil, CancelReason: held.CancelReason})
 		}
 	}
 	for _, l := range leases {
@@ -242,7 +249,8 @@ func (s *Store) ForceOfflineWorker(_ context.Context, p engine.OfflineWorkerPara
 	return taken, err
 }
 
-// portion is how many runs of a worker's were freed, whether there may be more, and whether it was deregistered with that.
+// portion is how many runs of a worker's were freed, whether there may be more, and whether it was
+// deregistered with that.
 type portion struct {
 	freed int
 	full  bool
@@ -259,7 +267,8 @@ func (t *tx) offlineWorker(p *engine.OfflineWorkerParams) (portion, error) {
 	case w.Status == engine.WorkerOffline, p.Reason == engine.OfflineLost && w.LastHeartbeatAt.After(p.HeardAt):
 		return portion{}, nil
 	}
-	if err := t.queue(offlineWorkerSQL, args{"worker_id": p.WorkerID, "reason": int16(p.Reason), "now": micros(p.Now)}); err != nil {
+	if err := t.queue(offlineWorkerSQL, args{
+		"worker_id": p.WorkerID, "reason": int16(p.Reason), "now": micros(p.Now)}); err != nil {
 		return portion{}, err
 	}
 	if err := storelogic.AuditOffline(t, w, p); err != nil {

@@ -13,16 +13,20 @@ func TestAClaimOfARunWithAKeyWaitsForAWorkerThatIsTakenOff(t *testing.T) {
 	a, b := rivals(t)
 	register(t, a, "w1")
 	keyed(t, a, 1, 1)
-	claimed, err := meanwhile(t, b, deregister(b, "w1"), func() (engine.Claimed, error) { return a.Claim(t.Context(), claimParams(a, "w1", 1)) })
+	claimed, err := meanwhile(t, b, deregister(b, "w1"), func() (engine.Claimed, error) {
+		return a.Claim(t.Context(), claimParams(a, "w1", 1))
+	})
 	if err != nil || len(claimed.Tasks) > 0 || !slices.Equal(claimed.Offline, []string{"w1"}) {
-		t.Fatalf("claimed %d runs, OFFLINE %q, %v, want none for w1, which is OFFLINE", len(claimed.Tasks), claimed.Offline, err)
+		t.Fatalf("claimed %d runs, OFFLINE %q, %v, want none for w1, which is OFFLINE", len(claimed.Tasks),
+			claimed.Offline, err)
 	}
 }
 
 // deregister does what makes a worker OFFLINE, short of the commit.
 func deregister(s *Store, worker string) func(*tx) error {
 	return func(x *tx) error {
-		if _, err := x.offlineWorker(&engine.OfflineWorkerParams{WorkerID: worker, Reason: engine.OfflineForced, Now: s.Now()}); err != nil {
+		if _, err := x.offlineWorker(&engine.OfflineWorkerParams{
+			WorkerID: worker, Reason: engine.OfflineForced, Now: s.Now()}); err != nil {
 			return err
 		}
 		return x.send()
@@ -62,13 +66,15 @@ func TestAStartGivesNothingToAWorkerThatIsTakenOffMeanwhile(t *testing.T) {
 	}
 	w := &waiting{worker: "w1", now: engine.Micros(s.Now())}
 	known, err := meanwhile(t, b, deregister(b, "w1"), func() (engine.Worker, error) {
-		if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{newStart(s)}, Handoff: w}); err != nil {
+		if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{
+			Runs: []engine.StartRun{newStart(s)}, Handoff: w}); err != nil {
 			return engine.Worker{}, err
 		}
 		return s.GetWorker(t.Context(), "w1")
 	})
 	if err != nil || known.Status != engine.WorkerOnline {
-		t.Errorf("after the start the worker is %s, %v, want it ONLINE still: a start waits for nobody's worker", known.Status, err)
+		t.Errorf("after the start the worker is %s, %v, want it ONLINE still: a start waits for nobody's worker",
+			known.Status, err)
 	}
 	w.told(t, 0, 1, 0)
 }
@@ -86,7 +92,8 @@ func TestRunsOfAWorkerWhoseTakingOffWasCutShortAreFreed(t *testing.T) {
 		t.Fatalf("claimed %d runs, %v, want 1", len(claimed.Tasks), err)
 	}
 	_, err = write(s, "take off and go no further", func(x *tx) (none struct{}, err error) {
-		return none, x.queue(offlineWorkerSQL, args{"worker_id": "w1", "reason": int16(engine.OfflineForced), "now": micros(s.Now())})
+		return none, x.queue(offlineWorkerSQL, args{
+			"worker_id": "w1", "reason": int16(engine.OfflineForced), "now": micros(s.Now())})
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -115,13 +122,15 @@ func TestTheRunsOfAWorkerThatComesBackMeanwhileAreNotFreed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	off := engine.OfflineWorkerParams{WorkerID: "w1", Reason: engine.OfflineLost, HeardAt: known.LastHeartbeatAt, Now: a.Now()}
+	off := engine.OfflineWorkerParams{WorkerID: "w1", Reason: engine.OfflineLost, HeardAt: known.LastHeartbeatAt,
+		Now: a.Now()}
 	if taken, err := a.ForceOfflineWorker(t.Context(), off); err != nil || taken.Freed != 0 {
 		t.Fatalf("freed %d runs, %v, want none yet", taken.Freed, err)
 	}
 	over := known.LastHeartbeatAt.Add(time.Hour)
 	freed, err := meanwhile(t, b, func(x *tx) error {
-		if _, err := x.registerWorker(&engine.RegisterWorkerParams{Worker: known, Chosen: true, Now: over}); err != nil {
+		if _, err := x.registerWorker(&engine.RegisterWorkerParams{
+			Worker: known, Chosen: true, Now: over}); err != nil {
 			return err
 		}
 		return x.send()

@@ -25,8 +25,9 @@ const (
 	bytesOfWeight = 16 << 10 // of payloads that weigh as much as a row
 )
 
-// write carries out do in a transaction of its own. do may be called again, with a fresh transaction, when the
-// database says that the first did not happen. It does not run on the caller's context: what has begun is carried through.
+// write carries out do in a transaction of its own. do may be called again, with a fresh
+// transaction, when the database says that the first did not happen. It does not run on the
+// caller's context: what has begun is carried through.
 func write[A any](s *Store, doing string, do func(t *tx) (A, error)) (A, error) {
 	var none A
 	if err := s.enter(); err != nil {
@@ -51,8 +52,9 @@ func writeEntered[A any](s *Store, doing string, do func(t *tx) (A, error)) (A, 
 			return answer, nil
 		}
 		if first, ok := errors.AsType[*locksFirst](err); ok && ctx.Err() == nil {
-			// It is no rival that was met by chance: these are keys and runs that were not known before, and so it comes to an end, however many
-			// children of a run wait at gates or end by themselves.
+			// It is no rival that was met by chance: these are keys and runs that were not known
+			// before, and so it comes to an end, however many children of a run wait at gates or
+			// end by themselves.
 			locks.keys = append(locks.keys, first.keys...)
 			if first.runs != nil {
 				locks.runs = first.runs // among which are those of before
@@ -69,8 +71,8 @@ func writeEntered[A any](s *Store, doing string, do func(t *tx) (A, error)) (A, 
 	}
 }
 
-// attempt carries out do in one transaction, once, as soon as it has a connection, for which it waits until ctx ends. It begins with these locks,
-// nil for none.
+// attempt carries out do in one transaction, once, as soon as it has a connection, for which it
+// waits until ctx ends. It begins with these locks, nil for none.
 func (s *Store) attempt(ctx context.Context, first *locksFirst, do func(t *tx) error) (err error) {
 	conn, err := s.pool.Acquire(ctx)
 	if err != nil {
@@ -132,22 +134,26 @@ type call struct {
 	size   int
 	// alone says that no group carries it out: it has no common case, or that did not apply.
 	alone bool
-	// settled says that the group's commit carried the call out; otherwise, without err, nothing has happened, and the call is to go on in a
-	// transaction of its own, with its run kept for it until it lets go of that.
+	// settled says that the group's commit carried the call out; otherwise, without err, nothing
+	// has happened, and the call is to go on in a transaction of its own, with its run kept for it
+	// until it lets go of that.
 	settled bool
 	err     error
 	done    chan struct{}
 }
 
-// writer gathers the calls that wait into groups, each of which is one transaction in one round trip; so the cost of a commit is shared by
-// whoever came meanwhile, and a caller who finds nobody writing does not wait for others. A second group begins beside the first only when
-// enough has gathered to be worth a commit of its own.
+// writer gathers the calls that wait into groups, each of which is one transaction in one round
+// trip; so the cost of a commit is shared by whoever came meanwhile, and a caller who finds nobody
+// writing does not wait for others. A second group begins beside the first only when enough has
+// gathered to be worth a commit of its own.
 //
-// Of the calls of one run only one group, or one caller, has any at a time, and they are carried out in the order in which they came. So a
-// call has its place in the line as soon as it waits here.
+// Of the calls of one run only one group, or one caller, has any at a time, and they are carried
+// out in the order in which they came. So a call has its place in the line as soon as it waits
+// here.
 //
-// A statement of a group leaves out all calls of a run of which one does not fit the common case, and an error aborts the group; either way
-// the calls that did not happen go on in transactions of their own, one after the other, where each fails alone.
+// A statement of a group leaves out all calls of a run of which one does not fit the common case,
+// and an error aborts the group; either way the calls that did not happen go on in transactions of
+// their own, one after the other, where each fails alone.
 type writer struct {
 	store *Store
 
@@ -165,7 +171,8 @@ func newWriter(s *Store) *writer {
 	return &writer{store: s, busy: map[engine.ID]struct{}{}, groups: make(chan []*call, maxGroups)}
 }
 
-// together carries a call out with others, or else, by do, in a transaction of its own. answer is what a group has to say.
+// together carries a call out with others, or else, by do, in a transaction of its own. answer is
+// what a group has to say.
 func together[A any](s *Store, c *call, doing string, answer func() A, do func(t *tx) (A, error)) (A, error) {
 	var none A
 	if err := s.writer.gather(c); err != nil {
@@ -183,7 +190,8 @@ func together[A any](s *Store, c *call, doing string, answer func() A, do func(t
 // errPanicked is what those hear that stand behind a call whose operation did not return.
 var errPanicked = errors.New("the verb panicked")
 
-// inLine carries out what has no common case, in a transaction of its own, when what was handed over before it for its run is done.
+// inLine carries out what has no common case, in a transaction of its own, when what was handed
+// over before it for its run is done.
 func inLine[A any](s *Store, run engine.ID, ticket *engine.Ticket, doing string, do func(t *tx) (A, error)) (A, error) {
 	var none A
 	if err := s.enter(); err != nil {
@@ -194,8 +202,8 @@ func inLine[A any](s *Store, run engine.ID, ticket *engine.Ticket, doing string,
 	return together(s, c, doing, nil, do)
 }
 
-// gather has c written with whatever else waits, and returns when it is settled, has failed, or is to go on alone. In the last case the caller
-// calls letGo when it has done so.
+// gather has c written with whatever else waits, and returns when it is settled, has failed, or is
+// to go on alone. In the last case the caller calls letGo when it has done so.
 func (w *writer) gather(c *call) error {
 	c.done = make(chan struct{})
 	w.mu.Lock()
@@ -207,7 +215,9 @@ func (w *writer) gather(c *call) error {
 	}
 	w.mu.Unlock()
 	c.ticket.Admit()
-	if idle { // who stands right behind joins the group, as a run's end does behind its last step; where nobody does, this costs nothing
+	if idle {
+		// who stands right behind joins the group, as a run's end does behind its last step; where
+		// nobody does, this costs nothing
 		runtime.Gosched()
 		w.mu.Lock()
 		if !w.full() {
@@ -271,8 +281,8 @@ func (w *writer) next() []*call {
 	return group
 }
 
-// carry carries out a group, and what comes after it. Whoever does so stays, for it takes longer to grow the stack that a batch needs than to
-// send the batch.
+// carry carries out a group, and what comes after it. Whoever does so stays, for it takes longer to
+// grow the stack that a batch needs than to send the batch.
 func (w *writer) carry(group []*call) {
 	for more := true; more; group, more = <-w.groups {
 		for len(group) > 0 {
@@ -289,7 +299,8 @@ func (w *writer) full() bool {
 	return w.under == maxGroups || w.under > 0 && w.weight < w.under*besideWeight
 }
 
-// take removes the calls that are next to go alone, which it answers, and, unless full, as many others as fit into one commit.
+// take removes the calls that are next to go alone, which it answers, and, unless full, as many
+// others as fit into one commit.
 func (w *writer) take(full bool) (group []*call) {
 	left := w.waiting[:0]
 	rows, size := 0, 0
@@ -302,7 +313,8 @@ func (w *writer) take(full bool) (group []*call) {
 		case c.alone && !place.mine[c.run]:
 			w.goAlone(c)
 			continue
-		case !c.alone && !full && (len(group) == 0 || rows+c.rows() <= maxGroup && size+c.size <= maxGroupBytes) && place.fits(c):
+		case !c.alone && !full && (len(group) == 0 || rows+c.rows() <= maxGroup && size+c.size <= maxGroupBytes) &&
+			place.fits(c):
 			w.weight -= c.weight()
 			if w.refuse(c) {
 				continue
@@ -334,7 +346,8 @@ func (w *writer) goAlone(c *call) {
 	close(c.done)
 }
 
-// refuse answers a call that stands behind one that has failed. All that stands before it has come to its end, or is in its group.
+// refuse answers a call that stands behind one that has failed. All that stands before it has come
+// to its end, or is in its group.
 func (w *writer) refuse(c *call) bool {
 	if c.err = c.ticket.Err(); c.err == nil {
 		return false
@@ -356,7 +369,8 @@ func newPlaces() places {
 	return places{map[engine.ID]bool{}, map[engine.ID]bool{}, map[engine.ID]bool{}, map[stepKey]bool{}}
 }
 
-// fits says that the group's statements carry the call out after what they have of its run: nothing comes after an end, nor a step twice.
+// fits says that the group's statements carry the call out after what they have of its run: nothing
+// comes after an end, nor a step twice.
 func (p places) fits(c *call) bool {
 	return c.run.IsZero() || !p.ends[c.run] && (c.step == nil || !p.steps[c.step.key()])
 }
@@ -373,7 +387,8 @@ func (p places) add(c *call) {
 	}
 }
 
-// carryOut writes a group, has what waited for it go on, and returns a group that is to be carried out next, if there is one.
+// carryOut writes a group, has what waited for it go on, and returns a group that is to be carried
+// out next, if there is one.
 func (w *writer) carryOut(group []*call) []*call {
 	w.store.writeGroup(group)
 	w.mu.Lock()
@@ -392,7 +407,8 @@ func (w *writer) carryOut(group []*call) []*call {
 	return own
 }
 
-// answer ends the calls of a group that was written. Those that did not happen stand first in line again, in their order.
+// answer ends the calls of a group that was written. Those that did not happen stand first in line
+// again, in their order.
 func (w *writer) answer(group []*call) {
 	var again []*call
 	for _, c := range group {
@@ -475,8 +491,9 @@ var lockLeasesText string
 
 var lockLeasesSQL = hot(lockLeasesText)
 
-// queueLocks locks what the ends of runs write to, in statements of their own, so that those after them see it as it is then: first
-// the runs, then their leases. Everybody locks the newest runs first, so that a child comes before its parent.
+// queueLocks locks what the ends of runs write to, in statements of their own, so that those after
+// them see it as it is then: first the runs, then their leases. Everybody locks the newest runs
+// first, so that a child comes before its parent.
 func queueLocks(batch *pgx.Batch, group []*call) {
 	var runs [][16]byte
 	for _, c := range group {

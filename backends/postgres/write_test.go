@@ -27,7 +27,8 @@ func TestWhoCarriesAGroupOutStaysForTheNext(t *testing.T) {
 	var rivals sync.WaitGroup
 	for range 20 * besideWeight {
 		rivals.Go(func() {
-			if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{newStart(s)}}); err != nil {
+			if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{
+				Runs: []engine.StartRun{newStart(s)}}); err != nil {
 				t.Error(err)
 			}
 		})
@@ -38,7 +39,8 @@ func TestWhoCarriesAGroupOutStaysForTheNext(t *testing.T) {
 	}
 }
 
-// A batch of starts is as much work as so many calls: others of its kind need not wait for it, nor are they all to end up in one commit.
+// A batch of starts is as much work as so many calls: others of its kind need not wait for it, nor
+// are they all to end up in one commit.
 func TestBatchesOfStartsAreWrittenSideBySide(t *testing.T) {
 	starts := func(n int) *call { return &call{start: &startCall{starts: make([]engine.StartRun, n)}} }
 	for _, c := range []struct {
@@ -51,8 +53,10 @@ func TestBatchesOfStartsAreWrittenSideBySide(t *testing.T) {
 		{"so do few", 1, []*call{starts(besideWeight / 2), starts(besideWeight/2 - 1)}, nil},
 		{"a batch does not", 1, []*call{starts(1000)}, []int{1}},
 		{"batches go apart", 0, []*call{starts(1000), starts(1000), starts(1000)}, []int{1, 1, 1}},
-		{"small ones go together as far as a commit has room", 0, []*call{starts(maxGroup - 1), starts(2), starts(1), starts(besideWeight)}, []int{2, 2}},
-		{"no more groups than there may be", 0, []*call{starts(1000), starts(1000), starts(1000), starts(1000), starts(1000)}, []int{1, 1, 1, 1}},
+		{"small ones go together as far as a commit has room", 0,
+			[]*call{starts(maxGroup - 1), starts(2), starts(1), starts(besideWeight)}, []int{2, 2}},
+		{"no more groups than there may be", 0, []*call{
+			starts(1000), starts(1000), starts(1000), starts(1000), starts(1000)}, []int{1, 1, 1, 1}},
 	} {
 		w := newWriter(nil)
 		w.under = c.under
@@ -69,7 +73,8 @@ func TestBatchesOfStartsAreWrittenSideBySide(t *testing.T) {
 	}
 }
 
-// A worker may hold as many runs as MaxConcurrent, a run may have as many children as MaxSteps, and the database may be far away.
+// A worker may hold as many runs as MaxConcurrent, a run may have as many children as MaxSteps, and
+// the database may be far away.
 func TestATransactionThatComesForwardIsNotCutShort(t *testing.T) {
 	s := openAt(t, lentURL(t))
 	start(t, s, 1)
@@ -85,7 +90,8 @@ func TestATransactionThatComesForwardIsNotCutShort(t *testing.T) {
 	}
 }
 
-// A defect in one verb, from which the server recovers, is not to hold up whatever else comes for its run, nor the end of the store.
+// A defect in one verb, from which the server recovers, is not to hold up whatever else comes for
+// its run, nor the end of the store.
 func TestAVerbThatPanicsLetsGoOfItsRun(t *testing.T) {
 	s := openAt(t, lentURL(t))
 	run := engine.NewID(s.Now())
@@ -102,7 +108,8 @@ func TestAVerbThatPanicsLetsGoOfItsRun(t *testing.T) {
 	if n, err := inLine(s, run, nil, "go on", answer); n != 1 || err != nil {
 		t.Errorf("the next of the run is answered with %d, %v", n, err)
 	}
-	if _, err := inLine(s, run, engine.NewTicket(ticket), "build on it", answer); !errors.Is(err, engine.ErrPrevRefused) {
+	if _, err := inLine(s, run, engine.NewTicket(ticket), "build on it", answer); !errors.Is(
+		err, engine.ErrPrevRefused) {
 		t.Errorf("what builds on it is answered with %v, want ErrBehindRefused", err)
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// BenchmarkWritesBesideBackups tells how long a start takes, of 20 callers on a database of some 100 MB: with nothing else, and while one
-// backup after the other is made.
+// BenchmarkWritesBesideBackups tells how long a start takes, of 20 callers on a database of some
+// 100 MB: with nothing else, and while one backup after the other is made.
 func BenchmarkWritesBesideBackups(b *testing.B) {
 	for _, beside := range []bool{false, true} {
 		name := "alone"
@@ -74,7 +74,8 @@ func waitsOf(b *testing.B, s *Store, callers, n int) []time.Duration {
 		group.Go(func() {
 			for i := c; i < n; i += callers {
 				begun := time.Now()
-				if _, err := s.StartRuns(b.Context(), engine.StartRunsParams{Runs: []engine.StartRun{startOf("t", s)}}); err != nil {
+				if _, err := s.StartRuns(b.Context(),
+					engine.StartRunsParams{Runs: []engine.StartRun{startOf("t", s)}}); err != nil {
 					b.Error(err)
 				}
 				waits[i] = time.Since(begun)

@@ -51,7 +51,9 @@ func TestBackup(t *testing.T) {
 		s := busy(t)
 		before := s.Now()
 		b := backupOfStore(t, s)
-		if info, err := os.Stat(b.File); err != nil || info.Mode() != 0o600 && runtime.GOOS != "windows" || info.Size() != b.Bytes { // which has no modes
+		if info, err := os.Stat(b.File); err != nil || info.Mode() != 0o600 && runtime.GOOS != "windows" ||
+			info.Size() != b.Bytes {
+			// which has no modes
 			t.Fatalf("file = %v (%v), want mode 0600 and %d bytes", info, err, b.Bytes)
 		}
 		if b.TakenAt.Before(before) || b.TakenAt.After(s.Now()) || b.Schema != s.schema {
@@ -93,24 +95,25 @@ func TestBackup(t *testing.T) {
 			t.Errorf("left over: %v", got)
 		}
 	})
-	t.Run("it can be taken beside a server of another process, and without one, and leaves nothing there", func(t *testing.T) {
-		path := filepath.Join(t.TempDir(), "kagzi.db")
-		other := otherServer(t, path)
-		other.tell(t, "start")
-		for i, without := range []bool{false, true} {
-			if without {
-				other.kill() // its log stays
+	t.Run("it can be taken beside a server of another process, and without one, and leaves nothing there",
+		func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "kagzi.db")
+			other := otherServer(t, path)
+			other.tell(t, "start")
+			for i, without := range []bool{false, true} {
+				if without {
+					other.kill() // its log stays
+				}
+				before := names(t, filepath.Dir(path))
+				b, err := Backup(t.Context(), path, filepath.Join(t.TempDir(), "copy.db"))
+				if err != nil || b.Rows.Runs != 1 {
+					t.Fatalf("backup %d = %+v (%v), want one run", i, b, err)
+				}
+				if after := names(t, filepath.Dir(path)); !slices.Equal(before, after) {
+					t.Errorf("beside the database lies %v, and %v before", after, before)
+				}
 			}
-			before := names(t, filepath.Dir(path))
-			b, err := Backup(t.Context(), path, filepath.Join(t.TempDir(), "copy.db"))
-			if err != nil || b.Rows.Runs != 1 {
-				t.Fatalf("backup %d = %+v (%v), want one run", i, b, err)
-			}
-			if after := names(t, filepath.Dir(path)); !slices.Equal(before, after) {
-				t.Errorf("beside the database lies %v, and %v before", after, before)
-			}
-		}
-	})
+		})
 	t.Run("a damaged database gives none", func(t *testing.T) {
 		path := damaged(t)
 		_, err := Backup(t.Context(), path, filepath.Join(t.TempDir(), "copy.db"))
@@ -169,7 +172,8 @@ func TestBackupsUnderLoadHoldAllThatWasAcknowledged(t *testing.T) {
 			for ctx.Err() == nil {
 				start := startOf("t", s)
 				start.Input.Data = make([]byte, rand.IntN(4096))
-				if _, err := s.StartRuns(context.Background(), engine.StartRunsParams{Runs: []engine.StartRun{start}}); err != nil {
+				if _, err := s.StartRuns(context.Background(),
+					engine.StartRunsParams{Runs: []engine.StartRun{start}}); err != nil {
 					mu.Lock()
 					t.Error(err)
 					mu.Unlock()
@@ -229,7 +233,8 @@ func oldDatabase(t *testing.T) string {
 
 func TestABackupIsMadeBeforeAMigration(t *testing.T) {
 	path := oldDatabase(t)
-	others := []string{"kagzi.db.before-0001.db", "kagzi.db.before-0001-20200101T000000Z.db.mine", "other.db.before-0001-20200101T000000Z.db"}
+	others := []string{"kagzi.db.before-0001.db", "kagzi.db.before-0001-20200101T000000Z.db.mine",
+		"other.db.before-0001-20200101T000000Z.db"}
 	for i := range 4 {
 		others = append(others, fmt.Sprintf("kagzi.db.before-0001-2020010%dT000000Z.db", i+1))
 	}
@@ -248,7 +253,8 @@ func TestABackupIsMadeBeforeAMigration(t *testing.T) {
 		}
 	}
 	want := []string{"kagzi.db.before-0001-20200101T000000Z.db.mine", "kagzi.db.before-0001-20200103T000000Z.db",
-		"kagzi.db.before-0001-20200104T000000Z.db", "kagzi.db.before-0001.db", "other.db.before-0001-20200101T000000Z.db"}
+		"kagzi.db.before-0001-20200104T000000Z.db", "kagzi.db.before-0001.db",
+		"other.db.before-0001-20200101T000000Z.db"}
 	if !slices.Equal(kept, want) {
 		t.Errorf("of the files that were there %v are left, want %v", kept, want)
 	}
@@ -278,7 +284,8 @@ func TestTheBackupBeforeAMigrationStaysAlthoughTheClockWasAheadOnce(t *testing.T
 	if b, _, err := VerifyBackup(t.Context(), made[0]); err != nil || b.Rows.Runs != 1 {
 		t.Errorf("backup = %+v (%v), want the run in it", b, err)
 	}
-	if others, err := filepath.Glob(path + ".before-0001-*.db"); err != nil || len(others) != backup.KeptBeforeMigrations-1 {
+	if others, err := filepath.Glob(path + ".before-0001-*.db"); err != nil ||
+		len(others) != backup.KeptBeforeMigrations-1 {
 		t.Errorf("beside it %v (%v), want %d in all", others, err, backup.KeptBeforeMigrations)
 	}
 }

@@ -29,7 +29,8 @@ func fill(tb testing.TB, store engine.Store, ended, sleeping int, now time.Time)
 		if _, err := t.lane(&engine.Run{Namespace: "default", Queue: "orders", Type: "order"}, ""); err != nil {
 			return none, err
 		}
-		if _, err := t.exec(&statement, num("ended", ended), num("sleeping", sleeping), instant("now", now)); err != nil {
+		if _, err := t.exec(&statement, num("ended", ended), num("sleeping", sleeping),
+			instant("now", now)); err != nil {
 			return none, err
 		}
 		_, err = t.exec(&payloads)
@@ -44,9 +45,11 @@ func fill(tb testing.TB, store engine.Store, ended, sleeping int, now time.Time)
 func holding(tb testing.TB, s engine.Store, n int) []engine.Lease {
 	tb.Helper()
 	now := s.Now()
-	if _, err := s.RegisterWorker(tb.Context(), engine.RegisterWorkerParams{Chosen: true, Now: now, Worker: engine.Worker{
-		ID: "w1", Namespace: "default", InstanceID: "one", Queues: []string{"q"}, Types: []string{"t"}, MaxConcurrent: n,
-	}}); err != nil {
+	if _, err := s.RegisterWorker(tb.Context(),
+		engine.RegisterWorkerParams{Chosen: true, Now: now, Worker: engine.Worker{
+			ID: "w1", Namespace: "default", InstanceID: "one", Queues: []string{"q"}, Types: []string{"t"},
+			MaxConcurrent: n,
+		}}); err != nil {
 		tb.Fatal(err)
 	}
 	starts, slots := make([]engine.StartRun, n), make([]engine.ClaimSlot, n)
@@ -58,7 +61,8 @@ func holding(tb testing.TB, s engine.Store, n int) []engine.Lease {
 		tb.Fatal(err)
 	}
 	claimed, err := s.Claim(tb.Context(), engine.ClaimParams{
-		Namespace: "default", Queue: "q", Types: []string{"t"}, Slots: slots, HistoryBytes: engine.HistoryBytes, Now: s.Now(),
+		Namespace: "default", Queue: "q", Types: []string{"t"}, Slots: slots, HistoryBytes: engine.HistoryBytes,
+		Now: s.Now(),
 	})
 	if err != nil || len(claimed.Tasks) != n {
 		tb.Fatalf("claimed %d runs (%v), want %d", len(claimed.Tasks), err, n)

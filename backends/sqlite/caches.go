@@ -51,7 +51,8 @@ var anyRequestSQL string
 func (k *queueCache) load(t *tx) error {
 	t.leases = leaseCache{leases: map[engine.ID]*cachedLease{}}
 	t.recentRuns = map[engine.ID]*engine.Run{}
-	*k = queueCache{namespaces: map[string]bool{}, lanes: map[laneKey]int64{}, lanesOf: map[queueKey][]lane{}, stale: true}
+	*k = queueCache{namespaces: map[string]bool{}, lanes: map[laneKey]int64{}, lanesOf: map[queueKey][]lane{},
+		stale: true}
 	err := t.query(&knownNamespacesSQL, func(r *row) error {
 		name := r.text()
 		k.namespaces[name] = r.flag()
@@ -87,7 +88,8 @@ func (t *tx) useNamespace(name string, now time.Time) error {
 		return nil
 	}
 	now = engine.Micros(now)
-	return t.InsertNamespace(&engine.Namespace{Name: name, ID: storelogic.NamespaceID(name), Enabled: true, CreatedAt: now, UpdatedAt: now})
+	return t.InsertNamespace(&engine.Namespace{
+		Name: name, ID: storelogic.NamespaceID(name), Enabled: true, CreatedAt: now, UpdatedAt: now})
 }
 
 // disabled says that the namespace is there and switched off.
@@ -204,8 +206,9 @@ func (t *tx) lease(l engine.Lease) (*cachedLease, error) {
 // addClaimed caches a lease that was just made, of a run that nothing was reported about so far.
 func (t *leaseCache) addClaimed(run *engine.Run, token engine.Token) {
 	t.leases[run.ID] = &cachedLease{
-		run: run.ID, token: token, namespace: run.Namespace, queue: run.Queue, kind: run.Type, worker: run.WorkerID, bytes: run.Bytes,
-		tied: run.Tied(), plain: true,
+		run: run.ID, token: token, namespace: run.Namespace, queue: run.Queue, kind: run.Type, worker: run.WorkerID,
+		bytes: run.Bytes,
+		tied:  run.Tied(), plain: true,
 	}
 }
 
@@ -237,7 +240,8 @@ func (t *tx) flushCounts() error {
 			continue
 		}
 		c.dirty = false
-		_, err := t.conn.Exec(t.ctx, &settleLeaseSQL, idArg("run_id", c.run), num("steps", c.steps), num("bytes", c.bytes))
+		_, err := t.conn.Exec(t.ctx, &settleLeaseSQL, idArg("run_id", c.run), num("steps", c.steps),
+			num("bytes", c.bytes))
 		if err != nil {
 			t.wrote = true
 			return err
@@ -286,8 +290,10 @@ var insertLeaseSQL string
 func (t *tx) leaseRecent(run *engine.Run, slot engine.ClaimSlot, now time.Time) error {
 	run.Status, run.WorkerID, run.StartedAt, run.AvailableAt = engine.RunRunning, slot.WorkerID, now, time.Time{}
 	t.leases.addClaimed(run, slot.Token)
-	_, err := t.direct(&insertLeaseSQL, idArg("run_id", run.ID), tokenArg("token", slot.Token), text("worker_id", slot.WorkerID),
-		text("namespace", run.Namespace), text("task_queue", run.Queue), text("workflow_type", run.Type), instant("now", now),
+	_, err := t.direct(&insertLeaseSQL, idArg("run_id", run.ID), tokenArg("token", slot.Token),
+		text("worker_id", slot.WorkerID),
+		text("namespace", run.Namespace), text("task_queue", run.Queue), text("workflow_type", run.Type),
+		instant("now", now),
 		length("heartbeat_us", run.Timeouts.Heartbeat), num("bytes", run.Bytes), flag("tied", run.Tied()),
 		text("concurrency_key", run.ConcurrencyKey))
 	return err

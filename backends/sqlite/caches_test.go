@@ -12,7 +12,8 @@ import (
 func claimLimited(t *testing.T, s *Store, n int) []engine.Task {
 	t.Helper()
 	claimed, err := s.Claim(t.Context(), engine.ClaimParams{
-		Namespace: "default", Queue: "q", Types: []string{"t"}, Slots: []engine.ClaimSlot{{WorkerID: "w1", Token: engine.NewToken()}},
+		Namespace: "default", Queue: "q", Types: []string{"t"},
+		Slots:      []engine.ClaimSlot{{WorkerID: "w1", Token: engine.NewToken()}},
 		QueueLimit: n, HistoryBytes: engine.HistoryBytes, Now: s.Now(),
 	})
 	if err != nil {
@@ -24,7 +25,8 @@ func claimLimited(t *testing.T, s *Store, n int) []engine.Task {
 // expectLimitOfTwo is a test: with two leases the queue's limit of two is reached, and with one it is not.
 func expectLimitOfTwo(t *testing.T, s *Store, held []engine.Lease) {
 	t.Helper()
-	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{startOf("t", s)}}); err != nil {
+	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{
+		Runs: []engine.StartRun{startOf("t", s)}}); err != nil {
 		t.Fatal(err)
 	}
 	if tasks := claimLimited(t, s, 2); len(tasks) != 0 {
@@ -51,7 +53,8 @@ func TestALimitCountsWhatRanBeforeTheStoreWasOpened(t *testing.T) {
 func TestALimitCountsAgainWhatARollbackBroughtBack(t *testing.T) {
 	s := fresh(t)
 	held := holding(t, s, 2)
-	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{startOf("t", s)}}); err != nil {
+	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{
+		Runs: []engine.StartRun{startOf("t", s)}}); err != nil {
 		t.Fatal(err)
 	}
 	if tasks := claimLimited(t, s, 2); len(tasks) != 0 { // from here on the writer remembers
@@ -59,7 +62,8 @@ func TestALimitCountsAgainWhatARollbackBroughtBack(t *testing.T) {
 	}
 	broken := errors.New("broken")
 	_, err := write(t.Context(), s, "CompleteRun", 0, func(tx *tx) (none struct{}, err error) {
-		if done, err := tx.completeUntied(&engine.CompleteRunParams{Lease: held[1], Now: s.Now()}, 0); err != nil || !done {
+		if done, err := tx.completeUntied(&engine.CompleteRunParams{Lease: held[1], Now: s.Now()}, 0); err != nil ||
+			!done {
 			t.Errorf("completed = %t (%v)", done, err)
 		}
 		return none, broken
@@ -81,7 +85,8 @@ func TestARequestAnsweredWithAnEarlierRunIsKnownAfterTheStoreIsOpenedAgain(t *te
 	if err != nil || answers[1].RunID != first.ID {
 		t.Fatalf("answers = %+v (%v), want the first run twice", answers, err)
 	}
-	if _, err := s.TerminateRun(t.Context(), engine.EndRunParams{Namespace: "default", RunID: first.ID, AuditID: engine.NewID(s.Now()), Now: s.Now()}); err != nil {
+	if _, err := s.TerminateRun(t.Context(), engine.EndRunParams{
+		Namespace: "default", RunID: first.ID, AuditID: engine.NewID(s.Now()), Now: s.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Close(); err != nil {

@@ -53,7 +53,9 @@ func (f *checkpointer) start() {
 			return
 		}
 		done := f.run(context.Background(), f.conn.Conn)
-		if done.err == nil && done.copied > 0 { // SQLite leaves the sync to the checkpoint that completes the log, which is the writer's, and all calls wait for the writer
+		if done.err == nil && done.copied > 0 {
+			// SQLite leaves the sync to the checkpoint that completes the log, which is the
+			// writer's, and all calls wait for the writer
 			done.err = f.conn.SyncFile()
 		}
 		over <- done
@@ -145,9 +147,10 @@ func (w *writer) truncate() error {
 // zeros, which are no frames.
 
 const (
-	logAhead      = (checkpointPages + maxGroup) * sqlite3.LogFrameBytes // bytes: of a checkpoint, and what a group may add
-	lengthenBy    = 256 << 10                                            // bytes, at a time
-	lengthenAfter = 10 * time.Millisecond                                // without a call
+	// bytes: of a checkpoint, and what a group may add
+	logAhead      = (checkpointPages + maxGroup) * sqlite3.LogFrameBytes
+	lengthenBy    = 256 << 10             // bytes, at a time
+	lengthenAfter = 10 * time.Millisecond // without a call
 )
 
 // firstCall waits for a call. While there is none it lengthens the log and completes checkpoints.

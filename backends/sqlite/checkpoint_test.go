@@ -12,7 +12,8 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// checkpointBy has the log checkpointed by another function, from the next write on, as though it had grown long enough.
+// checkpointBy has the log checkpointed by another function, from the next write on, as though it
+// had grown long enough.
 func checkpointBy(t *testing.T, s *Store, checkpoint func(context.Context, *sqlite3.Conn) checkpointResult) {
 	t.Helper()
 	_, err := write(t.Context(), s, "checkpoint", 0, func(*tx) (none struct{}, err error) {
@@ -42,7 +43,8 @@ func TestWritesGoOnDuringACheckpoint(t *testing.T) {
 	s := fresh(t)
 	end := holdCheckpoint(t, s)
 	for range 10 {
-		if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{startOf("t", s)}}); err != nil {
+		if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{
+			Runs: []engine.StartRun{startOf("t", s)}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -55,7 +57,8 @@ func TestWritesGoOnDuringACheckpoint(t *testing.T) {
 		t.Error("what came meanwhile was not checkpointed")
 	}
 	long := fileSize(t, s.path+"-wal")
-	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{startOf("t", s)}}); err != nil {
+	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{
+		Runs: []engine.StartRun{startOf("t", s)}}); err != nil {
 		t.Fatal(err)
 	}
 	if got := fileSize(t, s.path+"-wal"); got != long {
@@ -115,7 +118,8 @@ func TestTheWriterCheckpointsWhatOthersCannotOpen(t *testing.T) {
 		})
 		settle(t, s)
 		if s.checkpointed.Load() == 0 || s.Failure() != nil {
-			t.Errorf("%s: checkpointed at %d, failure %v; want it checkpointed", name, s.checkpointed.Load(), s.Failure())
+			t.Errorf("%s: checkpointed at %d, failure %v; want it checkpointed", name, s.checkpointed.Load(),
+				s.Failure())
 		}
 	}
 }
@@ -125,7 +129,8 @@ func TestTheLogStaysWhereTheDiskHasFailedItsCheckpoint(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := fresh(t)
 			for range 4 {
-				if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{startOf("t", s)}}); err != nil {
+				if _, err := s.StartRuns(t.Context(),
+					engine.StartRunsParams{Runs: []engine.StartRun{startOf("t", s)}}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -136,7 +141,8 @@ func TestTheLogStaysWhereTheDiskHasFailedItsCheckpoint(t *testing.T) {
 					<-s.closed
 				}
 				f := runCheckpoint(ctx, c)
-				f.err = &sqlite3.Error{Code: lib.SQLITE_IOERR_FSYNC, Text: "sync of the file"} // none of what was checkpointed is on the disk
+				// none of what was checkpointed is on the disk
+				f.err = &sqlite3.Error{Code: lib.SQLITE_IOERR_FSYNC, Text: "sync of the file"}
 				return f
 			})
 			if name == "at work" {

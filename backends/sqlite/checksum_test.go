@@ -215,7 +215,8 @@ func TestAFileThatSaysToHaveNoChecksumsIsNotBelievedWhereItHas(t *testing.T) {
 	pages := pagesOf(t, path)
 	pages[0][20] = 0
 	write0600(t, path, bytes.Join(pages, nil))
-	if _, err := answer(t, path); !isDamage(err) || !strings.Contains(err.Error(), "page 1 is not what was written there") {
+	if _, err := answer(t, path); !isDamage(err) ||
+		!strings.Contains(err.Error(), "page 1 is not what was written there") {
 		t.Errorf("rows of a file whose first page is damaged: %v, want that page", err)
 	}
 }
@@ -289,7 +290,8 @@ func TestADamagedPageEndsTheServer(t *testing.T) {
 		<-s.Fatal()
 		err = s.Failure()
 	}
-	if !isDamage(err) || !strings.Contains(err.Error(), "is not what was written there") || !strings.Contains(err.Error(), "kagzi db restore") {
+	if !isDamage(err) || !strings.Contains(err.Error(), "is not what was written there") ||
+		!strings.Contains(err.Error(), "kagzi db restore") {
 		t.Errorf("failure = %v, want the page, exit code 71 and what to do", err)
 	}
 }
@@ -299,7 +301,8 @@ func crashed(t *testing.T) (path, rows string) {
 	t.Helper()
 	s := busy(t)
 	for range 4 {
-		if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{startOf("t", s)}}); err != nil {
+		if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{
+			Runs: []engine.StartRun{startOf("t", s)}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -308,7 +311,8 @@ func crashed(t *testing.T) (path, rows string) {
 
 // framesOf is where each frame of a log begins.
 func framesOf(log []byte) (starts []int) {
-	for at := sqlite3.LogHeaderBytes; at+sqlite3.FrameHeaderBytes+pageBytes <= len(log); at += sqlite3.FrameHeaderBytes + pageBytes {
+	for at := sqlite3.LogHeaderBytes; at+sqlite3.FrameHeaderBytes+
+		pageBytes <= len(log); at += sqlite3.FrameHeaderBytes + pageBytes {
 		starts = append(starts, at)
 	}
 	return starts
@@ -366,10 +370,11 @@ func TestACommitThatACrashCutShortIsNoDamage(t *testing.T) {
 	}
 	starts := framesOf(log)
 	for name, cut := range map[string][]byte{
-		"in its last frame":  log[:starts[len(starts)-1]+2000],
-		"in its header":      log[:starts[len(starts)-1]+10],
-		"to the header":      log[:sqlite3.LogHeaderBytes],
-		"a hole in the last": append(bytes.Clone(log[:starts[len(starts)-1]]), make([]byte, sqlite3.FrameHeaderBytes+pageBytes)...),
+		"in its last frame": log[:starts[len(starts)-1]+2000],
+		"in its header":     log[:starts[len(starts)-1]+10],
+		"to the header":     log[:sqlite3.LogHeaderBytes],
+		"a hole in the last": append(bytes.Clone(log[:starts[len(starts)-1]]),
+			make([]byte, sqlite3.FrameHeaderBytes+pageBytes)...),
 		"what an older log left behind": append(bytes.Clone(log), func() []byte {
 			left := bytes.Clone(log[sqlite3.LogHeaderBytes:])
 			for _, start := range framesOf(log) {
@@ -421,7 +426,8 @@ func TestAFrameOfAnotherPageIsNoticed(t *testing.T) {
 	starts := framesOf(content)
 	for i, start := range starts {
 		other := starts[(i+1)%len(starts)] // a page of another number, as a rule
-		if _, err := log.WriteAt(content[other+sqlite3.FrameHeaderBytes:][:pageBytes], int64(start+sqlite3.FrameHeaderBytes)); err != nil {
+		if _, err := log.WriteAt(content[other+sqlite3.FrameHeaderBytes:][:pageBytes],
+			int64(start+sqlite3.FrameHeaderBytes)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -445,7 +451,8 @@ func unchecked(t *testing.T, path string) string {
 func scriptOf(t *testing.T, path string) string {
 	t.Helper()
 	script, _ := schemaOf(migrationsOf(t), len(migrationsOf(t)))
-	return fmt.Sprintf("begin; %s %s; pragma application_id = %d; pragma user_version = %d; commit", script, rowsOf(t, path), dbfile.ApplicationID, len(migrationsOf(t)))
+	return fmt.Sprintf("begin; %s %s; pragma application_id = %d; pragma user_version = %d; commit", script,
+		rowsOf(t, path), dbfile.ApplicationID, len(migrationsOf(t)))
 }
 
 func TestAFileWithoutChecksumsGetsThemAtTheStart(t *testing.T) {
@@ -493,7 +500,8 @@ func TestALargeFileWithoutChecksumsIsServedAsItIsAndSaysSo(t *testing.T) {
 	if err != nil || !strings.Contains(fmt.Sprint(d.Facts), "off: `kagzi db migrate` adds them") {
 		t.Errorf("facts = %v (%v), want that checksums are off", d.Facts, err)
 	}
-	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{startOf("t", s)}}); err != nil {
+	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{
+		Runs: []engine.StartRun{startOf("t", s)}}); err != nil {
 		t.Error(err)
 	}
 	backup := backupOfStore(t, s)
@@ -529,7 +537,8 @@ func TestAReaderGoesOnWhileAFileGetsItsChecksums(t *testing.T) {
 	expectRuns(t, reader, 6)
 	s := openAt(t, old)
 	expectRuns(t, reader, 6)
-	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{startOf("t", s)}}); err != nil {
+	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{
+		Runs: []engine.StartRun{startOf("t", s)}}); err != nil {
 		t.Fatal(err)
 	}
 	expectRuns(t, reader, 7)
@@ -560,7 +569,8 @@ func TestAnotherProgramMayReadAndCheckpointTheLog(t *testing.T) {
 func TestWhatAnotherProgramWritesBesideAServerIsTakenUp(t *testing.T) {
 	s := busy(t)
 	foreign(t, s.path, "insert into namespaces (namespace, id, created_at, updated_at) values ('hand', x'00', 1, 1)")
-	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{startOf("t", s)}}); err != nil {
+	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{
+		Runs: []engine.StartRun{startOf("t", s)}}); err != nil {
 		t.Fatal(err)
 	}
 	rows := rowsAt(t, s.path)
@@ -615,8 +625,10 @@ func TestNothingIsAcceptedWhileAnotherProgramReads(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	foreign(t, path, "update namespaces set display_name = 'mended again'") // which stays in the log as long as that reads
-	if _, _, err := Accept(t.Context(), path); engine.KindOf(err) != engine.KindPrecondition || !strings.Contains(err.Error(), "another process") {
+	// which stays in the log as long as that reads
+	foreign(t, path, "update namespaces set display_name = 'mended again'")
+	if _, _, err := Accept(t.Context(), path); engine.KindOf(err) != engine.KindPrecondition ||
+		!strings.Contains(err.Error(), "another process") {
 		t.Errorf("error = %v, want a refusal that says who is in the way", err)
 	}
 }
@@ -628,7 +640,8 @@ func TestWhatContradictsItselfIsNotAccepted(t *testing.T) {
 	if _, findings, err := Accept(t.Context(), path); err != nil || len(findings) == 0 {
 		t.Errorf("findings = %v (%v), want runs without payloads", findings, err)
 	}
-	if !bytes.Equal(bytes.Join(before, nil), bytes.Join(pagesOf(t, path), nil)) || len(names(t, filepath.Dir(path))) != 2 {
+	if !bytes.Equal(bytes.Join(before, nil), bytes.Join(pagesOf(t, path), nil)) ||
+		len(names(t, filepath.Dir(path))) != 2 {
 		t.Error("the file has changed, or something was left beside it")
 	}
 }

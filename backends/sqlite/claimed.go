@@ -23,7 +23,8 @@ func (c *claim) tasks() error {
 	c.out.Tasks = make([]engine.Task, len(c.taken))
 	put := func(i int, run engine.Run) {
 		c.out.Tasks[i] = engine.Task{
-			Run: run, Lease: engine.Lease{Namespace: run.Namespace, RunID: run.ID, Token: c.slots[i].Token}, ClaimedAt: now,
+			Run: run, Lease: engine.Lease{Namespace: run.Namespace, RunID: run.ID, Token: c.slots[i].Token},
+			ClaimedAt: now,
 		}
 	}
 	var unread []engine.ID
@@ -91,8 +92,9 @@ var countKeySQL string
 //go:embed sql/gate_run.sql
 var gateRunSQL string
 
-// slot takes a slot of the run's concurrency key; where none is free, the run leaves its lane until one is. Only the writer takes
-// and frees slots, so what it has counted holds until the end of the claim.
+// slot takes a slot of the run's concurrency key; where none is free, the run leaves its lane until
+// one is. Only the writer takes and frees slots, so what it has counted holds until the end of the
+// claim.
 func (c *claim) slot(run *candidate) (bool, error) {
 	k := concurrencyKey{kind: run.lane.kind}
 	limit := 0

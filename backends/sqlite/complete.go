@@ -8,8 +8,9 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// CompleteStep is one insert when the step is new, as nearly every step is: its code ran, and now it is reported. The run's
-// counts follow before the commit (leaseCache). Only when that did not apply does it look at what there is.
+// CompleteStep is one insert when the step is new, as nearly every step is: its code ran, and now
+// it is reported. The run's counts follow before the commit (leaseCache). Only when that did not
+// apply does it look at what there is.
 func (s *Store) CompleteStep(ctx context.Context, p engine.CompleteStepParams) (engine.Step, error) {
 	p.Now, p.StartedAt = engine.Micros(p.Now), engine.Micros(p.StartedAt)
 	size := p.Output.Size()
@@ -30,11 +31,13 @@ var completeNewStepSQL string
 //go:embed sql/has_begun.sql
 var hasBegunSQL string
 
-// completeNewStep is the fast path. Where it does not apply, nothing is written. The insert meets a first attempt alone, which a step that came along
-// from another run need not have; so without a plain lease the steps are read first.
+// completeNewStep is the fast path. Where it does not apply, nothing is written. The insert meets a
+// first attempt alone, which a step that came along from another run need not have; so without a
+// plain lease the steps are read first.
 func (t *tx) completeNewStep(p *engine.CompleteStepParams, size int) (engine.Step, bool, error) {
 	step := engine.Step{
-		ID: p.ID, RunID: p.Lease.RunID, Name: p.Step.Name, Kind: engine.StepFunction, Status: engine.StepCompleted, Attempt: 1, Latest: true,
+		ID: p.ID, RunID: p.Lease.RunID, Name: p.Step.Name, Kind: engine.StepFunction, Status: engine.StepCompleted,
+		Attempt: 1, Latest: true,
 		Output: p.Output, Token: p.Lease.Token, CreatedAt: p.Now, StartedAt: p.StartedAt, FinishedAt: p.Now,
 	}
 	if step.StartedAt.IsZero() {
@@ -45,15 +48,20 @@ func (t *tx) completeNewStep(p *engine.CompleteStepParams, size int) (engine.Ste
 		return engine.Step{}, false, err
 	}
 	if lease.steps > 0 && !lease.plain {
-		begun, err := t.session.found(&hasBegunSQL, func(*row) error { return nil }, idArg("run_id", p.Lease.RunID), text("name", p.Step.Name))
+		begun, err := t.session.found(&hasBegunSQL, func(*row) error {
+			return nil
+		}, idArg("run_id", p.Lease.RunID), text("name", p.Step.Name))
 		if err != nil || begun {
 			return engine.Step{}, false, err
 		}
 	}
 	step.Sequence, step.WorkerID = lease.steps+1, lease.worker
-	made, err := t.direct(&completeNewStepSQL, idArg("step_id", p.ID), idArg("run_id", p.Lease.RunID), text("name", p.Step.Name),
-		num("sequence", step.Sequence), blob("output", p.Output.Data), text("output_meta", encodeMap(p.Output.Metadata)),
-		tokenArg("token", p.Lease.Token), text("worker_id", step.WorkerID), instant("started_at", step.StartedAt), instant("now", p.Now))
+	made, err := t.direct(&completeNewStepSQL, idArg("step_id", p.ID), idArg("run_id", p.Lease.RunID),
+		text("name", p.Step.Name),
+		num("sequence", step.Sequence), blob("output", p.Output.Data),
+		text("output_meta", encodeMap(p.Output.Metadata)),
+		tokenArg("token", p.Lease.Token), text("worker_id", step.WorkerID), instant("started_at", step.StartedAt),
+		instant("now", p.Now))
 	if err != nil || made == 0 {
 		return engine.Step{}, false, err
 	}
@@ -62,23 +70,24 @@ func (t *tx) completeNewStep(p *engine.CompleteStepParams, size int) (engine.Ste
 	return step, true, nil
 }
 
-// CompleteRun is a few narrow statements when the run's end concerns nobody else, as most runs' does. Only when that did not apply
-// does it look at what there is.
+// CompleteRun is a few narrow statements when the run's end concerns nobody else, as most runs'
+// does. Only when that did not apply does it look at what there is.
 func (s *Store) CompleteRun(ctx context.Context, p engine.CompleteRunParams) (engine.Completed, error) {
 	size := p.Output.Size()
 	whole := size
 	if p.ContinueAs != nil {
 		whole += p.ContinueAs.Input.Size()
 	}
-	return writeAs(ctx, s, &call{verb: "CompleteRun", size: whole, ticket: p.Ticket}, func(t *tx) (engine.Completed, error) {
-		if p.ContinueAs == nil {
-			done, err := t.completeUntied(&p, size)
-			if err != nil || done {
-				return engine.Completed{Status: engine.RunCompleted}, err
+	return writeAs(ctx, s, &call{verb: "CompleteRun", size: whole, ticket: p.Ticket},
+		func(t *tx) (engine.Completed, error) {
+			if p.ContinueAs == nil {
+				done, err := t.completeUntied(&p, size)
+				if err != nil || done {
+					return engine.Completed{Status: engine.RunCompleted}, err
+				}
 			}
-		}
-		return storelogic.CompleteRun(t, p)
-	})
+			return storelogic.CompleteRun(t, p)
+		})
 }
 
 //go:embed sql/complete_run.sql
@@ -98,7 +107,8 @@ func (t *tx) completeUntied(p *engine.CompleteRunParams, size int) (done bool, e
 	}
 	t.queues.leased(queueKey{lease.namespace, lease.queue}, lease.kind, -1)
 	t.notifySlot(lease.namespace, lease.queue)
-	t.notifyEnd(id, &engine.Ending{Namespace: lease.namespace, Status: engine.RunCompleted, Output: p.Output, FinishedAt: now})
+	t.notifyEnd(id, &engine.Ending{Namespace: lease.namespace, Status: engine.RunCompleted, Output: p.Output,
+		FinishedAt: now})
 	if lease.steps > 0 && !lease.plain {
 		if err := t.WakeSteps(id, now); err != nil {
 			return false, err
@@ -112,7 +122,8 @@ func (t *tx) completeUntied(p *engine.CompleteRunParams, size int) (done bool, e
 			return false, err
 		}
 	}
-	_, err = t.direct(&completeRunSQL, idArg("run_id", id), num("steps", lease.steps), num("bytes", lease.bytes+int64(size)),
+	_, err = t.direct(&completeRunSQL, idArg("run_id", id), num("steps", lease.steps),
+		num("bytes", lease.bytes+int64(size)),
 		flag("progressed", lease.progressed), tokenArg("final_token", p.Lease.Token), instant("now", now))
 	return true, err
 }

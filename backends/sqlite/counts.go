@@ -27,20 +27,23 @@ func (s *Store) GetWorker(ctx context.Context, id string) (engine.Worker, error)
 //go:embed sql/list_workers.sql
 var listWorkersSQL string
 
-var listWorkersBackSQL = strings.Replace(listWorkersSQL, "order by registered_at desc, worker_id desc", "order by registered_at asc, worker_id asc", 1)
+var listWorkersBackSQL = strings.Replace(listWorkersSQL, "order by registered_at desc, worker_id desc",
+	"order by registered_at asc, worker_id asc", 1)
 
 //go:embed sql/count_workers.sql
 var countWorkersSQL string
 
 // ListWorkers is newest first.
-func (s *Store) ListWorkers(ctx context.Context, f engine.WorkerFilter, p engine.Page) ([]engine.Worker, engine.PageInfo, error) {
+func (s *Store) ListWorkers(ctx context.Context, f engine.WorkerFilter, p engine.Page) ([]engine.Worker,
+	engine.PageInfo, error) {
 	after, before := p.After.OrZero(), p.Before.OrZero()
 	return list(ctx, s, "ListWorkers", p, listing[engine.Worker]{
 		forth: &listWorkersSQL, back: &listWorkersBackSQL, count: &countWorkersSQL, read: readWorker,
 		filter: []arg{text("namespace", f.Namespace), text("queue", f.Queue), num("status", f.Status)},
 		place: []arg{
 			flag("after", p.After != nil), instant("after_at", engine.Micros(after.At)), text("after_id", after.Name),
-			flag("before", p.Before != nil), instant("before_at", engine.Micros(before.At)), text("before_id", before.Name),
+			flag("before", p.Before != nil), instant("before_at", engine.Micros(before.At)),
+			text("before_id", before.Name),
 		},
 	})
 }
@@ -55,7 +58,8 @@ var runningDepthsSQL string
 var listWorkingSQL string
 
 // QueueDepths counts lane by lane.
-func (s *Store) GetQueueDepth(ctx context.Context, namespace, queue string, now time.Time) ([]engine.QueueDepth, error) {
+func (s *Store) GetQueueDepth(ctx context.Context, namespace, queue string,
+	now time.Time) ([]engine.QueueDepth, error) {
 	return read(ctx, s, "GetQueueDepth", func(r session) ([]engine.QueueDepth, error) {
 		var depths engine.Depths
 		err := r.query(&laneDepthsSQL, func(r *row) (err error) {
@@ -153,7 +157,8 @@ var listTypesBackSQL = strings.Replace(listTypesSQL, "order by r.workflow_type a
 var countTypesSQL string
 
 // ListTypes takes a scan of the namespace: types have no table of their own.
-func (s *Store) ListTypes(ctx context.Context, namespace string, p engine.Page) ([]engine.TypeInfo, engine.PageInfo, error) {
+func (s *Store) ListTypes(ctx context.Context, namespace string, p engine.Page) ([]engine.TypeInfo,
+	engine.PageInfo, error) {
 	return list(ctx, s, "ListTypes", p, listing[engine.TypeInfo]{
 		forth: &listTypesSQL, back: &listTypesBackSQL, count: &countTypesSQL, read: readType,
 		filter: []arg{text("namespace", namespace)},

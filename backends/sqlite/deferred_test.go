@@ -9,15 +9,17 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// deferCalls has n calls wait for others, at most as long as maxWait, each with a row of its own, and returns their answers to come.
+// deferCalls has n calls wait for others, at most as long as maxWait, each with a row of its own,
+// and returns their answers to come.
 func deferCalls(t *testing.T, s *Store, n int, maxWait time.Duration) chan error {
 	t.Helper()
 	answers := make(chan error, n)
 	for i := range n {
 		go func() {
-			_, err := writeAs(t.Context(), s, &call{verb: "deferred", mayWait: maxWait}, func(tx *tx) (struct{}, error) {
-				return struct{}{}, insertNamespace(tx, fmt.Sprintf("deferred-%d-%d", maxWait, i))
-			})
+			_, err := writeAs(t.Context(), s, &call{verb: "deferred", mayWait: maxWait},
+				func(tx *tx) (struct{}, error) {
+					return struct{}{}, insertNamespace(tx, fmt.Sprintf("deferred-%d-%d", maxWait, i))
+				})
 			answers <- err
 		}()
 	}
@@ -68,7 +70,8 @@ func TestDeferredCallsBeginACommitOfTheirOwnInTheEnd(t *testing.T) {
 	if got := s.CommitSizes().Commits - before; got != 0 {
 		t.Fatalf("%d commits, want none while all can wait", got)
 	}
-	answered(t, deferCalls(t, s, 1, time.Millisecond), 1) // the first that cannot wait any longer takes the others along
+	// the first that cannot wait any longer takes the others along
+	answered(t, deferCalls(t, s, 1, time.Millisecond), 1)
 	answered(t, waiting, 10)
 	if got := s.CommitSizes().Commits - before; got != 1 {
 		t.Errorf("%d commits for calls that could all wait for the first, want 1", got)
@@ -114,7 +117,8 @@ func TestDeferredCallsHoldUpNothingThatIsAnsweredBeforeItsSync(t *testing.T) {
 func TestAHeartbeatThatMayWaitIsDeferred(t *testing.T) {
 	s := fresh(t)
 	_, err := s.RegisterWorker(t.Context(), engine.RegisterWorkerParams{
-		Worker: engine.Worker{ID: "w1", Namespace: "default", InstanceID: "i1", Queues: []string{"q"}, Types: []string{"w"}, MaxConcurrent: 10},
+		Worker: engine.Worker{ID: "w1", Namespace: "default", InstanceID: "i1", Queues: []string{"q"},
+			Types: []string{"w"}, MaxConcurrent: 10},
 		Chosen: true, Now: s.Now(),
 	})
 	if err != nil {
@@ -122,7 +126,8 @@ func TestAHeartbeatThatMayWaitIsDeferred(t *testing.T) {
 	}
 	answer := make(chan error, 1)
 	go func() {
-		_, err := s.Heartbeat(t.Context(), engine.HeartbeatParams{WorkerID: "w1", Whole: true, NameWithin: time.Minute, MaxWait: time.Hour, Now: s.Now()})
+		_, err := s.Heartbeat(t.Context(), engine.HeartbeatParams{
+			WorkerID: "w1", Whole: true, NameWithin: time.Minute, MaxWait: time.Hour, Now: s.Now()})
 		answer <- err
 	}()
 	riding(t, s, 1)

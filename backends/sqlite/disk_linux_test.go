@@ -174,7 +174,8 @@ func TestADiskThatTakesNoWritesIsRefusedInPlainWords(t *testing.T) {
 	if err := unix.Mount("", dir, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""); err != nil {
 		t.Fatal(err)
 	}
-	if s, err := Open(t.Context(), path, engine.OpenOptions{}); err == nil || !strings.Contains(err.Error(), "read-only") {
+	if s, err := Open(t.Context(), path, engine.OpenOptions{}); err == nil ||
+		!strings.Contains(err.Error(), "read-only") {
 		if err == nil {
 			s.Close()
 		}
@@ -258,7 +259,8 @@ func TestFilesThatAreTakenAwayEndTheServerBeforeItAcknowledges(t *testing.T) {
 					t.Errorf("%s: %v, want unavailable", asked, err)
 				}
 				<-s.Fatal()
-				if coder, ok := s.Failure().(interface{ ExitCode() int }); !ok || coder.ExitCode() != 70 || !strings.Contains(s.Failure().Error(), "kagzi db restore") {
+				if coder, ok := s.Failure().(interface{ ExitCode() int }); !ok || coder.ExitCode() != 70 ||
+					!strings.Contains(s.Failure().Error(), "kagzi db restore") {
 					t.Errorf("failure = %v, want exit code 70 and what to do", s.Failure())
 				}
 			}
@@ -291,7 +293,8 @@ func TestAServerWhoseLockIsTakenAwayAcknowledgesNothingBesideAnother(t *testing.
 				if !errors.Is(err, engine.ErrUnavailable) {
 					t.Errorf("%s: %v, want unavailable", asked, err)
 				}
-				if coder, ok := s.Failure().(interface{ ExitCode() int }); !ok || coder.ExitCode() != 70 || !strings.Contains(s.Failure().Error(), "lock file") {
+				if coder, ok := s.Failure().(interface{ ExitCode() int }); !ok || coder.ExitCode() != 70 ||
+					!strings.Contains(s.Failure().Error(), "lock file") {
 					t.Errorf("failure = %v, want exit code 70 and the lock", s.Failure())
 				}
 			}
@@ -341,7 +344,8 @@ func TestABitThatFlipsIsNoticedOrHarmless(t *testing.T) {
 			stopped++
 		}
 	}
-	t.Logf("refused at the start: %d, stopped at work: %d, found by check: %d, nothing to be found: %d", refused, stopped, found, harmless)
+	t.Logf("refused at the start: %d, stopped at work: %d, found by check: %d, nothing to be found: %d", refused,
+		stopped, found, harmless)
 	if refused+stopped+found == 0 {
 		t.Error("no damage was noticed")
 	}
@@ -373,7 +377,8 @@ func putToWork(t *testing.T, path string) error {
 			if coder, ok := s.Failure().(interface{ ExitCode() int }); !ok || coder.ExitCode() != 71 {
 				t.Errorf("failure = %v, want exit code 71", s.Failure())
 			}
-			if _, err := s.StartRuns(ctx, engine.StartRunsParams{Runs: []engine.StartRun{startOf("t", s)}}); err == nil {
+			if _, err := s.StartRuns(ctx, engine.StartRunsParams{
+				Runs: []engine.StartRun{startOf("t", s)}}); err == nil {
 				t.Error("a write was acknowledged after the damage was found")
 			}
 			return s.Failure()

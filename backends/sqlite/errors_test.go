@@ -20,11 +20,13 @@ func TestAnIndexOfTheLogThatCannotGrowIsNoRoomAndLeavesTheOutcomeOpen(t *testing
 	if !sqlite3.IsFull(err) {
 		t.Error("it does not count as a full disk")
 	}
-	if got := dbfile.Translate("start", err); engine.KindOf(got) != engine.KindUnavailable || !strings.Contains(got.Error(), "may or may not have counted") {
+	if got := dbfile.Translate("start", err); engine.KindOf(got) != engine.KindUnavailable ||
+		!strings.Contains(got.Error(), "may or may not have counted") {
 		t.Errorf("a caller is told %v, want that nobody knows", got)
 	}
 	for _, other := range []int{lib.SQLITE_IOERR_WRITE, lib.SQLITE_IOERR_FSYNC, lib.SQLITE_IOERR_SHMMAP} {
-		if err := (&sqlite3.Error{Code: other, Text: "failed"}); dbfile.AsFatal(err, false) == nil || sqlite3.IsFull(err) {
+		if err := (&sqlite3.Error{Code: other, Text: "failed"}); dbfile.AsFatal(err, false) == nil ||
+			sqlite3.IsFull(err) {
 			t.Errorf("error %d of the disk does not end the server", other)
 		}
 	}

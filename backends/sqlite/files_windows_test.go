@@ -16,7 +16,8 @@ func TestADatabaseThatIsLookedAtIsNotReplaced(t *testing.T) {
 	reader := readOnlyAt(t, path)
 	expectRuns(t, reader, 6)
 	before := names(t, filepath.Dir(path))
-	if _, err := Restore(t.Context(), path, engine.RestoreParams{File: b.File, Force: true, Now: time.Now()}); !errors.Is(err, backup.ErrOthersHave) {
+	if _, err := Restore(t.Context(), path, engine.RestoreParams{
+		File: b.File, Force: true, Now: time.Now()}); !errors.Is(err, backup.ErrOthersHave) {
 		t.Fatalf("err = %v, want %v", err, backup.ErrOthersHave)
 	}
 	if _, _, err := Accept(t.Context(), path); !errors.Is(err, backup.ErrOthersHave) {

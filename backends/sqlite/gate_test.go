@@ -26,7 +26,8 @@ func TestAClaimSortsOutMoreGatedRunsThanFitIntoOneTransaction(t *testing.T) {
 			slots[i] = engine.ClaimSlot{WorkerID: "w1", Token: engine.NewToken()}
 		}
 		claimed, err := s.Claim(t.Context(), engine.ClaimParams{
-			Namespace: "default", Queue: "q", Types: []string{"t"}, Slots: slots, HistoryBytes: engine.HistoryBytes, Now: s.Now(),
+			Namespace: "default", Queue: "q", Types: []string{"t"}, Slots: slots, HistoryBytes: engine.HistoryBytes,
+			Now: s.Now(),
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -38,8 +39,10 @@ func TestAClaimSortsOutMoreGatedRunsThanFitIntoOneTransaction(t *testing.T) {
 	if got := s.CommitSizes().Commits - before; got < 3 {
 		t.Errorf("commits = %d, want 3 or more for %d runs, so that other writes get their turn", got, keyed)
 	}
-	if len(claimed.Tasks) != 2 || claimed.Tasks[0].Run.ID != starts[0].ID || claimed.Tasks[1].Run.ID != last.ID || claimed.Limited {
-		t.Fatalf("claimed %d runs (limited %t), want the first of the key and then the one without a key", len(claimed.Tasks), claimed.Limited)
+	if len(claimed.Tasks) != 2 || claimed.Tasks[0].Run.ID != starts[0].ID || claimed.Tasks[1].Run.ID != last.ID ||
+		claimed.Limited {
+		t.Fatalf("claimed %d runs (limited %t), want the first of the key and then the one without a key",
+			len(claimed.Tasks), claimed.Limited)
 	}
 	if findings, err := Check(t.Context(), s.path); err != nil || len(findings) > 0 {
 		t.Fatalf("findings = %v (%v), want none", findings, err)
@@ -48,7 +51,8 @@ func TestAClaimSortsOutMoreGatedRunsThanFitIntoOneTransaction(t *testing.T) {
 		t.Fatalf("claimed %d runs past the limit of the key", len(again.Tasks))
 	}
 	for i := 1; i < 4; i++ { // one slot, one run, in order
-		if _, err := s.CompleteRun(t.Context(), engine.CompleteRunParams{Lease: claimed.Tasks[0].Lease, Now: s.Now()}); err != nil {
+		if _, err := s.CompleteRun(t.Context(), engine.CompleteRunParams{
+			Lease: claimed.Tasks[0].Lease, Now: s.Now()}); err != nil {
 			t.Fatal(err)
 		}
 		if claimed = claim(2); len(claimed.Tasks) != 1 || claimed.Tasks[0].Run.ID != starts[i].ID {
@@ -69,7 +73,8 @@ func TestWhatAnotherQueueHoldsOfAKeyCounts(t *testing.T) {
 	}
 	for i, want := range []int{1, 0} {
 		claimed, err := s.Claim(t.Context(), engine.ClaimParams{
-			Namespace: "default", Queue: starts[i].Queue, Types: []string{"t"}, Slots: []engine.ClaimSlot{{WorkerID: "w1", Token: engine.NewToken()}},
+			Namespace: "default", Queue: starts[i].Queue, Types: []string{"t"},
+			Slots:        []engine.ClaimSlot{{WorkerID: "w1", Token: engine.NewToken()}},
 			HistoryBytes: engine.HistoryBytes, Now: s.Now(),
 		})
 		if err != nil || len(claimed.Tasks) != want {

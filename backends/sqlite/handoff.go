@@ -39,7 +39,8 @@ func (h *handoffs) offer(t *tx, starts []engine.StartRun) error {
 		}
 	}
 	slices.SortStableFunc(candidates, func(a, b *engine.StartRun) int {
-		return cmp.Or(cmp.Compare(b.Priority, a.Priority), a.AvailableAt.Compare(b.AvailableAt), bytes.Compare(a.ID[:], b.ID[:]))
+		return cmp.Or(cmp.Compare(b.Priority, a.Priority), a.AvailableAt.Compare(b.AvailableAt),
+			bytes.Compare(a.ID[:], b.ID[:]))
 	})
 	looked := queueLooks{tx: t, online: make(map[string]bool, 1)}
 	closed := make(map[queueKey]bool, 1)
@@ -115,7 +116,9 @@ func (t *tx) anyDue(queue queueKey, match engine.Match) (due bool, err error) {
 		if due || !slices.Contains(match.Types(), l.kind) {
 			continue
 		}
-		due, err = t.session.found(&claimSQL, func(*row) error { return nil }, num("lane_id", l.id), now, num("limit", 1))
+		due, err = t.session.found(&claimSQL, func(*row) error {
+			return nil
+		}, num("lane_id", l.id), now, num("limit", 1))
 		if err != nil {
 			return false, err
 		}
@@ -163,6 +166,7 @@ func (t *tx) acceptHandoff(p *engine.StartRun, one *handoff) error {
 	t.notifyRun(p.ID)
 	t.Notify(engine.Notification{Kind: engine.NotifyQueue, Namespace: p.Namespace, Name: p.Queue, Claimed: true})
 	t.queues.leased(queueKey{p.Namespace, p.Queue}, p.Type, 1)
-	one.task = engine.Task{Run: run, Lease: engine.Lease{Namespace: run.Namespace, RunID: run.ID, Token: slot.Token}, ClaimedAt: now}
+	one.task = engine.Task{Run: run, Lease: engine.Lease{Namespace: run.Namespace, RunID: run.ID, Token: slot.Token},
+		ClaimedAt: now}
 	return t.leaseRecent(&one.task.Run, slot, now)
 }

@@ -72,9 +72,11 @@ func working(t *testing.T) *Store {
 	t.Helper()
 	s := fresh(t)
 	now := s.Now()
-	if _, err := s.RegisterWorker(t.Context(), engine.RegisterWorkerParams{Chosen: true, Now: now, Worker: engine.Worker{
-		ID: "w", Namespace: "default", Queues: []string{"q"}, Types: []string{"t"}, MaxConcurrent: 100, RegisteredAt: now, LastHeartbeatAt: now,
-	}}); err != nil {
+	if _, err := s.RegisterWorker(t.Context(),
+		engine.RegisterWorkerParams{Chosen: true, Now: now, Worker: engine.Worker{
+			ID: "w", Namespace: "default", Queues: []string{"q"}, Types: []string{"t"}, MaxConcurrent: 100,
+			RegisteredAt: now, LastHeartbeatAt: now,
+		}}); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -82,13 +84,15 @@ func working(t *testing.T) *Store {
 
 func TestAClaimThatIsAnsweredBeforeItIsDurableCountsAsOneCommit(t *testing.T) {
 	s := working(t)
-	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{startOf("t", s)}}); err != nil {
+	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{
+		Runs: []engine.StartRun{startOf("t", s)}}); err != nil {
 		t.Fatal(err)
 	}
 	settle(t, s)
 	before := s.CommitSizes()
 	claimed, err := s.Claim(t.Context(), engine.ClaimParams{
-		Namespace: "default", Queue: "q", Types: []string{"t"}, Slots: []engine.ClaimSlot{{WorkerID: "w", Token: engine.NewToken()}}, Now: s.Now(),
+		Namespace: "default", Queue: "q", Types: []string{"t"},
+		Slots: []engine.ClaimSlot{{WorkerID: "w", Token: engine.NewToken()}}, Now: s.Now(),
 	})
 	if err != nil || len(claimed.Tasks) != 1 {
 		t.Fatalf("claimed %d runs (%v), want 1", len(claimed.Tasks), err)
@@ -106,7 +110,8 @@ func TestWhoWaitsGetsRunsInTheCommitThatMakesThem(t *testing.T) {
 	ctx := t.Context()
 	before := s.CommitSizes().Commits
 	first, second := startOf("t", s), startOf("t", s)
-	if _, err := s.StartRuns(ctx, engine.StartRunsParams{Runs: []engine.StartRun{first, second}, Handoff: w}); err != nil {
+	if _, err := s.StartRuns(ctx, engine.StartRunsParams{
+		Runs: []engine.StartRun{first, second}, Handoff: w}); err != nil {
 		t.Fatal(err)
 	}
 	if commits := s.CommitSizes().Commits - before; commits != 1 {
@@ -119,10 +124,13 @@ func TestWhoWaitsGetsRunsInTheCommitThatMakesThem(t *testing.T) {
 			t.Errorf("end of run %s, which was given: %v", task.Run.ID, err)
 		}
 	}
-	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{startOf("t", s)}}); err != nil { // which nobody waits for
+	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{
+		Runs: []engine.StartRun{startOf("t", s)}}); err != nil {
+		// which nobody waits for
 		t.Fatal(err)
 	}
-	if _, err := s.StartRuns(ctx, engine.StartRunsParams{Runs: []engine.StartRun{startOf("t", s), startOf("t", s)}, Handoff: w}); err != nil {
+	if _, err := s.StartRuns(ctx, engine.StartRunsParams{
+		Runs: []engine.StartRun{startOf("t", s), startOf("t", s)}, Handoff: w}); err != nil {
 		t.Fatal(err)
 	}
 	w.want(t, 0, 1) // the second is not even asked for
@@ -141,7 +149,9 @@ func TestRunsOfAGroupThatIsCarriedOutAgainAreTakenAnew(t *testing.T) {
 	waiting(t, s, 1)
 	broken := errors.New("broken")
 	go func() {
-		_, err := write(t.Context(), s, "break", 0, func(tx *tx) (none struct{}, err error) { return none, errors.Join(insertNamespace(tx, "a"), broken) })
+		_, err := write(t.Context(), s, "break", 0, func(tx *tx) (none struct{}, err error) {
+			return none, errors.Join(insertNamespace(tx, "a"), broken)
+		})
 		answers <- err
 	}()
 	waiting(t, s, 2)
@@ -187,12 +197,14 @@ func TestWhoHasGivenUpALargeCallStaysUntilItIsWritten(t *testing.T) {
 		"retry with another input": func(ctx context.Context, s *Store, _ engine.Lease, ended engine.ID) error {
 			now := s.Now()
 			_, err := s.RetryRun(ctx, engine.RetryRunParams{
-				SteerParams: engine.SteerParams{Namespace: "default", RunID: ended, AuditID: engine.NewID(now), Now: now},
-				ID:          engine.NewID(now), Restart: true, Input: &large,
+				SteerParams: engine.SteerParams{Namespace: "default", RunID: ended,
+					AuditID: engine.NewID(now), Now: now},
+				ID: engine.NewID(now), Restart: true, Input: &large,
 			})
 			return err
 		},
-		"end of a run that continues as new": func(ctx context.Context, s *Store, held engine.Lease, _ engine.ID) error {
+		"end of a run that continues as new": func(ctx context.Context, s *Store, held engine.Lease,
+			_ engine.ID) error {
 			next := startOf("t", s)
 			next.Input = large
 			_, err := s.CompleteRun(ctx, engine.CompleteRunParams{Lease: held, ContinueAs: &next, Now: s.Now()})
@@ -202,14 +214,18 @@ func TestWhoHasGivenUpALargeCallStaysUntilItIsWritten(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := working(t)
 			ended, held := startOf("t", s), startOf("t", s)
-			if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{ended, held}}); err != nil {
+			if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{
+				Runs: []engine.StartRun{ended, held}}); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := s.TerminateRun(t.Context(), engine.EndRunParams{Namespace: "default", RunID: ended.ID, AuditID: engine.NewID(s.Now()), Now: s.Now()}); err != nil {
+			if _, err := s.TerminateRun(t.Context(),
+				engine.EndRunParams{Namespace: "default", RunID: ended.ID, AuditID: engine.NewID(s.Now()),
+					Now: s.Now()}); err != nil {
 				t.Fatal(err)
 			}
 			claimed, err := s.Claim(t.Context(), engine.ClaimParams{
-				Namespace: "default", Queue: "q", Types: []string{"t"}, Slots: []engine.ClaimSlot{{WorkerID: "w", Token: engine.NewToken()}}, Now: s.Now(),
+				Namespace: "default", Queue: "q", Types: []string{"t"},
+				Slots: []engine.ClaimSlot{{WorkerID: "w", Token: engine.NewToken()}}, Now: s.Now(),
 			})
 			if err != nil || len(claimed.Tasks) != 1 {
 				t.Fatalf("claimed %d runs (%v), want 1", len(claimed.Tasks), err)

@@ -36,7 +36,8 @@ func (s *Store) Describe(ctx context.Context) (engine.Description, error) {
 		return engine.Description{}, err
 	}
 	d := engine.Description{
-		Backend: "sqlite", Version: s.version, Database: s.path, Bytes: of.file, Schema: s.schema, Notifications: "in-process",
+		Backend: "sqlite", Version: s.version, Database: s.path, Bytes: of.file, Schema: s.schema,
+		Notifications: "in-process",
 	}
 	if s.readOnly() {
 		d.Notifications = "polling"
@@ -46,7 +47,8 @@ func (s *Store) Describe(ctx context.Context) (engine.Description, error) {
 		d.Facts = append(d.Facts, engine.Fact{Name: "restored", Value: of.restored})
 	}
 	d.Facts = append(d.Facts,
-		engine.Fact{Name: "database file", Value: dbfile.BytesText(of.file) + ", " + dbfile.BytesText(of.free) + " of it free"},
+		engine.Fact{Name: "database file", Value: dbfile.BytesText(of.file) + ", " + dbfile.BytesText(of.free) +
+			" of it free"},
 		engine.Fact{Name: "write-ahead log", Value: s.logText()},
 	)
 	if !s.readOnly() {
@@ -72,7 +74,8 @@ func durabilityOf(ctx context.Context, c *sqlite3.Conn) (text string, err error)
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("journal_mode=%s, synchronous=%s", journal, [...]string{"off", "normal", "full", "extra"}[level&3]), nil
+	return fmt.Sprintf("journal_mode=%s, synchronous=%s", journal,
+		[...]string{"off", "normal", "full", "extra"}[level&3]), nil
 }
 
 func (s *Store) logText() string {
@@ -161,7 +164,8 @@ func (s *Store) prove() {
 	if err := takesRoom(s.path + "-proof"); err != nil {
 		return
 	}
-	_, _ = write(context.Background(), s, "prove", 0, func(t *tx) (none struct{}, err error) { // the writer notes what comes of it
+	// the writer notes what comes of it
+	_, _ = write(context.Background(), s, "prove", 0, func(t *tx) (none struct{}, err error) {
 		if err := t.Stand("proof", "made", s.Now()); err != nil {
 			return none, err
 		}

@@ -11,8 +11,9 @@ import (
 
 func TestSizesAreWrittenForPeople(t *testing.T) {
 	for n, want := range map[int64]string{
-		0: "0 B", 1023: "1023 B", 1024: "1.0 KiB", 4096 + 512: "4.5 KiB", 999 << 10: "999.0 KiB", 1000 << 10: "1.0 MiB", 64 << 20: "64.0 MiB",
-		5 << 30: "5.0 GiB", 3 << 40: "3.0 TiB", 2000 << 40: "2000.0 TiB",
+		0: "0 B", 1023: "1023 B", 1024: "1.0 KiB", 4096 + 512: "4.5 KiB", 999 << 10: "999.0 KiB", 1000 << 10: "1.0 MiB",
+		64 << 20: "64.0 MiB",
+		5 << 30:  "5.0 GiB", 3 << 40: "3.0 TiB", 2000 << 40: "2000.0 TiB",
 	} {
 		if got := dbfile.BytesText(n); got != want {
 			t.Errorf("%d bytes are written as %q, want %q", n, got, want)
@@ -39,7 +40,8 @@ func TestTheFactsFollowWhatTheStoreDoes(t *testing.T) {
 	holding(t, s, 10)
 	facts := factsOf(t, s)
 	for name, want := range map[string]string{
-		"last checkpoint": "none since the start", "readers": "0 of 4 busy", "writes waiting": "0", "database file": " of it free",
+		"last checkpoint": "none since the start", "readers": "0 of 4 busy", "writes waiting": "0",
+		"database file":   " of it free",
 		"write-ahead log": "KiB", "page cache of the writer": "KiB", "free disk space": "iB",
 		"durability": "journal_mode=wal, synchronous=full",
 	} {

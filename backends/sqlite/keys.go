@@ -53,7 +53,9 @@ func (s *Store) NoteKeyUse(ctx context.Context, uses []engine.KeyUse) error {
 	for i, use := range uses {
 		given[i] = hex.EncodeToString(use.ID[:]) + strconv.FormatInt(use.At.UnixMicro(), 10)
 	}
-	_, err := write(ctx, s, "NoteKeyUse", 0, func(t *tx) (int64, error) { return t.exec(&noteKeyUseSQL, text("uses", encode(given))) })
+	_, err := write(ctx, s, "NoteKeyUse", 0, func(t *tx) (int64, error) {
+		return t.exec(&noteKeyUseSQL, text("uses", encode(given)))
+	})
 	return err
 }
 
@@ -62,7 +64,9 @@ var noteRefusalSQL string
 
 // NoteRefusal leaves the first event of an id as it is.
 func (s *Store) NoteRefusal(ctx context.Context, e engine.AuditEvent) error {
-	_, err := write(ctx, s, "NoteRefusal", 0, func(t *tx) (int64, error) { return t.exec(&noteRefusalSQL, auditArgs(&e)...) })
+	_, err := write(ctx, s, "NoteRefusal", 0, func(t *tx) (int64, error) {
+		return t.exec(&noteRefusalSQL, auditArgs(&e)...)
+	})
 	return err
 }
 

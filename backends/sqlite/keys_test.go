@@ -14,7 +14,8 @@ func makeRootKey(t *testing.T, s *Store) engine.APIKey {
 	t.Helper()
 	now := s.Now()
 	k, err := s.CreateKey(t.Context(), engine.CreateKeyParams{
-		Key: engine.APIKey{ID: engine.NewID(now), Name: "root", Role: engine.RoleAdmin, Hash: [32]byte{1}}, AuditID: engine.NewID(now), Now: now,
+		Key:     engine.APIKey{ID: engine.NewID(now), Name: "root", Role: engine.RoleAdmin, Hash: [32]byte{1}},
+		AuditID: engine.NewID(now), Now: now,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -93,7 +94,8 @@ func TestADatabaseOfTheSecondSchemaGoesOnWithoutKeys(t *testing.T) {
 	}
 	makeRootKey(t, s)
 	for namespace, want := range map[string]string{"default": "PauseWorkflow", "": "CreateKey"} {
-		events, _, err := s.ListAuditEvents(t.Context(), engine.AuditFilter{Namespace: namespace}, engine.Page{Limit: 10})
+		events, _, err := s.ListAuditEvents(t.Context(), engine.AuditFilter{Namespace: namespace},
+			engine.Page{Limit: 10})
 		if err != nil || len(events) != 1 || events[0].Method != want {
 			t.Errorf("audit of %q = %v (%v), want %s", namespace, events, err, want)
 		}

@@ -23,10 +23,11 @@ func killedHalfway(t *testing.T) (path string, others []string) {
 		t.Fatal(err)
 	}
 	half, killed := "", errors.New("killed")
-	_, err := backup.PlaceAs(t.Context(), s.path+".before-0009-20260101T000000Z.db", filepath.Base(s.path)+dbfile.HalfBackup, func(part string) (time.Time, error) {
-		half = part
-		return time.Time{}, killed
-	})
+	_, err := backup.PlaceAs(t.Context(), s.path+".before-0009-20260101T000000Z.db",
+		filepath.Base(s.path)+dbfile.HalfBackup, func(part string) (time.Time, error) {
+			half = part
+			return time.Time{}, killed
+		})
 	if !errors.Is(err, killed) {
 		t.Fatal(err)
 	}
@@ -36,11 +37,13 @@ func killedHalfway(t *testing.T) (path string, others []string) {
 	write0600(t, half, nil)
 	write0600(t, s.path+dbfile.Renewing, nil)
 	write0600(t, s.path+dbfile.Renewing+"-journal", nil)
-	others = []string{"kagzi.db.before-0002-20260101T000000Z.db", "kagzi.db.before-mine.part", "kagzi.db.restoring-1.tmp.txt", "other.db.before-77.part", "other.db.renewed"}
+	others = []string{"kagzi.db.before-0002-20260101T000000Z.db", "kagzi.db.before-mine.part",
+		"kagzi.db.restoring-1.tmp.txt", "other.db.before-77.part", "other.db.renewed"}
 	for _, name := range others {
 		write0600(t, filepath.Join(dir, name), nil)
 	}
-	if n := len(names(t, dir)); n != len(others)+9 { // the database, its lock, a directory, four files of a backup and two of a renewal
+	if n := len(names(t, dir)); n != len(others)+9 {
+		// the database, its lock, a directory, four files of a backup and two of a renewal
 		t.Fatalf("there are %d files: %v", n, names(t, dir))
 	}
 	return s.path, others
@@ -56,7 +59,8 @@ func TestWhatWasLeftHalfMadeBesideADatabaseIsDeletedByWhoHasItNext(t *testing.T)
 			return s.Close()
 		},
 		"a restore": func(path string) error {
-			_, err := Restore(t.Context(), path, engine.RestoreParams{File: backupOfStore(t, busy(t)).File, Now: time.Now()})
+			_, err := Restore(t.Context(), path, engine.RestoreParams{
+				File: backupOfStore(t, busy(t)).File, Now: time.Now()})
 			if errors.Is(err, engine.ErrPrecondition) { // there are rows
 				return nil
 			}

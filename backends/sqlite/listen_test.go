@@ -41,7 +41,8 @@ func TestNotificationsOfRunsClaimedInTheirOwnCommitSayClaimed(t *testing.T) {
 			for range c.starts {
 				starts = append(starts, startOf("t", s))
 			}
-			p := engine.ClaimParams{Namespace: "default", Queue: "q", Types: []string{"t"}, HistoryBytes: 1 << 20, Now: s.Now().Add(time.Minute)}
+			p := engine.ClaimParams{Namespace: "default", Queue: "q", Types: []string{"t"}, HistoryBytes: 1 << 20,
+				Now: s.Now().Add(time.Minute)}
 			for range c.slots {
 				p.Slots = append(p.Slots, engine.ClaimSlot{WorkerID: "w1", Token: engine.NewToken()})
 			}
@@ -74,7 +75,8 @@ func TestNotificationsOfRunsClaimedInTheirOwnCommitSayClaimed(t *testing.T) {
 				if r.Kind != engine.NotifyQueue {
 					continue
 				}
-				if want := (engine.Notification{Kind: engine.NotifyQueue, Namespace: "default", Name: "q", Claimed: c.claimed}); r != want {
+				if want := (engine.Notification{Kind: engine.NotifyQueue, Namespace: "default", Name: "q",
+					Claimed: c.claimed}); r != want {
 					t.Fatalf("notification = %+v, want %+v", r, want)
 				}
 				return

@@ -15,7 +15,8 @@ func startedRun(t *testing.T, s *Store, namespace, input string) engine.ID {
 	now := s.Now()
 	id := engine.NewID(now)
 	started, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{{Run: engine.Run{
-		ID: id, Namespace: namespace, Queue: "q", Type: "w", Attempts: 1, CreatedAt: now, AvailableAt: now, Input: engine.Payload{Data: []byte(input)},
+		ID: id, Namespace: namespace, Queue: "q", Type: "w", Attempts: 1, CreatedAt: now, AvailableAt: now,
+		Input: engine.Payload{Data: []byte(input)},
 	}}}})
 	if err != nil || started[0].Err != nil {
 		t.Fatalf("start: %v, %v", err, started)

@@ -13,12 +13,15 @@ import (
 // lengthened is a new database of a server, once its log is as long as it is to be.
 func lengthened(t *testing.T) *Store {
 	t.Helper()
-	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "kagzi.db"), engine.OpenOptions{Serving: true, Log: slog.New(slog.DiscardHandler)})
+	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "kagzi.db"),
+		engine.OpenOptions{Serving: true, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
-	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{startOf("t", s)}}); err != nil { // between
+	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{
+		Runs: []engine.StartRun{startOf("t", s)}}); err != nil {
+		// between
 		t.Fatal(err)
 	}
 	for fileSize(t, s.path+"-wal") < logAhead {
@@ -52,7 +55,8 @@ func TestCommitsAreFoundInALogThatWasLengthenedAhead(t *testing.T) {
 	if got := rowsAt(t, copyOf(t, s.path, "", "-wal")); got != rows {
 		t.Errorf("after a crash there is %s, want %s", got, rows)
 	}
-	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{startOf("t", s)}}); err != nil {
+	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{
+		Runs: []engine.StartRun{startOf("t", s)}}); err != nil {
 		t.Fatal(err)
 	}
 	if size := fileSize(t, s.path+"-wal"); size >= logAhead+lengthenBy {
@@ -104,7 +108,8 @@ func TestALogIsNotLengthenedWhileAnotherProgramWrites(t *testing.T) {
 		}
 		before := fileSize(t, s.path+"-wal")
 		if more := s.writer.lengthen(); more || fileSize(t, s.path+"-wal") != before {
-			t.Errorf("the log had %d bytes and was lengthened to %d in the midst of another's transaction", before, fileSize(t, s.path+"-wal"))
+			t.Errorf("the log had %d bytes and was lengthened to %d in the midst of another's transaction", before,
+				fileSize(t, s.path+"-wal"))
 		}
 		if err := other.Script(t.Context(), "commit"); err != nil {
 			return err

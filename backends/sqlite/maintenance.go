@@ -109,7 +109,8 @@ func check(ctx context.Context, c *sqlite3.Conn) ([]engine.Finding, error) {
 	})
 	if err == nil {
 		err = rows.query(&checkReferencesSQL, func(r *row) error {
-			findings = append(findings, engine.Finding{Subject: "table " + r.text(), Text: "a row refers to a " + r.text() + " row that is not there"})
+			findings = append(findings, engine.Finding{
+				Subject: "table " + r.text(), Text: "a row refers to a " + r.text() + " row that is not there"})
 			return nil
 		})
 	}
@@ -119,7 +120,8 @@ func check(ctx context.Context, c *sqlite3.Conn) ([]engine.Finding, error) {
 		}
 		return nil, old
 	}
-	for _, statement := range []*string{&checkRunsSQL, &checkLeasesSQL, &checkOrphansSQL, &checkStepsSQL, &checkCountsSQL, &checkSchedulesSQL, &checkKeysSQL} {
+	for _, statement := range []*string{&checkRunsSQL, &checkLeasesSQL, &checkOrphansSQL, &checkStepsSQL,
+		&checkCountsSQL, &checkSchedulesSQL, &checkKeysSQL} {
 		if err != nil {
 			return findings, err
 		}
@@ -137,7 +139,8 @@ func check(ctx context.Context, c *sqlite3.Conn) ([]engine.Finding, error) {
 			name = id.String()
 		}
 		if !json.Valid([]byte(value)) {
-			findings = append(findings, engine.Finding{Subject: kind + " " + name, Text: "its " + what + " cannot be read: that is no JSON"})
+			findings = append(findings, engine.Finding{
+				Subject: kind + " " + name, Text: "its " + what + " cannot be read: that is no JSON"})
 		}
 		return nil
 	})
@@ -153,7 +156,8 @@ func refuseOldRows(ctx context.Context, c *sqlite3.Conn) error {
 	}
 	newest, err := dbfile.NewestSchema()
 	if err == nil && number < newest {
-		err = fmt.Errorf("the file is whole; what is in it has schema %d, and this program checks schema %d: run `kagzi db migrate`, and check it then", number, newest)
+		err = fmt.Errorf(
+			"the file is whole; what is in it has schema %d, and this program checks schema %d: run `kagzi db migrate`, and check it then", number, newest)
 	}
 	return err
 }
@@ -238,7 +242,8 @@ func Restore(ctx context.Context, path string, p engine.RestoreParams) (engine.R
 
 // RestoreElsewhere makes of the backup p.File a file that can be served, which carry copies
 // elsewhere and which is deleted afterwards. from describes the backup.
-func RestoreElsewhere(ctx context.Context, p engine.RestoreParams, carry func(file, from string) error) (engine.Restoration, error) {
+func RestoreElsewhere(ctx context.Context, p engine.RestoreParams,
+	carry func(file, from string) error) (engine.Restoration, error) {
 	return backup.RestoreElsewhere(ctx, p, restoredRows, carry)
 }
 

@@ -14,7 +14,8 @@ import (
 	"github.com/kagzi/kagzi/migrations"
 )
 
-// migrate applies what is missing, in one transaction, and returns the schema's number. A file that holds rows is copied before.
+// migrate applies what is missing, in one transaction, and returns the schema's number. A file that
+// holds rows is copied before.
 func migrate(ctx context.Context, c *sqlite3.Conn, path string, o engine.OpenOptions) (int, error) {
 	list, err := migrations.List("sqlite")
 	if err != nil {
@@ -29,7 +30,8 @@ func migrate(ctx context.Context, c *sqlite3.Conn, path string, o engine.OpenOpt
 	case number == len(list):
 		return number, nil
 	case o.KeepSchema:
-		return 0, fmt.Errorf("the database has schema %d and this program needs schema %d: run `kagzi db migrate`", number, len(list))
+		return 0, fmt.Errorf("the database has schema %d and this program needs schema %d: run `kagzi db migrate`",
+			number, len(list))
 	}
 	if number > 0 {
 		size, _, err := c.Size(ctx)
@@ -51,7 +53,8 @@ func apply(ctx context.Context, c *sqlite3.Conn, list []migrations.Migration) er
 		return err
 	}
 	for _, m := range list {
-		script := fmt.Sprintf("%s\n;pragma application_id = %d;\npragma user_version = %d", m.SQL, dbfile.ApplicationID, m.Number)
+		script := fmt.Sprintf("%s\n;pragma application_id = %d;\npragma user_version = %d", m.SQL,
+			dbfile.ApplicationID, m.Number)
 		if err := c.Script(ctx, script); err != nil {
 			c.Script(ctx, "rollback") // fails when SQLite did it by itself
 			return fmt.Errorf("migration %s: %w; the database is as it was", m.Name, err)
@@ -117,13 +120,15 @@ func readStatus(ctx context.Context, path string, status *engine.SchemaStatus) e
 }
 
 const (
-	// maxRenewedAtStart is up to which size a server adds checksums to a database when it starts, which takes some seconds.
+	// maxRenewedAtStart is up to which size a server adds checksums to a database when it starts,
+	// which takes some seconds.
 	maxRenewedAtStart = 256 << 20
 	anySize           = 1 << 62
 )
 
-// withChecksums is c, or a new connection to the file that has taken the place of one without checksums. Where that cannot be had the file
-// stays as it is, which is an error only when it is to be of any size.
+// withChecksums is c, or a new connection to the file that has taken the place of one without
+// checksums. Where that cannot be had the file stays as it is, which is an error only when it is to
+// be of any size.
 func (s *Store) withChecksums(ctx context.Context, c *sqlite3.Conn, largest int64) (*sqlite3.Conn, error) {
 	checked, err := c.HasChecksums()
 	if s.checked = checked; checked || err != nil {
@@ -134,7 +139,8 @@ func (s *Store) withChecksums(ctx context.Context, c *sqlite3.Conn, largest int6
 		return c, err
 	}
 	if size > largest {
-		s.log.Warn("the database has no checksums, so damage to it may go unnoticed; `kagzi db migrate` adds them while no server is at work", "size", dbfile.BytesText(size))
+		s.log.Warn(
+			"the database has no checksums, so damage to it may go unnoticed; `kagzi db migrate` adds them while no server is at work", "size", dbfile.BytesText(size))
 		return c, nil
 	}
 	s.log.Info("adding checksums to the database, which writes it anew", "size", dbfile.BytesText(size))
@@ -151,7 +157,9 @@ func (s *Store) withChecksums(ctx context.Context, c *sqlite3.Conn, largest int6
 	}
 	err = backup.TakePlace(next, s.path)
 	if dbfile.InUse(err) && largest != anySize {
-		s.log.Warn("the database keeps being without checksums, so damage to it may go unnoticed; another program has it open", "error", err)
+		s.log.Warn(
+			"the database keeps being without checksums, so damage to it may go unnoticed; another program has it open",
+			"error", err)
 		err = os.Remove(next)
 	}
 	if err != nil {

@@ -41,7 +41,8 @@ func TestADatabaseOfTheFirstSchemaGoesOnWithItsRunsInFlight(t *testing.T) {
 	claim := func() []engine.Task {
 		t.Helper()
 		claimed, err := s.Claim(t.Context(), engine.ClaimParams{
-			Namespace: "default", Queue: "q", Types: []string{"t"}, Slots: []engine.ClaimSlot{{WorkerID: "w1", Token: engine.NewToken()}}, Now: s.Now(),
+			Namespace: "default", Queue: "q", Types: []string{"t"},
+			Slots: []engine.ClaimSlot{{WorkerID: "w1", Token: engine.NewToken()}}, Now: s.Now(),
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -51,7 +52,8 @@ func TestADatabaseOfTheFirstSchemaGoesOnWithItsRunsInFlight(t *testing.T) {
 	if tasks := claim(); len(tasks) != 0 {
 		t.Fatal("the key's second run was claimed beside its first")
 	}
-	if e, err := s.EndExpired(t.Context(), engine.EndExpiredParams{Now: s.Now(), Limit: 1}); err != nil || !e.Next.Equal(time.UnixMicro(4000000000000000)) {
+	if e, err := s.EndExpired(t.Context(), engine.EndExpiredParams{Now: s.Now(), Limit: 1}); err != nil ||
+		!e.Next.Equal(time.UnixMicro(4000000000000000)) {
 		t.Fatalf("next to expire at %s (%v), want the deadline of the old run", e.Next, err)
 	}
 	if _, err := s.CompleteRun(t.Context(), engine.CompleteRunParams{Lease: held[0].Lease, Now: s.Now()}); err != nil {

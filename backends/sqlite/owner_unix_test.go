@@ -40,8 +40,10 @@ func TestWhatRootRestoresBelongsToWhoServesIt(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if owner := info.Sys().(*syscall.Stat_t); owner.Uid != user || owner.Gid != group || info.Mode().Perm() != 0o600 {
-					t.Errorf("%s belongs to %d:%d with mode %v, want %d:%d and 0600", name, owner.Uid, owner.Gid, info.Mode(), user, group)
+				if owner := info.Sys().(*syscall.Stat_t); owner.Uid != user || owner.Gid != group ||
+					info.Mode().Perm() != 0o600 {
+					t.Errorf("%s belongs to %d:%d with mode %v, want %d:%d and 0600", name, owner.Uid, owner.Gid,
+						info.Mode(), user, group)
 				}
 			}
 		})

@@ -16,13 +16,18 @@ func TestAKeyIsFoundWithoutReadingThePayloadsOfOthers(t *testing.T) {
 		large = "zeroblob(65536)" // 17 pages
 	)
 	behindItsBack(t, path, "begin;"+
-		rows+"insert into runs (run_id, namespace, lane_id, task_queue, workflow_type, status, created_at) select cast(i as blob), 'n', 1, 'q', 't', 1, 1 from n;"+
+		rows+
+		"insert into runs (run_id, namespace, lane_id, task_queue, workflow_type, status, created_at) select cast(i as blob), 'n', 1, 'q', 't', 1, 1 from n;"+
 		rows+"insert into payloads (run_id, input, output) select cast(i as blob), "+large+", "+large+" from n;"+
-		rows+"insert into requests (namespace, request_id, run_id, task_queue, workflow_type, external_id, input) select 'n', i, cast(i as blob), 'q', 't', '', "+large+" from n;"+
-		rows+`insert into steps (step_id, run_id, name, kind, status, attempt, sequence, token, worker_id, created_at, input, output)
+		rows+
+		"insert into requests (namespace, request_id, run_id, task_queue, workflow_type, external_id, input) select 'n', i, cast(i as blob), 'q', 't', '', "+large+" from n;"+
+		rows+
+		`insert into steps (step_id, run_id, name, kind, status, attempt, sequence, token, worker_id, created_at, input, output)
 			select cast(i as blob), cast(i as blob), 's', 1, 3, 1, 1, x'01', 'w', 1, `+large+", "+large+" from n;"+
-		rows+"insert into signals (run_id, sequence, name, received_at, payload) select cast(i as blob), 1, 's', 1, "+large+" from n;"+
-		rows+`insert into schedules (schedule_id, namespace, cron_expr, enabled, task_queue, workflow_type, max_catchup, created_at, updated_at, input)
+		rows+"insert into signals (run_id, sequence, name, received_at, payload) select cast(i as blob), 1, 's', 1, "+
+		large+" from n;"+
+		rows+
+		`insert into schedules (schedule_id, namespace, cron_expr, enabled, task_queue, workflow_type, max_catchup, created_at, updated_at, input)
 			select cast(i as blob), 'n', '@daily', 1, 'q', 't', 0, 1, 1, `+large+" from n;"+
 		"commit")
 	for table, query := range map[string]string{
@@ -39,7 +44,8 @@ func TestAKeyIsFoundWithoutReadingThePayloadsOfOthers(t *testing.T) {
 			}
 			defer c.Close()
 			found := 0
-			if err := c.Query(t.Context(), &query, func(*sqlite3.Row) error { found++; return nil }); err != nil || found != 1 {
+			if err := c.Query(t.Context(), &query, func(*sqlite3.Row) error { found++; return nil }); err != nil ||
+				found != 1 {
 				t.Fatalf("found %d rows (%v), want one", found, err)
 			}
 			read, err := c.PagesRead()

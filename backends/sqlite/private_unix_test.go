@@ -84,7 +84,8 @@ func TestALinkOfAnotherUserWhereAnybodyMayWriteIsNotFollowed(t *testing.T) {
 			if err == nil {
 				s.Close()
 			}
-			if (err == nil) != c.taken || err != nil && (engine.KindOf(err) != engine.KindPrecondition || !strings.Contains(err.Error(), "another user")) {
+			if (err == nil) != c.taken || err != nil &&
+				(engine.KindOf(err) != engine.KindPrecondition || !strings.Contains(err.Error(), "another user")) {
 				t.Errorf("opened with error %v, want it taken: %t", err, c.taken)
 			}
 		})
@@ -117,10 +118,12 @@ func TestADatabaseThatOthersMayWriteToIsRefusedAndOneThatTheyMayReadIsWarnedOf(t
 			if err == nil {
 				s.Close()
 			}
-			if (err != nil) != c.refused || err != nil && (engine.KindOf(err) != engine.KindPrecondition || !strings.Contains(err.Error(), "mode 0666")) {
+			if (err != nil) != c.refused || err != nil &&
+				(engine.KindOf(err) != engine.KindPrecondition || !strings.Contains(err.Error(), "mode 0666")) {
 				t.Errorf("opened with error %v, want it refused: %t", err, c.refused)
 			}
-			if c.warning == "" && strings.Contains(said.String(), "level=WARN") || !strings.Contains(said.String(), c.warning) {
+			if c.warning == "" && strings.Contains(said.String(), "level=WARN") ||
+				!strings.Contains(said.String(), c.warning) {
 				t.Errorf("the log says %q, want %q", said.String(), c.warning)
 			}
 		})

@@ -18,11 +18,14 @@ func TestRunsWithVeryManyRowsAreDeletedAFewAtATime(t *testing.T) {
 	}
 	// Each is said to have so many that two of them fit.
 	statement := "update runs set steps = 4000"
-	if _, err := write(t.Context(), s, "grow", 0, func(x *tx) (int64, error) { return x.exec(&statement) }); err != nil {
+	if _, err := write(t.Context(), s, "grow", 0, func(x *tx) (int64, error) {
+		return x.exec(&statement)
+	}); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []int{2, 2, 1, 0} {
-		deleted, err := s.Prune(t.Context(), engine.PruneParams{Namespace: "default", Status: engine.RunTerminated, Before: s.Now(), Limit: n})
+		deleted, err := s.Prune(t.Context(), engine.PruneParams{
+			Namespace: "default", Status: engine.RunTerminated, Before: s.Now(), Limit: n})
 		if err != nil || deleted != want {
 			t.Errorf("deleted %d runs, %v, want %d", deleted, err, want)
 		}

@@ -31,8 +31,8 @@ func (s session) found(text *string, one func(*row) error, args ...arg) (found b
 	return found, err
 }
 
-// read calls do on a snapshot of the database. What do returns is nobody's but the caller's; of a file that somebody else may begin to
-// change, do may be called more than once.
+// read calls do on a snapshot of the database. What do returns is nobody's but the caller's; of a
+// file that somebody else may begin to change, do may be called more than once.
 func read[V any](ctx context.Context, s *Store, verb string, do func(session) (V, error)) (V, error) {
 	ctx, cancel := context.WithTimeout(ctx, readDeadline)
 	defer cancel()
@@ -51,9 +51,11 @@ func read[V any](ctx context.Context, s *Store, verb string, do func(session) (V
 	return none, dbfile.ErrMoving
 }
 
-// readOnce is read with one connection. moved says that the file was, or for an error may have been, changed in a way that leaves the answer
-// in doubt: a server that comes or goes makes and deletes files that a read-only store is about to open.
-func readOnce[V any](ctx context.Context, s *Store, verb string, do func(session) (V, error)) (out V, moved bool, err error) {
+// readOnce is read with one connection. moved says that the file was, or for an error may have
+// been, changed in a way that leaves the answer in doubt: a server that comes or goes makes and
+// deletes files that a read-only store is about to open.
+func readOnce[V any](ctx context.Context, s *Store, verb string, do func(session) (V, error)) (out V, moved bool,
+	err error) {
 	var c *dbfile.Reader
 	select {
 	case <-s.closed:
@@ -142,7 +144,8 @@ func spanArgs(above, below engine.ID) []arg {
 }
 
 // list reads a page.
-func list[V any](ctx context.Context, s *Store, verb string, p engine.Page, l listing[V]) ([]V, engine.PageInfo, error) {
+func list[V any](ctx context.Context, s *Store, verb string, p engine.Page, l listing[V]) ([]V,
+	engine.PageInfo, error) {
 	type page struct {
 		items []V
 		info  engine.PageInfo
@@ -177,8 +180,9 @@ func list[V any](ctx context.Context, s *Store, verb string, p engine.Page, l li
 // maxLoads bounds what is read at once: runs may have payloads of megabytes.
 const maxLoads = 64
 
-// loads is who wants whole runs. When many runs end in one commit, those who wait for them all ask at once; one statement for all costs little
-// more than one for a single run. Nobody waits for company: whoever finds nobody reading reads at once.
+// loads is who wants whole runs. When many runs end in one commit, those who wait for them all ask
+// at once; one statement for all costs little more than one for a single run. Nobody waits for
+// company: whoever finds nobody reading reads at once.
 type loads struct {
 	mu      sync.Mutex
 	waiting []*load
@@ -194,7 +198,8 @@ type load struct {
 	done      chan struct{} // closed when it was read
 }
 
-// lead puts a call in the line, and says whether the caller is to read for all who stand in it; otherwise somebody reads already, and will go on.
+// lead puts a call in the line, and says whether the caller is to read for all who stand in it;
+// otherwise somebody reads already, and will go on.
 func (w *loads) lead(l *load) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -223,7 +228,8 @@ func (w *loads) take() []*load {
 	return group
 }
 
-// lead reads for those who stand in line. Whoever came meanwhile is not the caller's to read for, so that it gets its own answer soon.
+// lead reads for those who stand in line. Whoever came meanwhile is not the caller's to read for,
+// so that it gets its own answer soon.
 func (s *Store) lead() {
 	defer func() {
 		if s.loads.pass() {
@@ -254,7 +260,8 @@ var getWholeRunsText string
 
 var getWholeRunsSQL = runColumns.Expand(getWholeRunsText)
 
-// loadAll reads a group. Should that fail, each is read by itself, so that what is wrong with one run is nobody else's affair.
+// loadAll reads a group. Should that fail, each is read by itself, so that what is wrong with one
+// run is nobody else's affair.
 func (s *Store) loadAll(group []*load) {
 	ids := make([]engine.ID, len(group))
 	for i, l := range group {

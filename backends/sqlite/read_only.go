@@ -23,7 +23,8 @@ func (s *Store) currentReader(ctx context.Context, c *dbfile.Reader) (*dbfile.Re
 	}
 	number, err := dbfile.SchemaNumber(ctx, seen.Conn)
 	if err == nil && number != s.schema {
-		err = &engine.Error{Kind: engine.KindPrecondition, Message: "another kagzi has changed the schema of the database meanwhile; open it anew"}
+		err = &engine.Error{Kind: engine.KindPrecondition,
+			Message: "another kagzi has changed the schema of the database meanwhile; open it anew"}
 	}
 	if err != nil && !seen.Current(s.path) {
 		err = nil // there is more to it: who reads next finds out
@@ -110,7 +111,8 @@ func (s *Store) requireSchema(ctx context.Context, c *dbfile.Reader) (err error)
 	case s.schema > newest:
 		return dbfile.NewerSchemaError(s.schema, newest)
 	case s.schema < newest:
-		return fmt.Errorf("the database has schema %d and this program needs schema %d: start `kagzi server` on it once, or run `kagzi db migrate`",
+		return fmt.Errorf(
+			"the database has schema %d and this program needs schema %d: start `kagzi server` on it once, or run `kagzi db migrate`",
 			s.schema, newest)
 	}
 	return nil

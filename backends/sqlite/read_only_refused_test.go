@@ -16,7 +16,8 @@ func writing() (methods []reflect.Method) {
 	reading := map[string]bool{"LiveWorkers": true, "DueSchedules": true, "Keyring": true, "ListKeys": true}
 	for _, kind := range []reflect.Type{
 		reflect.TypeFor[engine.Runs](), reflect.TypeFor[engine.Work](), reflect.TypeFor[engine.Workers](),
-		reflect.TypeFor[engine.Schedules](), reflect.TypeFor[engine.Namespaces](), reflect.TypeFor[engine.Keys](), reflect.TypeFor[engine.Upkeep](),
+		reflect.TypeFor[engine.Schedules](), reflect.TypeFor[engine.Namespaces](), reflect.TypeFor[engine.Keys](),
+		reflect.TypeFor[engine.Upkeep](),
 	} {
 		for i := range kind.NumMethod() {
 			if m := kind.Method(i); !reading[m.Name] {
@@ -86,7 +87,8 @@ func TestWhatCannotBeLookedAtIsRefusedWithTheReasonAndLeftAsItIs(t *testing.T) {
 		{"a text", text(strings.Repeat("this is no database ", 500)), "no SQLite database"},
 		{"an empty file", text(""), "kagzi db migrate"},
 		{"another program's database", foreign, "another program"},
-		{"an older schema", altered("pragma user_version = 1"), "start `kagzi server` on it once, or run `kagzi db migrate`"},
+		{"an older schema", altered("pragma user_version = 1"),
+			"start `kagzi server` on it once, or run `kagzi db migrate`"},
 		{"a newer schema", altered("pragma user_version = 4711"), "newer kagzi"},
 	} {
 		dir := filepath.Dir(c.path)
@@ -103,7 +105,8 @@ func TestWhatCannotBeLookedAtIsRefusedWithTheReasonAndLeftAsItIs(t *testing.T) {
 		if !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %q does not say %q", c.what, err, c.want)
 		}
-		if _, err := os.Stat(dir); there != "" && contents(t, dir) != there || there == "" && err == nil && c.path != directory && contents(t, dir) != "" {
+		if _, err := os.Stat(dir); there != "" && contents(t, dir) != there || there == "" && err == nil &&
+			c.path != directory && contents(t, dir) != "" {
 			t.Errorf("%s: the directory was changed", c.what)
 		}
 	}

@@ -160,7 +160,8 @@ func TestAReadOnlyStoreShowsAllThatWasCommittedAndLeavesNoTrace(t *testing.T) {
 
 func TestWhatAServerDoesIsSeenAtOnceWhereverItComesAndGoes(t *testing.T) {
 	path := remains(t)
-	for name, file := range map[string]string{"beside a log": path, "beside nothing": copyOf(t, path, ""), "copied": copyOf(t, path, "", "-wal")} {
+	for name, file := range map[string]string{
+		"beside a log": path, "beside nothing": copyOf(t, path, ""), "copied": copyOf(t, path, "", "-wal")} {
 		t.Run(name, func(t *testing.T) {
 			s := readOnlyAt(t, file)
 			n, err := runsIn(t.Context(), s)
@@ -168,7 +169,8 @@ func TestWhatAServerDoesIsSeenAtOnceWhereverItComesAndGoes(t *testing.T) {
 				t.Fatal(err)
 			}
 			server := otherServer(t, file)
-			for _, what := range []string{"start", "start", "checkpoint", "start", "close", "open", "start", "checkpoint"} {
+			for _, what := range []string{"start", "start", "checkpoint", "start", "close", "open", "start",
+				"checkpoint"} {
 				server.tell(t, what)
 				if what == "start" {
 					n++
@@ -358,7 +360,8 @@ func TestClosingAReaderReleasesEverything(t *testing.T) {
 	if _, err := runsIn(t.Context(), s); !errors.Is(err, engine.ErrUnavailable) {
 		t.Errorf("a read after Close: %v, want unavailable", err)
 	}
-	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{startOf("t", s)}}); !errors.Is(err, engine.ErrUnavailable) {
+	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{startOf("t", s)}}); !errors.Is(
+		err, engine.ErrUnavailable) {
 		t.Errorf("a write after Close: %v, want unavailable", err)
 	}
 	if err := s.Health(t.Context()); !errors.Is(err, engine.ErrUnavailable) {

@@ -94,7 +94,8 @@ func TestWhoMayOnlyReadLooksAllTheSame(t *testing.T) {
 			cmd.Dir, cmd.SysProcAttr = "/", &syscall.SysProcAttr{Credential: who}
 			cmd.Env = append(os.Environ(), "KAGZI_TEST_LOOK="+filepath.Join(dir, "kagzi.db"))
 			out, err := cmd.CombinedOutput()
-			if want := strconv.FormatInt(file.runs, 10) + " runs (<nil>)"; err != nil || strings.TrimSpace(string(out)) != want {
+			if want := strconv.FormatInt(file.runs, 10) + " runs (<nil>)"; err != nil ||
+				strings.TrimSpace(string(out)) != want {
 				t.Errorf("it saw %q (%v), want %s", out, err, want)
 			}
 			if after := contents(t, dir); after != before {
@@ -130,7 +131,8 @@ func TestADatabaseWithASecondNameIsRefused(t *testing.T) {
 		t.Skipf("SKIPPED: no hard links here: %v", err)
 	}
 	for _, path := range []string{s.path, other} {
-		if _, err := Open(t.Context(), path, engine.OpenOptions{}); engine.KindOf(err) != engine.KindPrecondition || !strings.Contains(err.Error(), "has 2 names") {
+		if _, err := Open(t.Context(), path, engine.OpenOptions{}); engine.KindOf(err) != engine.KindPrecondition ||
+			!strings.Contains(err.Error(), "has 2 names") {
 			t.Errorf("Open(%s) = %v, want a refusal that tells of two names", path, err)
 		}
 	}

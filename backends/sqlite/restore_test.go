@@ -36,7 +36,8 @@ func hourlyIn(t *testing.T, s *Store, namespace string, ago time.Duration) engin
 	t.Helper()
 	now := s.Now()
 	made, err := s.CreateSchedule(t.Context(), engine.ScheduleParams{
-		Schedule: engine.Schedule{ID: engine.NewID(now), Namespace: namespace, CronExpr: "0 * * * *", Enabled: true, Queue: "q", Type: "t", MaxCatchup: 100,
+		Schedule: engine.Schedule{ID: engine.NewID(now), Namespace: namespace, CronExpr: "0 * * * *", Enabled: true,
+			Queue: "q", Type: "t", MaxCatchup: 100,
 			CreatedAt: now, UpdatedAt: now, NextFireAt: engine.Micros(now.Add(-ago)), Revision: 1},
 		Method: "CreateWorkflowSchedule", AuditID: engine.NewID(now), Now: now,
 	})
@@ -66,7 +67,9 @@ func restoreInto(t *testing.T, target string, p engine.RestoreParams) engine.Res
 
 // withoutLock leaves out the line of the lock, which says who had it last.
 func withoutLock(contents string) string {
-	lines := slices.DeleteFunc(strings.Split(contents, "\n"), func(line string) bool { return strings.HasPrefix(line, "kagzi.db.lock ") })
+	lines := slices.DeleteFunc(strings.Split(contents, "\n"), func(line string) bool {
+		return strings.HasPrefix(line, "kagzi.db.lock ")
+	})
 	return strings.Join(lines, "\n")
 }
 
@@ -91,7 +94,8 @@ func TestRestore(t *testing.T) {
 			if err != nil || run.Status != engine.RunPending || run.AvailableAt.IsZero() || run.LeaseLosses != 0 {
 				t.Errorf("run = %+v (%v), want it due, with no loss", run, err)
 			}
-			if _, err := r.CompleteRun(t.Context(), engine.CompleteRunParams{Lease: h.Lease, Now: r.Now()}); !errors.Is(err, engine.ErrLeaseLost) {
+			if _, err := r.CompleteRun(t.Context(), engine.CompleteRunParams{Lease: h.Lease, Now: r.Now()}); !errors.Is(
+				err, engine.ErrLeaseLost) {
 				t.Errorf("the old token: %v, want its lease lost", err)
 			}
 			steps, _, err := r.ListSteps(t.Context(), "default", h.Lease.RunID, "", engine.Page{Limit: 10})
@@ -116,7 +120,8 @@ func TestRestore(t *testing.T) {
 		schedule := hourly(t, s, 150*time.Minute)
 		b := backupOfStore(t, s)
 		for _, refire := range []bool{false, true} {
-			done := restoreInto(t, filepath.Join(t.TempDir(), "kagzi.db"), engine.RestoreParams{File: b.File, Next: every, Refire: refire})
+			done := restoreInto(t, filepath.Join(t.TempDir(), "kagzi.db"),
+				engine.RestoreParams{File: b.File, Next: every, Refire: refire})
 			got, err := openAt(t, done.Database).GetSchedule(t.Context(), "default", schedule.ID.String())
 			if err != nil {
 				t.Fatal(err)
@@ -126,50 +131,57 @@ func TestRestore(t *testing.T) {
 				next, skipped = schedule.NextFireAt, 0
 			}
 			if !got.NextFireAt.Equal(next) || got.Skipped != skipped || done.Changed.Ticks != skipped {
-				t.Errorf("refire %v: next = %s with %d skipped (%d told), want %s and %d", refire, got.NextFireAt, got.Skipped, done.Changed.Ticks, next, skipped)
+				t.Errorf("refire %v: next = %s with %d skipped (%d told), want %s and %d", refire, got.NextFireAt,
+					got.Skipped, done.Changed.Ticks, next, skipped)
 			}
 		}
 	})
-	t.Run("ticks of what was paused when the backup was taken are skipped and counted, for it may have been resumed since", func(t *testing.T) {
-		s := fresh(t)
-		paused, closed := hourly(t, s, 150*time.Minute), hourlyIn(t, s, "closed", 90*time.Minute)
-		now := s.Now()
-		p := engine.ScheduleParams{Schedule: paused, Method: "PauseWorkflowSchedule", AuditID: engine.NewID(now), Now: now}
-		p.Schedule.Enabled = false
-		if _, err := s.UpdateSchedule(t.Context(), p); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := s.UpdateNamespace(t.Context(), engine.NamespaceParams{
-			Namespace: engine.Namespace{Name: "closed"}, Method: "DisableNamespace", AuditID: engine.NewID(now), Now: now,
-		}); err != nil {
-			t.Fatal(err)
-		}
-		b := backupOfStore(t, s)
-		for _, refire := range []bool{false, true} {
-			done := restoreInto(t, filepath.Join(t.TempDir(), "kagzi.db"), engine.RestoreParams{File: b.File, Next: every, Refire: refire})
-			r := openAt(t, done.Database)
-			for _, c := range []struct {
-				before engine.Schedule
-				ticks  int64
-			}{{paused, 3}, {closed, 2}} {
-				if refire {
-					c.ticks = 0
+	t.Run(
+		"ticks of what was paused when the backup was taken are skipped and counted, for it may have been resumed since", func(t *testing.T) {
+			s := fresh(t)
+			paused, closed := hourly(t, s, 150*time.Minute), hourlyIn(t, s, "closed", 90*time.Minute)
+			now := s.Now()
+			p := engine.ScheduleParams{Schedule: paused, Method: "PauseWorkflowSchedule",
+				AuditID: engine.NewID(now), Now: now}
+			p.Schedule.Enabled = false
+			if _, err := s.UpdateSchedule(t.Context(), p); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.UpdateNamespace(t.Context(), engine.NamespaceParams{
+				Namespace: engine.Namespace{Name: "closed"}, Method: "DisableNamespace",
+				AuditID: engine.NewID(now), Now: now,
+			}); err != nil {
+				t.Fatal(err)
+			}
+			b := backupOfStore(t, s)
+			for _, refire := range []bool{false, true} {
+				done := restoreInto(t, filepath.Join(t.TempDir(), "kagzi.db"),
+					engine.RestoreParams{File: b.File, Next: every, Refire: refire})
+				r := openAt(t, done.Database)
+				for _, c := range []struct {
+					before engine.Schedule
+					ticks  int64
+				}{{paused, 3}, {closed, 2}} {
+					if refire {
+						c.ticks = 0
+					}
+					got, err := r.GetSchedule(t.Context(), c.before.Namespace, c.before.ID.String())
+					if err != nil {
+						t.Fatal(err)
+					}
+					next := c.before.NextFireAt.Add(time.Duration(c.ticks) * time.Hour)
+					if !got.NextFireAt.Equal(next) || got.Skipped != c.ticks ||
+						got.Enabled != (c.before.Namespace == "closed") {
+						t.Errorf("refire %v, in %s: next = %s with %d skipped, enabled %v, want %s and %d", refire,
+							c.before.Namespace, got.NextFireAt,
+							got.Skipped, got.Enabled, next, c.ticks)
+					}
 				}
-				got, err := r.GetSchedule(t.Context(), c.before.Namespace, c.before.ID.String())
-				if err != nil {
-					t.Fatal(err)
-				}
-				next := c.before.NextFireAt.Add(time.Duration(c.ticks) * time.Hour)
-				if !got.NextFireAt.Equal(next) || got.Skipped != c.ticks || got.Enabled != (c.before.Namespace == "closed") {
-					t.Errorf("refire %v, in %s: next = %s with %d skipped, enabled %v, want %s and %d", refire, c.before.Namespace, got.NextFireAt,
-						got.Skipped, got.Enabled, next, c.ticks)
+				if told := done.Changed.Ticks; told != 5 && !refire {
+					t.Errorf("%d ticks are told to be skipped, want 5", told)
 				}
 			}
-			if told := done.Changed.Ticks; told != 5 && !refire {
-				t.Errorf("%d ticks are told to be skipped, want 5", told)
-			}
-		}
-	})
+		})
 	t.Run("a database that a server has is left alone", func(t *testing.T) {
 		b := backupOfStore(t, busy(t))
 		path := filepath.Join(t.TempDir(), "kagzi.db")
@@ -215,7 +227,8 @@ func TestRestore(t *testing.T) {
 		leases := holding(t, s, 3)
 		b := backupOfStore(t, s)
 		now := s.Now()
-		step := engine.CompleteStepParams{Lease: leases[0], Step: engine.StepRef{Name: "pay"}, ID: engine.NewID(now), Now: now}
+		step := engine.CompleteStepParams{Lease: leases[0], Step: engine.StepRef{Name: "pay"},
+			ID: engine.NewID(now), Now: now}
 		if _, err := s.CompleteStep(t.Context(), step); err != nil {
 			t.Fatal(err)
 		}
@@ -232,7 +245,8 @@ func TestRestore(t *testing.T) {
 		for _, r := range done.Progress.Beyond {
 			beyond[r.ID] = r
 		}
-		if len(beyond) != 2 || beyond[leases[0].RunID].Steps != 1 || beyond[leases[1].RunID].Status != engine.RunCompleted {
+		if len(beyond) != 2 || beyond[leases[0].RunID].Steps != 1 ||
+			beyond[leases[1].RunID].Status != engine.RunCompleted {
 			t.Errorf("beyond = %+v, want the run with a step and the one that ended", done.Progress.Beyond)
 		}
 		if only := done.Progress.Only; len(only) != 1 || only[0].ID != later.ID {
@@ -242,7 +256,8 @@ func TestRestore(t *testing.T) {
 	t.Run("a damaged database can be replaced, and is kept with its log", func(t *testing.T) {
 		path := damaged(t)
 		b := backupOfStore(t, busy(t))
-		if _, err := Restore(t.Context(), path, engine.RestoreParams{File: b.File, Now: time.Now()}); !errors.Is(err, engine.ErrPrecondition) {
+		if _, err := Restore(t.Context(), path, engine.RestoreParams{File: b.File, Now: time.Now()}); !errors.Is(
+			err, engine.ErrPrecondition) {
 			t.Errorf("without force: %v, want it refused", err)
 		}
 		done := restoreInto(t, path, engine.RestoreParams{File: b.File, Force: true})
@@ -280,7 +295,8 @@ func TestRestore(t *testing.T) {
 			} else if err := os.MkdirAll(filepath.Join(obstacle, "mine"), 0o700); err != nil {
 				t.Fatal(err)
 			}
-			if done, err := Restore(t.Context(), path, engine.RestoreParams{File: b.File, Force: true, Now: now}); err == nil {
+			if done, err := Restore(t.Context(), path,
+				engine.RestoreParams{File: b.File, Force: true, Now: now}); err == nil {
 				t.Fatalf("it was restored over what is in the way: %+v", done)
 			}
 			if err := os.RemoveAll(obstacle); err != nil {
@@ -300,80 +316,87 @@ func TestRestore(t *testing.T) {
 			t.Errorf("runs = %d (%v), want those of the backup", n, err)
 		}
 	})
-	t.Run("a log that has lost its database is kept, and does not get into the one that is restored", func(t *testing.T) {
-		path, _ := crashed(t)
-		log, err := os.ReadFile(path + "-wal")
-		if err == nil {
-			err = os.Remove(path)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		s := fresh(t)
-		starts := []engine.StartRun{startOf("t", s), startOf("t", s)}
-		if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: starts}); err != nil {
-			t.Fatal(err)
-		}
-		now := time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
-		done := restoreInto(t, path, engine.RestoreParams{File: backupOfStore(t, s).File, Now: now})
-		if n, err := runsIn(t.Context(), openAt(t, path)); err != nil || n != int64(len(starts)) || done.Kept != "" {
-			t.Errorf("runs = %d (%v), kept as %q, want the %d of the backup and nothing kept", n, err, done.Kept, len(starts))
-		}
-		if findings, err := Check(t.Context(), path); err != nil || len(findings) > 0 {
-			t.Errorf("findings = %v (%v), want none", findings, err)
-		}
-		if kept, err := os.ReadFile(path + ".before-restore-" + backup.Stamp(now) + "-wal"); err != nil || !bytes.Equal(kept, log) {
-			t.Errorf("the log is kept as %d bytes (%v), want the %d that it had", len(kept), err, len(log))
-		}
-	})
-	t.Run("a backup that was put by hand in the place of a database is not served with the log of that", func(t *testing.T) {
-		path, _ := crashed(t)
-		log, err := os.ReadFile(path + "-wal")
-		if err != nil {
-			t.Fatal(err)
-		}
-		s := fresh(t)
-		starts := []engine.StartRun{startOf("t", s), startOf("t", s)}
-		if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: starts}); err != nil {
-			t.Fatal(err)
-		}
-		b := backupOfStore(t, s)
-		copied, err := os.ReadFile(b.File)
-		if err != nil {
-			t.Fatal(err)
-		}
-		write0600(t, path, copied)
-		for doing, use := range map[string]func() error{
-			"open": func() error {
-				s, err := Open(t.Context(), path, engine.OpenOptions{})
-				if err == nil {
-					s.Close()
-				}
-				return err
-			},
-			"check": func() error { _, err := Check(t.Context(), path); return err },
-			"back up": func() error {
-				_, err := Backup(t.Context(), path, filepath.Join(t.TempDir(), "copy.db"))
-				return err
-			},
-		} {
-			if err := use(); !isDamage(err) || !strings.Contains(err.Error(), "the log beside it is that of another file") {
-				t.Errorf("%s: %v, want the log refused", doing, err)
+	t.Run("a log that has lost its database is kept, and does not get into the one that is restored",
+		func(t *testing.T) {
+			path, _ := crashed(t)
+			log, err := os.ReadFile(path + "-wal")
+			if err == nil {
+				err = os.Remove(path)
 			}
-		}
-		done := restoreInto(t, path, engine.RestoreParams{File: b.File, Force: true})
-		if kept, err := os.ReadFile(done.Kept + "-wal"); err != nil || !bytes.Equal(kept, log) {
-			t.Errorf("the log is kept as %d bytes (%v), want the %d that it had", len(kept), err, len(log))
-		}
-		if n, err := runsIn(t.Context(), openAt(t, path)); err != nil || n != int64(len(starts)) {
-			t.Errorf("runs = %d (%v), want the %d of the backup", n, err, len(starts))
-		}
-	})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := fresh(t)
+			starts := []engine.StartRun{startOf("t", s), startOf("t", s)}
+			if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: starts}); err != nil {
+				t.Fatal(err)
+			}
+			now := time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
+			done := restoreInto(t, path, engine.RestoreParams{File: backupOfStore(t, s).File, Now: now})
+			if n, err := runsIn(t.Context(), openAt(t, path)); err != nil || n != int64(len(starts)) ||
+				done.Kept != "" {
+				t.Errorf("runs = %d (%v), kept as %q, want the %d of the backup and nothing kept", n, err, done.Kept,
+					len(starts))
+			}
+			if findings, err := Check(t.Context(), path); err != nil || len(findings) > 0 {
+				t.Errorf("findings = %v (%v), want none", findings, err)
+			}
+			if kept, err := os.ReadFile(path + ".before-restore-" + backup.Stamp(now) + "-wal"); err != nil ||
+				!bytes.Equal(kept, log) {
+				t.Errorf("the log is kept as %d bytes (%v), want the %d that it had", len(kept), err, len(log))
+			}
+		})
+	t.Run("a backup that was put by hand in the place of a database is not served with the log of that",
+		func(t *testing.T) {
+			path, _ := crashed(t)
+			log, err := os.ReadFile(path + "-wal")
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := fresh(t)
+			starts := []engine.StartRun{startOf("t", s), startOf("t", s)}
+			if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: starts}); err != nil {
+				t.Fatal(err)
+			}
+			b := backupOfStore(t, s)
+			copied, err := os.ReadFile(b.File)
+			if err != nil {
+				t.Fatal(err)
+			}
+			write0600(t, path, copied)
+			for doing, use := range map[string]func() error{
+				"open": func() error {
+					s, err := Open(t.Context(), path, engine.OpenOptions{})
+					if err == nil {
+						s.Close()
+					}
+					return err
+				},
+				"check": func() error { _, err := Check(t.Context(), path); return err },
+				"back up": func() error {
+					_, err := Backup(t.Context(), path, filepath.Join(t.TempDir(), "copy.db"))
+					return err
+				},
+			} {
+				if err := use(); !isDamage(err) || !strings.Contains(
+					err.Error(), "the log beside it is that of another file") {
+					t.Errorf("%s: %v, want the log refused", doing, err)
+				}
+			}
+			done := restoreInto(t, path, engine.RestoreParams{File: b.File, Force: true})
+			if kept, err := os.ReadFile(done.Kept + "-wal"); err != nil || !bytes.Equal(kept, log) {
+				t.Errorf("the log is kept as %d bytes (%v), want the %d that it had", len(kept), err, len(log))
+			}
+			if n, err := runsIn(t.Context(), openAt(t, path)); err != nil || n != int64(len(starts)) {
+				t.Errorf("runs = %d (%v), want the %d of the backup", n, err, len(starts))
+			}
+		})
 	t.Run("a damaged backup changes nothing", func(t *testing.T) {
 		b := backupOfStore(t, busy(t))
 		spoil(t, b.File)
 		dir := t.TempDir()
-		if _, err := Restore(t.Context(), filepath.Join(dir, "kagzi.db"), engine.RestoreParams{File: b.File, Force: true, Now: time.Now()}); err == nil {
+		if _, err := Restore(t.Context(), filepath.Join(dir, "kagzi.db"),
+			engine.RestoreParams{File: b.File, Force: true, Now: time.Now()}); err == nil {
 			t.Error("it was restored")
 		}
 		if got := names(t, dir); len(got) > 0 {
@@ -393,7 +416,8 @@ func TestRestore(t *testing.T) {
 	})
 	t.Run("keys that were revoked since are named", func(t *testing.T) {
 		s := fresh(t)
-		behindItsBack(t, s.path, "insert into api_keys (key_id, name, role, hash, created_at) values (x'01', 'ops', 1, x'02', 1)")
+		behindItsBack(t, s.path,
+			"insert into api_keys (key_id, name, role, hash, created_at) values (x'01', 'ops', 1, x'02', 1)")
 		b := backupOfStore(t, s)
 		behindItsBack(t, s.path, "update api_keys set revoked_at = 5")
 		s.Close()
@@ -405,7 +429,8 @@ func TestRestore(t *testing.T) {
 	t.Run("a database is not restored from itself", func(t *testing.T) {
 		s := busy(t)
 		s.Close()
-		if _, err := Restore(t.Context(), s.path, engine.RestoreParams{File: s.path, Force: true, Now: time.Now()}); err == nil {
+		if _, err := Restore(t.Context(), s.path,
+			engine.RestoreParams{File: s.path, Force: true, Now: time.Now()}); err == nil {
 			t.Fatal("it was")
 		}
 		if _, err := os.Stat(s.path); err != nil {

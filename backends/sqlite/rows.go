@@ -24,7 +24,8 @@ func readStep(r *row) (engine.Step, error) {
 	}
 	decode(r.text(), &s.Error, &err)
 	s.Token, s.WorkerID = r.token(), r.text()
-	s.CreatedAt, s.StartedAt, s.FinishedAt, s.TimeoutAt, s.RetryAt, s.WakeAt = r.time(), r.time(), r.time(), r.time(), r.time(), r.time()
+	s.CreatedAt, s.StartedAt, s.FinishedAt, s.TimeoutAt, s.RetryAt, s.WakeAt = r.time(), r.time(), r.time(), r.time(),
+		r.time(), r.time()
 	s.Duration = r.length()
 	decode(r.text(), &s.RetryPolicy, &err)
 	s.SignalName, s.TimedOut, s.ChildRunID, s.Awaited = r.text(), r.flag(), r.id(), r.num()
@@ -42,7 +43,8 @@ func readPayload(r *row) (p engine.Payload, err error) {
 // readWorker reads the columns that every statement about whole workers selects, in their order.
 func readWorker(r *row) (engine.Worker, error) {
 	w := engine.Worker{
-		ID: r.text(), Namespace: r.text(), InstanceID: r.text(), Status: engine.WorkerStatus(r.num()), Reason: engine.OfflineReason(r.num()),
+		ID: r.text(), Namespace: r.text(), InstanceID: r.text(), Status: engine.WorkerStatus(r.num()),
+		Reason: engine.OfflineReason(r.num()),
 	}
 	var err error
 	decode(r.text(), &w.Queues, &err)
@@ -69,8 +71,9 @@ func readSignal(r *row) (s engine.Signal, err error) {
 // readSchedule reads the columns that every statement about schedules selects, in their order, the input apart.
 func readSchedule(r *row) (engine.Schedule, error) {
 	s := engine.Schedule{
-		ID: r.id(), Namespace: r.text(), Name: r.text(), RequestID: r.text(), CronExpr: r.text(), TimeZone: r.text(), Enabled: r.flag(),
-		Queue: r.text(), Type: r.text(), Version: r.text(),
+		ID: r.id(), Namespace: r.text(), Name: r.text(), RequestID: r.text(), CronExpr: r.text(), TimeZone: r.text(),
+		Enabled: r.flag(),
+		Queue:   r.text(), Type: r.text(), Version: r.text(),
 	}
 	var err error
 	decode(r.text(), &s.RetryPolicy, &err)
@@ -79,7 +82,8 @@ func readSchedule(r *row) (engine.Schedule, error) {
 	decode(r.text(), &s.Tags, &err)
 	s.MaxCatchup, s.Overlap = int(r.num()), engine.Overlap(r.num())
 	s.CreatedAt, s.UpdatedAt, s.NextFireAt, s.LastFiredAt, s.Buffered = r.time(), r.time(), r.time(), r.time(), r.time()
-	s.Broken, s.Fired, s.Completed, s.Failed, s.Skipped, s.Revision = r.text(), r.num(), r.num(), r.num(), r.num(), r.num()
+	s.Broken, s.Fired, s.Completed, s.Failed, s.Skipped, s.Revision = r.text(), r.num(), r.num(), r.num(),
+		r.num(), r.num()
 	return s, err
 }
 
@@ -95,7 +99,8 @@ func readWholeSchedule(r *row) (engine.Schedule, error) {
 // readNamespace reads the columns that every statement about whole namespaces selects, in their order.
 func readNamespace(r *row) (engine.Namespace, error) {
 	n := engine.Namespace{
-		Name: r.text(), ID: r.id(), DisplayName: r.text(), Description: r.text(), Enabled: r.flag(), CreatedAt: r.time(), UpdatedAt: r.time(),
+		Name: r.text(), ID: r.id(), DisplayName: r.text(), Description: r.text(), Enabled: r.flag(),
+		CreatedAt: r.time(), UpdatedAt: r.time(),
 		Retention: r.length(),
 	}
 	keep, err := decodeKeep(r.text())
@@ -119,8 +124,9 @@ func decodeKeep(text string) (keep map[engine.RunStatus]time.Duration, err error
 // readAudit reads the columns of an audit event, in their order.
 func readAudit(r *row) (engine.AuditEvent, error) {
 	return engine.AuditEvent{
-		ID: r.id(), At: r.time(), Actor: engine.Actor{Name: r.text(), Peer: r.text()}, Method: r.text(), Namespace: r.text(),
-		Subject: r.text(), SubjectID: r.text(), Outcome: r.text(), Reason: r.text(), Detail: r.text(),
+		ID: r.id(), At: r.time(), Actor: engine.Actor{Name: r.text(), Peer: r.text()}, Method: r.text(),
+		Namespace: r.text(),
+		Subject:   r.text(), SubjectID: r.text(), Outcome: r.text(), Reason: r.text(), Detail: r.text(),
 	}, nil
 }
 

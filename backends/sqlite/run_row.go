@@ -9,8 +9,9 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// This file is all that knows the columns of runs one by one: a new column is read in readRun, inserted by restRunArgs (or by plainRunArgs and
-// insert_run.sql, when starts from outside set it) and, when it changes later, saved by moving and saveRunArgs with save_run.sql.
+// This file is all that knows the columns of runs one by one: a new column is read in readRun,
+// inserted by restRunArgs (or by plainRunArgs and insert_run.sql, when starts from outside set it)
+// and, when it changes later, saved by moving and saveRunArgs with save_run.sql.
 
 //go:embed sql/include/run_columns.sql
 var runColumnsText string
@@ -21,19 +22,23 @@ var runColumns = storekit.NewColumns("run_columns", runColumnsText)
 // readRun reads runColumns and what stands behind them: lease_losses, steps and bytes.
 func readRun(r *row) (engine.Run, error) {
 	run := engine.Run{
-		ID: r.id(), Namespace: r.text(), ExternalID: r.text(), RequestID: r.text(), Queue: r.text(), Type: r.text(), Version: r.text(),
-		Status: engine.RunStatus(r.num()), Priority: int(r.num()), Attempts: int(r.num()), Failures: int(r.num()),
+		ID: r.id(), Namespace: r.text(), ExternalID: r.text(), RequestID: r.text(), Queue: r.text(), Type: r.text(),
+		Version: r.text(),
+		Status:  engine.RunStatus(r.num()), Priority: int(r.num()), Attempts: int(r.num()), Failures: int(r.num()),
 	}
 	failure := r.text()
-	run.CreatedAt, run.AvailableAt, run.StartedAt, run.FinishedAt, run.DeadlineAt = r.time(), r.time(), r.time(), r.time(), r.time()
+	run.CreatedAt, run.AvailableAt, run.StartedAt, run.FinishedAt, run.DeadlineAt = r.time(), r.time(), r.time(),
+		r.time(), r.time()
 	run.ScheduledAt, run.WorkerID, run.WaitingFor, run.Note = r.time(), r.text(), r.text(), r.text()
 	run.Paused, run.Gated, run.HeldAt, run.Pinned = r.flag(), r.flag(), r.time(), r.flag()
 	run.CancelRequestedAt, run.CancelReason, run.GraceUntil = r.time(), r.text(), r.time()
 	policy := r.text()
 	run.Timeouts = engine.Timeouts{StartToClose: r.length(), Heartbeat: r.length(), Execution: r.length()}
 	tags, requirements := r.text(), r.text()
-	run.OnFailureWorkflow, run.OnFailureQueue, run.ConcurrencyKey, run.ConcurrencyLimit = r.text(), r.text(), r.text(), int(r.num())
-	run.ParentRunID, run.ParentStepID, run.ParentClose, run.Traceparent = r.id(), r.id(), engine.ParentClose(r.num()), r.text()
+	run.OnFailureWorkflow, run.OnFailureQueue, run.ConcurrencyKey, run.ConcurrencyLimit = r.text(), r.text(), r.text(),
+		int(r.num())
+	run.ParentRunID, run.ParentStepID, run.ParentClose, run.Traceparent = r.id(), r.id(),
+		engine.ParentClose(r.num()), r.text()
 	run.Origin, run.ScheduleID, run.FailedRunID = engine.Origin(r.num()), r.text(), r.id()
 	run.RetriedFrom, run.ContinuedFrom, run.ContinuedAs, run.NamedDeadlineAt = r.id(), r.id(), r.id(), r.time()
 	run.LeaseLosses, run.Steps, run.Bytes = int(r.num()), r.num(), r.num()
@@ -61,23 +66,29 @@ func readWholeRun(r *row) (engine.Run, error) {
 // plainRunArgs are the arguments of insert_run.sql: what a start from outside sets, or a worker who takes it at once.
 func plainRunArgs(r *engine.Run, lane int64, requirements string) []arg {
 	return []arg{
-		idArg("run_id", r.ID), text("namespace", r.Namespace), text("external_id", r.ExternalID), text("request_id", r.RequestID),
+		idArg("run_id", r.ID), text("namespace", r.Namespace), text("external_id", r.ExternalID),
+		text("request_id", r.RequestID),
 		num("lane_id", lane), text("task_queue", r.Queue), text("workflow_type", r.Type), text("version", r.Version),
 		num("status", r.Status), num("priority", r.Priority), num("bytes", r.Bytes), instant("created_at", r.CreatedAt),
-		instant("available_at", r.AvailableAt), instant("deadline_at", r.DeadlineAt), instant("expires_at", r.ExpiresAt()),
+		instant("available_at", r.AvailableAt), instant("deadline_at", r.DeadlineAt),
+		instant("expires_at", r.ExpiresAt()),
 		text("retry_policy", encodePolicy(r.RetryPolicy)), length("start_to_close_us", r.Timeouts.StartToClose),
-		length("heartbeat_us", r.Timeouts.Heartbeat), length("execution_us", r.Timeouts.Execution), text("tags", encodeMap(r.Tags)),
-		text("requirements", requirements), text("on_failure_workflow", r.OnFailureWorkflow), text("on_failure_queue", r.OnFailureQueue),
+		length("heartbeat_us", r.Timeouts.Heartbeat), length("execution_us", r.Timeouts.Execution),
+		text("tags", encodeMap(r.Tags)),
+		text("requirements", requirements), text("on_failure_workflow", r.OnFailureWorkflow),
+		text("on_failure_queue", r.OnFailureQueue),
 		text("concurrency_key", r.ConcurrencyKey), num("concurrency_limit", r.ConcurrencyLimit),
-		idArg("parent_run_id", r.ParentRunID), idArg("parent_step_id", r.ParentStepID), text("traceparent", r.Traceparent),
+		idArg("parent_run_id", r.ParentRunID), idArg("parent_step_id", r.ParentStepID),
+		text("traceparent", r.Traceparent),
 		flag("tied", r.Tied()), text("worker_id", r.WorkerID), instant("started_at", r.StartedAt),
 	}
 }
 
-// related says that the run has something that only restRunArgs inserts, which most starts have not: it comes from another run or from a
-// schedule, or has two deadlines.
+// related says that the run has something that only restRunArgs inserts, which most starts have
+// not: it comes from another run or from a schedule, or has two deadlines.
 func related(r *engine.Run) bool {
-	return r.Origin != engine.OriginUser || r.ParentClose != engine.CloseUnset || r.ScheduleID != "" || !r.ScheduledAt.IsZero() ||
+	return r.Origin != engine.OriginUser || r.ParentClose != engine.CloseUnset || r.ScheduleID != "" ||
+		!r.ScheduledAt.IsZero() ||
 		!r.FailedRunID.IsZero() || !r.RetriedFrom.IsZero() || !r.ContinuedFrom.IsZero() || !r.NamedDeadlineAt.IsZero()
 }
 
@@ -89,18 +100,24 @@ func wholeRunArgs(r *engine.Run, lane int64, requirements string) []arg {
 // restRunArgs are what wholeRunArgs has and plainRunArgs has not.
 func restRunArgs(r *engine.Run) []arg {
 	return []arg{
-		num("attempts", r.Attempts), num("failures", r.Failures), num("lease_losses", r.LeaseLosses), num("steps", r.Steps),
-		text("error", encodeFailure(r.Error)), instant("finished_at", r.FinishedAt), instant("scheduled_at", r.ScheduledAt),
-		text("waiting_for", r.WaitingFor), text("note", r.Note), flag("paused", r.Paused), flag("gated", r.Gated), instant("held_at", r.HeldAt),
-		flag("pinned", r.Pinned), instant("cancel_requested_at", r.CancelRequestedAt), text("cancel_reason", r.CancelReason),
-		instant("grace_until", r.GraceUntil), num("parent_close", r.ParentClose), num("origin", r.Origin), text("schedule_id", r.ScheduleID),
-		idArg("failed_run_id", r.FailedRunID), idArg("retried_from", r.RetriedFrom), idArg("continued_from", r.ContinuedFrom),
+		num("attempts", r.Attempts), num("failures", r.Failures), num("lease_losses", r.LeaseLosses),
+		num("steps", r.Steps),
+		text("error", encodeFailure(r.Error)), instant("finished_at", r.FinishedAt),
+		instant("scheduled_at", r.ScheduledAt),
+		text("waiting_for", r.WaitingFor), text("note", r.Note), flag("paused", r.Paused), flag("gated", r.Gated),
+		instant("held_at", r.HeldAt),
+		flag("pinned", r.Pinned), instant("cancel_requested_at", r.CancelRequestedAt),
+		text("cancel_reason", r.CancelReason),
+		instant("grace_until", r.GraceUntil), num("parent_close", r.ParentClose), num("origin", r.Origin),
+		text("schedule_id", r.ScheduleID),
+		idArg("failed_run_id", r.FailedRunID), idArg("retried_from", r.RetriedFrom),
+		idArg("continued_from", r.ContinuedFrom),
 		idArg("continued_as", r.ContinuedAs), instant("named_deadline_at", r.NamedDeadlineAt),
 	}
 }
 
-// moving is what can change of a run's row. A run that is saved as it was read but for the counts of its lease, as a step that
-// begins has it, costs one narrow update.
+// moving is what can change of a run's row. A run that is saved as it was read but for the counts
+// of its lease, as a step that begins has it, costs one narrow update.
 type moving struct {
 	status                                     engine.RunStatus
 	attempts, failures, losses                 int
@@ -128,11 +145,16 @@ func movingOf(r *storelogic.Run) moving {
 func saveRunArgs(r *storelogic.Run) []arg {
 	return []arg{
 		idArg("run_id", r.ID), flag("held", !r.Token.IsZero()), num("steps", r.Steps), num("bytes", r.Bytes),
-		num("status", r.Status), num("attempts", r.Attempts), num("failures", r.Failures), num("lease_losses", r.LeaseLosses),
-		text("error", encodeFailure(r.Error)), instant("available_at", r.AvailableAt), instant("started_at", r.StartedAt),
-		instant("finished_at", r.FinishedAt), text("worker_id", r.WorkerID), text("waiting_for", r.WaitingFor), text("note", r.Note),
+		num("status", r.Status), num("attempts", r.Attempts), num("failures", r.Failures),
+		num("lease_losses", r.LeaseLosses),
+		text("error", encodeFailure(r.Error)), instant("available_at", r.AvailableAt),
+		instant("started_at", r.StartedAt),
+		instant("finished_at", r.FinishedAt), text("worker_id", r.WorkerID), text("waiting_for", r.WaitingFor),
+		text("note", r.Note),
 		flag("paused", r.Paused), flag("gated", r.Gated), instant("held_at", r.HeldAt), flag("pinned", r.Pinned),
-		instant("cancel_requested_at", r.CancelRequestedAt), text("cancel_reason", r.CancelReason), instant("grace_until", r.GraceUntil),
-		instant("expires_at", r.ExpiresAt()), idArg("continued_as", r.ContinuedAs), flag("tied", r.TiedTo), tokenArg("final_token", r.FinalToken),
+		instant("cancel_requested_at", r.CancelRequestedAt), text("cancel_reason", r.CancelReason),
+		instant("grace_until", r.GraceUntil),
+		instant("expires_at", r.ExpiresAt()), idArg("continued_as", r.ContinuedAs), flag("tied", r.TiedTo),
+		tokenArg("final_token", r.FinalToken),
 	}
 }

@@ -22,21 +22,22 @@ func (s *Store) StartRuns(ctx context.Context, p engine.StartRunsParams) ([]engi
 		size += starts[i].Input.Size()
 	}
 	h := handoffs{from: p.Handoff}
-	return writeAs(ctx, s, &call{verb: "StartRuns", size: size, ticket: p.Ticket, then: h.finish}, func(t *tx) ([]engine.Started, error) {
-		if err := h.offer(t, starts); err != nil {
-			return nil, err
-		}
-		answers := make([]engine.Started, len(starts))
-		for i := range starts {
-			answer, err := t.start(&starts[i], h.of(starts[i].ID))
-			if err != nil && !dbfile.IsRefusal(err) {
-				return nil, fmt.Errorf("start %d of %d: %w", i+1, len(starts), err)
+	return writeAs(ctx, s, &call{verb: "StartRuns", size: size, ticket: p.Ticket, then: h.finish},
+		func(t *tx) ([]engine.Started, error) {
+			if err := h.offer(t, starts); err != nil {
+				return nil, err
 			}
-			answer.Err = err
-			answers[i] = answer
-		}
-		return answers, nil
-	})
+			answers := make([]engine.Started, len(starts))
+			for i := range starts {
+				answer, err := t.start(&starts[i], h.of(starts[i].ID))
+				if err != nil && !dbfile.IsRefusal(err) {
+					return nil, fmt.Errorf("start %d of %d: %w", i+1, len(starts), err)
+				}
+				answer.Err = err
+				answers[i] = answer
+			}
+			return answers, nil
+		})
 }
 
 //go:embed sql/insert_run.sql
@@ -53,8 +54,8 @@ var insertInputSQL string
 //go:embed sql/insert_tag.sql
 var insertTagSQL string
 
-// start makes the run in one insert if nothing stands against it, and looks closer only if something does. to is the poller that
-// gets it; nil: none does.
+// start makes the run in one insert if nothing stands against it, and looks closer only if
+// something does. to is the poller that gets it; nil: none does.
 func (t *tx) start(p *engine.StartRun, to *handoff) (engine.Started, error) {
 	if t.queues.disabled(p.Namespace) {
 		answer, repeated, err := t.requestedBefore(p)
@@ -82,7 +83,8 @@ func (t *tx) start(p *engine.StartRun, to *handoff) (engine.Started, error) {
 	return engine.Started{RunID: p.ID}, err
 }
 
-// insertRun makes the run, which has so many bytes on record at its start, unless something stands against it. With a hand-off it is claimed.
+// insertRun makes the run, which has so many bytes on record at its start, unless something stands
+// against it. With a hand-off it is claimed.
 func (t *tx) insertRun(p *engine.StartRun, bytes int64, to *handoff) (made bool, err error) {
 	if err := t.useNamespace(p.Namespace, p.CreatedAt); err != nil {
 		return false, err
@@ -109,8 +111,9 @@ func (t *tx) insertRun(p *engine.StartRun, bytes int64, to *handoff) (made bool,
 	return true, t.insertInput(&p.Run)
 }
 
-// hindered says that what no unique index tells stands against the run: its request was answered with an earlier run, or one that has ended
-// had its external id. A statement that asked this while it inserts would set each row aside first, which costs more than most starts do.
+// hindered says that what no unique index tells stands against the run: its request was answered
+// with an earlier run, or one that has ended had its external id. A statement that asked this while
+// it inserts would set each row aside first, which costs more than most starts do.
 func (t *tx) hindered(p *engine.StartRun) (hindered bool, err error) {
 	if p.RequestID != "" && t.queues.requests {
 		earlier, err := t.Requested(p.Namespace, p.RequestID)
@@ -127,10 +130,12 @@ func (t *tx) hindered(p *engine.StartRun) (hindered bool, err error) {
 
 // insertInput makes the rows that stand beside every run.
 func (t *tx) insertInput(r *engine.Run) error {
-	_, err := t.direct(&insertInputSQL, idArg("run_id", r.ID), blob("input", r.Input.Data), text("input_meta", encodeMap(r.Input.Metadata)))
+	_, err := t.direct(&insertInputSQL, idArg("run_id", r.ID), blob("input", r.Input.Data),
+		text("input_meta", encodeMap(r.Input.Metadata)))
 	for key, value := range r.Tags {
 		if err == nil {
-			_, err = t.exec(&insertTagSQL, text("namespace", r.Namespace), text("key", key), text("value", value), idArg("run_id", r.ID))
+			_, err = t.exec(&insertTagSQL, text("namespace", r.Namespace), text("key", key), text("value", value),
+				idArg("run_id", r.ID))
 		}
 	}
 	return err
@@ -142,7 +147,8 @@ var getRequestSQL string
 //go:embed sql/get_external.sql
 var getExternalSQL string
 
-// requestedBefore is what the request, or the start of this very id, was answered before; it is refused if it asked for something else.
+// requestedBefore is what the request, or the start of this very id, was answered before; it is
+// refused if it asked for something else.
 func (t *tx) requestedBefore(p *engine.StartRun) (answer engine.Started, repeated bool, err error) {
 	same := false
 	repeated, err = t.found(&getRequestSQL, func(r *row) (err error) {

@@ -11,18 +11,22 @@ import (
 func TestAStepThatBeginsOrEndsWritesItsLeaseAndNotItsRun(t *testing.T) {
 	s := fresh(t)
 	l := holding(t, s, 1)[0]
-	behindItsBack(t, s.path, "create trigger watch before update on runs begin select raise(abort, 'the row of a run was written'); end")
+	behindItsBack(t, s.path,
+		"create trigger watch before update on runs begin select raise(abort, 'the row of a run was written'); end")
 	now := s.Now()
-	begun, err := s.BeginStep(t.Context(), engine.BeginStepParams{Lease: l, Name: "pay", Kind: engine.StepFunction, ID: engine.NewID(now), Now: now})
+	begun, err := s.BeginStep(t.Context(), engine.BeginStepParams{
+		Lease: l, Name: "pay", Kind: engine.StepFunction, ID: engine.NewID(now), Now: now})
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = s.CompleteStep(t.Context(), engine.CompleteStepParams{Lease: l, Step: engine.StepRef{ID: begun.Step.ID}, ID: engine.NewID(now), Now: now})
+	_, err = s.CompleteStep(t.Context(), engine.CompleteStepParams{
+		Lease: l, Step: engine.StepRef{ID: begun.Step.ID}, ID: engine.NewID(now), Now: now})
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, err = s.FailStep(t.Context(), engine.FailStepParams{
-		Lease: l, Step: engine.StepRef{Name: "ship"}, ID: engine.NewID(now), Failure: engine.Failure{Message: "no", NonRetryable: true}, Now: now,
+		Lease: l, Step: engine.StepRef{Name: "ship"}, ID: engine.NewID(now),
+		Failure: engine.Failure{Message: "no", NonRetryable: true}, Now: now,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -50,7 +54,8 @@ func TestANamespaceStaysDisabledOverARestartAndARolledBackTransaction(t *testing
 			t.Fatal(err)
 		}
 		n.Enabled = enabled
-		if _, err := s.UpdateNamespace(t.Context(), engine.NamespaceParams{Namespace: n, AuditID: engine.NewID(now), Now: now}); err != nil {
+		if _, err := s.UpdateNamespace(t.Context(),
+			engine.NamespaceParams{Namespace: n, AuditID: engine.NewID(now), Now: now}); err != nil {
 			t.Fatal(err)
 		}
 	}

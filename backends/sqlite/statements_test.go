@@ -121,7 +121,8 @@ func TestAClaimLooksAtTheHeadOfALaneAndAtNothingElse(t *testing.T) {
 func scans(plan string) (tables []string) {
 	for step := range strings.SplitSeq(plan, "; ") {
 		table, isScan := strings.CutPrefix(step, "SCAN ")
-		if !isScan || strings.HasPrefix(table, "CONSTANT ROW") || strings.Contains(table, "VIRTUAL TABLE") || table == "gated" || table == "lives" {
+		if !isScan || strings.HasPrefix(table, "CONSTANT ROW") || strings.Contains(table, "VIRTUAL TABLE") ||
+			table == "gated" || table == "lives" {
 			continue
 		}
 		tables = append(tables, table)
@@ -133,14 +134,21 @@ func TestNoStatementOfAVerbScans(t *testing.T) {
 	s := fresh(t)
 	texts := statements(t)
 	for _, name := range []string{
-		"insert_run", "insert_whole_run", "insert_input", "get_request", "get_external", "open_external", "requested", "claim_run", "insert_leases",
-		"get_key", "count_key", "gate_run", "first_gated", "wake_steps", "await_no_step", "get_lease", "complete_new_step", "get_latest_attempt",
-		"get_attempt", "get_attempt_of_lease", "update_step", "supersede_step", "retry_steps", "complete_run", "set_output",
-		"end_steps", "interrupt_steps", "save_run", "save_lease", "delete_lease", "heartbeat", "held_by", "held_to_free", "get_run_state", "get_run", "get_runs",
-		"list_waiting", "list_results", "list_child_steps", "next_of_group", "await_steps", "list_timed_out", "list_expiring", "list_prunable",
-		"next_signal", "get_signal", "list_unconsumed", "count_signals", "consume_signal", "open_retry", "open_children", "open_of",
+		"insert_run", "insert_whole_run", "insert_input", "get_request", "get_external", "open_external", "requested",
+		"claim_run", "insert_leases",
+		"get_key", "count_key", "gate_run", "first_gated", "wake_steps", "await_no_step", "get_lease",
+		"complete_new_step", "get_latest_attempt",
+		"get_attempt", "get_attempt_of_lease", "update_step", "supersede_step", "retry_steps", "complete_run",
+		"set_output",
+		"end_steps", "interrupt_steps", "save_run", "save_lease", "delete_lease", "heartbeat", "held_by",
+		"held_to_free", "get_run_state", "get_run", "get_runs",
+		"list_waiting", "list_results", "list_child_steps", "next_of_group", "await_steps", "list_timed_out",
+		"list_expiring", "list_prunable",
+		"next_signal", "get_signal", "list_unconsumed", "count_signals", "consume_signal", "open_retry",
+		"open_children", "open_of",
 		"get_schedule", "get_schedule_by_name", "get_schedule_by_request", "due_schedules", "get_handler_queue",
-		"list_signals", "list_handlers", "list_retries", "list_schedules", "list_namespaces", "list_audit_events", "prune_signals", "prune_fires", "prune_audit",
+		"list_signals", "list_handlers", "list_retries", "list_schedules", "list_namespaces", "list_audit_events",
+		"prune_signals", "prune_fires", "prune_audit",
 	} {
 		text, ok := texts[name+".sql"]
 		if !ok {
@@ -161,30 +169,41 @@ func TestAStatementGoesByTheIndexThatWasMadeForIt(t *testing.T) {
 		wants      []string
 	}{
 		{"the first of each lane and limit in a key's line", firstGatedSQL, []string{
-			"runs_gate (namespace=? AND workflow_type=? AND concurrency_key=?)", "runs_gate (namespace=? AND workflow_type=? AND concurrency_key=? AND (lane_id,concurrency_limit)>(?,?))",
+			"runs_gate (namespace=? AND workflow_type=? AND concurrency_key=?)",
+			"runs_gate (namespace=? AND workflow_type=? AND concurrency_key=? AND (lane_id,concurrency_limit)>(?,?))",
 			"leases_key (namespace=? AND workflow_type=? AND concurrency_key=?)"}},
-		{"the slots of a key", countKeySQL, []string{"leases_key (namespace=? AND workflow_type=? AND concurrency_key=?)"}},
+		{"the slots of a key", countKeySQL, []string{
+			"leases_key (namespace=? AND workflow_type=? AND concurrency_key=?)"}},
 		{"what expires", listExpiringSQL, []string{"runs_expiry (expires_at>?)"}},
 		{"what times out", listTimedOutSQL, []string{"steps_timeout (timeout_at>?)"}},
 		{"the schedules that are due", dueSchedulesSQL, []string{"schedules_due (next_fire_at>?)"}},
-		{"what is old enough to be deleted", listPrunableSQL, []string{"runs_ended (namespace=? AND status=? AND finished_at<?)", "runs_parent", "runs_failed", "runs_retried"}},
+		{"what is old enough to be deleted", listPrunableSQL,
+			[]string{"runs_ended (namespace=? AND status=? AND finished_at<?)", "runs_parent", "runs_failed",
+				"runs_retried"}},
 		{"what is awaited no more", awaitNoStepSQL, []string{"steps_awaited (run_id=?)"}},
 		{"what a group waits for", nextOfGroupSQL, []string{"steps_open (run_id=?)"}},
 		{"the steps of children", listChildStepsSQL, []string{"steps_child (child_run_id=?)"}},
 		{"the children of a run", openChildrenSQL, []string{"runs_parent (parent_run_id=?)"}},
 		{"a page of runs", listRuns.forth, []string{"runs_list (namespace=? AND run_id>? AND run_id<?)"}},
 		{"a page of open runs", listOpenRuns.back, []string{"runs_open (namespace=? AND run_id>? AND run_id<?)"}},
-		{"a page of runs that ended badly", listBadRuns.forth, []string{"runs_ended_badly (namespace=? AND status=? AND run_id>? AND run_id<?)"}},
+		{"a page of runs that ended badly", listBadRuns.forth,
+			[]string{"runs_ended_badly (namespace=? AND status=? AND run_id>? AND run_id<?)"}},
 		{"a page of children", listChildren.back, []string{"runs_parent (parent_run_id=? AND run_id>? AND run_id<?)"}},
-		{"a page of a schedule's runs", listScheduled.forth, []string{"runs_schedule (schedule_id=? AND run_id>? AND run_id<?)"}},
-		{"a page of runs with a tag", listTagged.back, []string{"SEARCH d USING PRIMARY KEY (namespace=? AND key=? AND value=? AND run_id>? AND run_id<?)", "SEARCH r USING PRIMARY KEY (run_id=?)"}},
-		{"the length of a list of runs with a tag", listTagged.count, []string{"SEARCH d USING PRIMARY KEY (namespace=? AND key=? AND value=?)", "SEARCH r USING PRIMARY KEY (run_id=?)"}},
+		{"a page of a schedule's runs", listScheduled.forth,
+			[]string{"runs_schedule (schedule_id=? AND run_id>? AND run_id<?)"}},
+		{"a page of runs with a tag", listTagged.back,
+			[]string{"SEARCH d USING PRIMARY KEY (namespace=? AND key=? AND value=? AND run_id>? AND run_id<?)",
+				"SEARCH r USING PRIMARY KEY (run_id=?)"}},
+		{"the length of a list of runs with a tag", listTagged.count,
+			[]string{"SEARCH d USING PRIMARY KEY (namespace=? AND key=? AND value=?)",
+				"SEARCH r USING PRIMARY KEY (run_id=?)"}},
 		{"a page of schedules", listSchedulesSQL, []string{"schedule_id>? AND schedule_id<?"}},
 		{"a page of the audit", listAudit.back, []string{"audit_list (namespace=? AND event_id>? AND event_id<?)"}},
 		{"the open runs of a schedule", openOfSQL, []string{"runs_schedule_open (schedule_id=?)"}},
 		{"the next signal", nextSignalSQL, []string{"signals_waiting (run_id=? AND name=?)"}},
 		{"the leases of a worker", heldBySQL, []string{"leases_worker (worker_id=?)"}},
-		{"what was done to one thing", listAuditOfSubject.forth, []string{"audit_subject (namespace=? AND subject_id=? AND event_id>? AND event_id<?)"}},
+		{"what was done to one thing", listAuditOfSubject.forth,
+			[]string{"audit_subject (namespace=? AND subject_id=? AND event_id>? AND event_id<?)"}},
 	} {
 		got := plan(t, s, statement.text)
 		for _, want := range statement.wants {
@@ -200,9 +219,12 @@ func TestAStatementGoesByTheIndexThatWasMadeForIt(t *testing.T) {
 
 func TestASearchGoesByIndexes(t *testing.T) {
 	s := fresh(t)
-	for name, text := range map[string]string{"the page": listFound.forth, "the page backwards": listFound.back, "the length": listFound.count, "how many there are": countFoundSQL} {
+	for name, text := range map[string]string{
+		"the page": listFound.forth, "the page backwards": listFound.back, "the length": listFound.count,
+		"how many there are": countFoundSQL} {
 		got := plan(t, s, text)
-		for _, want := range []string{"runs_external (namespace=? AND external_id>? AND external_id<?)", "runs_list (namespace=? AND run_id>? AND run_id<?)"} {
+		for _, want := range []string{"runs_external (namespace=? AND external_id>? AND external_id<?)",
+			"runs_list (namespace=? AND run_id>? AND run_id<?)"} {
 			if !strings.Contains(got, want) {
 				t.Errorf("%s: plan = %s, want %s", name, got, want)
 			}

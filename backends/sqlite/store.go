@@ -110,7 +110,8 @@ func Open(ctx context.Context, path string, o engine.OpenOptions) (*Store, error
 // openUpTo is Open; a file of that size at most is rewritten when it has no checksums.
 func openUpTo(ctx context.Context, path string, o engine.OpenOptions, largest int64) (*Store, error) {
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
-	s := &Store{log: o.Log, readers: make(chan *dbfile.Reader, readerCount), closed: make(chan struct{}), fatal: make(chan struct{})}
+	s := &Store{log: o.Log, readers: make(chan *dbfile.Reader, readerCount), closed: make(chan struct{}),
+		fatal: make(chan struct{})}
 	s.Operations = storelogic.NewOperations(s.transact)
 	if o.ReadOnly {
 		if err := s.openReadOnly(ctx, path); err != nil {
@@ -168,7 +169,8 @@ func (s *Store) open(ctx context.Context, path string, o engine.OpenOptions, lar
 		s.space.Dir = filepath.Dir(s.path)
 		s.writer = newWriter(s)
 		s.proof.pause = proofPause
-		s.writer.tx = tx{session: session{conn: c, ctx: context.Background()}, currentRows: map[engine.ID]moving{}, unclaimed: map[engine.ID]queueKey{}}
+		s.writer.tx = tx{session: session{conn: c, ctx: context.Background()}, currentRows: map[engine.ID]moving{},
+			unclaimed: map[engine.ID]queueKey{}}
 		err = s.writer.tx.queues.load(&s.writer.tx)
 	}
 	if err == nil {
@@ -195,18 +197,21 @@ func (s *Store) open(ctx context.Context, path string, o engine.OpenOptions, lar
 func connectWriter(path string, log *slog.Logger) (*sqlite3.Conn, error) {
 	synchronous := "full"
 	if level := os.Getenv(sqlite3.UnsafeSynchronous); level == "normal" {
-		log.Warn("KAGZI_UNSAFE_SYNCHRONOUS=normal is set: A POWER CUT WILL LOSE ACKNOWLEDGED WRITES; it is for measurements only")
+		log.Warn(
+			"KAGZI_UNSAFE_SYNCHRONOUS=normal is set: A POWER CUT WILL LOSE ACKNOWLEDGED WRITES; it is for measurements only")
 		synchronous = level
 	} else if level != "" {
 		return nil, engine.Invalid(sqlite3.UnsafeSynchronous, "%q is not known, want normal or nothing", level)
 	}
-	return sqlite3.Open(sqlite3.DSN(path, "busy_timeout(5000)", "foreign_keys(1)", "mmap_size(0)", "synchronous("+synchronous+")", "journal_mode(wal)",
+	return sqlite3.Open(sqlite3.DSN(path, "busy_timeout(5000)", "foreign_keys(1)", "mmap_size(0)",
+		"synchronous("+synchronous+")", "journal_mode(wal)",
 		fmt.Sprintf("journal_size_limit(%d)", dbfile.MaxLogBytes), "wal_autocheckpoint(0)", "cache_size(-65536)"))
 }
 
 // prepareSchema brings the schema up to date, unless it is to be kept, and returns SQLite's version
 // and the schema's number.
-func prepareSchema(ctx context.Context, c *sqlite3.Conn, path string, o engine.OpenOptions) (version string, number int, err error) {
+func prepareSchema(ctx context.Context, c *sqlite3.Conn, path string, o engine.OpenOptions) (version string, number int,
+	err error) {
 	if version, err = soundVersion(ctx, c); err != nil {
 		return "", 0, err
 	}
@@ -223,7 +228,8 @@ func soundVersion(ctx context.Context, c *sqlite3.Conn) (version string, err err
 		return "", err
 	}
 	var major, minor, patch int
-	if _, err := fmt.Sscanf(version, "%d.%d.%d", &major, &minor, &patch); err != nil || major*1_000_000+minor*1000+patch < minVersion {
+	if _, err := fmt.Sscanf(version, "%d.%d.%d", &major, &minor, &patch); err != nil ||
+		major*1_000_000+minor*1000+patch < minVersion {
 		return "", fmt.Errorf("SQLite %s has a defect that corrupts files, 3.51.3 or later is needed", version)
 	}
 	return version, nil

@@ -37,7 +37,8 @@ func fileSize(t *testing.T, path string) int64 {
 	return info.Size()
 }
 
-// TestMain makes the test binary another process, where an environment variable names a database: a server that has it, or one who looks at it.
+// TestMain makes the test binary another process, where an environment variable names a database: a
+// server that has it, or one who looks at it.
 func TestMain(m *testing.M) {
 	if path := os.Getenv("KAGZI_TEST_HOLD"); path != "" {
 		holdAt(path)
@@ -47,7 +48,8 @@ func TestMain(m *testing.M) {
 		fmt.Println(lookAt(path))
 		return
 	}
-	if err := sqlite3.OwnPageCaches(); err != nil { // as the server program does, before a test uses SQLite as another program would
+	if err := sqlite3.OwnPageCaches(); err != nil {
+		// as the server program does, before a test uses SQLite as another program would
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -65,7 +67,8 @@ func holdAt(path string) {
 			return err
 		},
 		"start": func() error {
-			_, err := s.StartRuns(context.Background(), engine.StartRunsParams{Runs: []engine.StartRun{startOf("t", s)}})
+			_, err := s.StartRuns(context.Background(),
+				engine.StartRunsParams{Runs: []engine.StartRun{startOf("t", s)}})
 			return err
 		},
 		"checkpoint": func() error {
@@ -166,7 +169,8 @@ func TestASecondServerIsRefusedWithinASecondAndToldWhoIsThere(t *testing.T) {
 				t.Errorf("it took %s to refuse", took)
 			}
 		})
-		for _, want := range []string{fmt.Sprint("process ", other.Process.Pid), "started 20", "listening on [::1]:50051"} {
+		for _, want := range []string{fmt.Sprint("process ", other.Process.Pid), "started 20",
+			"listening on [::1]:50051"} {
 			if !strings.Contains(err.Error(), want) {
 				t.Errorf("%q does not tell %q", err, want)
 			}
@@ -225,7 +229,8 @@ func TestAcknowledgedWritesAreThereAfterTheStoreIsOpenedAgain(t *testing.T) {
 	if got, err := s.CurrentLease(t.Context(), "default", lease.RunID); err != nil || got != lease {
 		t.Fatalf("lease = %v (%v), want %v", got, err, lease)
 	}
-	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{startOf("t", s)}}); err != nil {
+	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{
+		Runs: []engine.StartRun{startOf("t", s)}}); err != nil {
 		t.Fatalf("a start in the lane that was there: %v", err)
 	}
 }
@@ -236,14 +241,16 @@ func TestANewerSchemaIsRefusedWithBothNumbers(t *testing.T) {
 	s.Close()
 	behindItsBack(t, path, "pragma user_version = 4711")
 	_, err := Open(t.Context(), path, engine.OpenOptions{})
-	if err == nil || !strings.Contains(err.Error(), "4711") || !strings.Contains(err.Error(), fmt.Sprint("schemas up to ", s.schema)) {
+	if err == nil || !strings.Contains(err.Error(), "4711") ||
+		!strings.Contains(err.Error(), fmt.Sprint("schemas up to ", s.schema)) {
 		t.Fatalf("error = %v, want both numbers", err)
 	}
 }
 
 func TestAnOldSchemaIsKeptWhenAskedToAndMigratedOtherwise(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "kagzi.db")
-	if status, err := Status(t.Context(), path); err != nil || status.Applied != 0 || len(status.Pending) != status.Newest || !status.Missing {
+	if status, err := Status(t.Context(), path); err != nil || status.Applied != 0 ||
+		len(status.Pending) != status.Newest || !status.Missing {
 		t.Fatalf("status of no file = %+v (%v)", status, err)
 	}
 	if _, err := os.Stat(path); err == nil {
@@ -255,7 +262,8 @@ func TestAnOldSchemaIsKeptWhenAskedToAndMigratedOtherwise(t *testing.T) {
 	if err := Migrate(t.Context(), path); err != nil {
 		t.Fatal(err)
 	}
-	if status, err := Status(t.Context(), path); err != nil || status.Applied != status.Newest || len(status.Pending) != 0 || status.Missing {
+	if status, err := Status(t.Context(), path); err != nil || status.Applied != status.Newest ||
+		len(status.Pending) != 0 || status.Missing {
 		t.Fatalf("status after Migrate = %+v (%v)", status, err)
 	}
 	s, err := Open(t.Context(), path, engine.OpenOptions{KeepSchema: true})
@@ -268,7 +276,8 @@ func TestAnOldSchemaIsKeptWhenAskedToAndMigratedOtherwise(t *testing.T) {
 func TestADatabaseOfAnotherProgramIsLeftAlone(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "other.db")
 	behindItsBack(t, path, "create table t (a)")
-	if _, err := Open(t.Context(), path, engine.OpenOptions{}); err == nil || !strings.Contains(err.Error(), "another program") {
+	if _, err := Open(t.Context(), path, engine.OpenOptions{}); err == nil ||
+		!strings.Contains(err.Error(), "another program") {
 		t.Fatalf("error = %v, want it to say whose it is", err)
 	}
 }
@@ -345,7 +354,8 @@ func TestADamagedFileIsFatalWithItsOwnExitCode(t *testing.T) {
 		return // it was noticed at once
 	}
 	defer s.Close()
-	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{startOf("t", s)}}); !errors.Is(err, engine.ErrUnavailable) {
+	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{startOf("t", s)}}); !errors.Is(
+		err, engine.ErrUnavailable) {
 		t.Fatalf("start = %v, want unavailable", err)
 	}
 	<-s.Fatal()
@@ -360,7 +370,8 @@ func TestADamagedFileIsFatalWithItsOwnExitCode(t *testing.T) {
 
 func TestTheLogIsCheckpointedAtTheStart(t *testing.T) {
 	s := fresh(t)
-	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{startOf("t", s)}}); err != nil {
+	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{
+		Runs: []engine.StartRun{startOf("t", s)}}); err != nil {
 		t.Fatal(err)
 	}
 	left := copyOf(t, s.path, "", "-wal") // as by a server that was killed
@@ -371,7 +382,8 @@ func TestTheLogIsCheckpointedAtTheStart(t *testing.T) {
 	if size := fileSize(t, left+"-wal"); size != 0 {
 		t.Errorf("the log has %d bytes after the start, want 0", size)
 	}
-	if page, _, err := again.ListRuns(t.Context(), engine.RunFilter{Namespace: "default"}, engine.Page{Limit: 10}); err != nil || len(page) != 1 {
+	if page, _, err := again.ListRuns(t.Context(), engine.RunFilter{Namespace: "default"},
+		engine.Page{Limit: 10}); err != nil || len(page) != 1 {
 		t.Errorf("runs after the start = %v, %v, want one", page, err)
 	}
 }
@@ -379,7 +391,9 @@ func TestTheLogIsCheckpointedAtTheStart(t *testing.T) {
 func TestNoDatabaseIsMadeBesideTheLogOfOneThatIsGone(t *testing.T) {
 	for name, take := range map[string]func(path string) error{
 		"taken away": func(path string) error { return os.Rename(path, path+".old") },
-		"emptied":    func(path string) error { return errors.Join(os.Link(path, path+".old"), replaceByNothing(path)) },
+		"emptied": func(path string) error {
+			return errors.Join(os.Link(path, path+".old"), replaceByNothing(path))
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path, rows := crashed(t)
@@ -396,7 +410,8 @@ func TestNoDatabaseIsMadeBesideTheLogOfOneThatIsGone(t *testing.T) {
 				},
 				"migrate": func() error { return Migrate(t.Context(), path) },
 			} {
-				if err := open(); !errors.Is(err, engine.ErrPrecondition) || !strings.Contains(err.Error(), "bring the database back") {
+				if err := open(); !errors.Is(err, engine.ErrPrecondition) ||
+					!strings.Contains(err.Error(), "bring the database back") {
 					t.Errorf("%s: %v, want it refused with what to do", doing, err)
 				}
 			}
@@ -433,7 +448,8 @@ func TestWhoLooksAtADatabaseThatWasEmptiedLeavesItsLog(t *testing.T) {
 		"backup": func() error { _, err := Backup(t.Context(), path, filepath.Join(t.TempDir(), "b.db")); return err },
 		"accept": func() error { _, _, err := Accept(t.Context(), path); return err },
 	} {
-		if err := look(); !errors.Is(err, engine.ErrPrecondition) || !strings.Contains(err.Error(), "bring the database back") {
+		if err := look(); !errors.Is(err, engine.ErrPrecondition) ||
+			!strings.Contains(err.Error(), "bring the database back") {
 			t.Errorf("%s: %v, want it refused with what to do", doing, err)
 		}
 		if left, err := os.ReadFile(path + "-wal"); err != nil || !bytes.Equal(left, log) {
@@ -450,7 +466,8 @@ func TestWhoLooksAtADatabaseThatWasEmptiedLeavesItsLog(t *testing.T) {
 			name = path + ".before-restore-" + backup.Stamp(now) + "-wal"
 		}
 		if left, err := os.ReadFile(name); err != nil || !bytes.Equal(left, log) {
-			t.Fatalf("restored (only to look: %t), the log has %d bytes, %v; want those that it had, %d", dry, len(left), err, len(log))
+			t.Fatalf("restored (only to look: %t), the log has %d bytes, %v; want those that it had, %d", dry,
+				len(left), err, len(log))
 		}
 	}
 }
@@ -462,8 +479,9 @@ func replaceByNothing(path string) error {
 
 func TestADiskThatFailsWritesAtTheStartHasTheExitCodeOfOneThatFailsThemLater(t *testing.T) {
 	for code, want := range map[int]int{
-		lib.SQLITE_IOERR_WRITE: 70, lib.SQLITE_IOERR_FSYNC: 70, lib.SQLITE_IOERR_TRUNCATE: 70, lib.SQLITE_IOERR_DIR_FSYNC: 70,
-		lib.SQLITE_CORRUPT: 71, lib.SQLITE_IOERR_READ: 0, lib.SQLITE_CANTOPEN: 0, lib.SQLITE_FULL: 0,
+		lib.SQLITE_IOERR_WRITE: 70, lib.SQLITE_IOERR_FSYNC: 70, lib.SQLITE_IOERR_TRUNCATE: 70,
+		lib.SQLITE_IOERR_DIR_FSYNC: 70,
+		lib.SQLITE_CORRUPT:         71, lib.SQLITE_IOERR_READ: 0, lib.SQLITE_CANTOPEN: 0, lib.SQLITE_FULL: 0,
 	} {
 		got := 0
 		var coded interface{ ExitCode() int }

@@ -12,8 +12,8 @@ import (
 
 func TestStore(t *testing.T) { storetest.Run(t, open) }
 
-// open gives a fresh store, and looks after each case whether the rows that it left make sense; with -short it does not, because under
-// the race detector that takes longer than the cases.
+// open gives a fresh store, and looks after each case whether the rows that it left make sense;
+// with -short it does not, because under the race detector that takes longer than the cases.
 func open(tb testing.TB) engine.Store {
 	path := sqlitetest.FreshIn(tb, long.ScratchDir(tb), Migrate)
 	tb.Cleanup(func() {

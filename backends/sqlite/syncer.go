@@ -10,11 +10,13 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// syncer is the goroutine that makes commits durable and answers their calls. Meanwhile the writer carries out the calls of the next
-// transaction, so that neither the disk nor the processor waits for the other. There is one commit at a time that is not durable: the next is
-// not written before it is.
+// syncer is the goroutine that makes commits durable and answers their calls. Meanwhile the writer
+// carries out the calls of the next transaction, so that neither the disk nor the processor waits
+// for the other. There is one commit at a time that is not durable: the next is not written before
+// it is.
 //
-// Other connections see such a commit. Who has read waits for it before the answer, for what was read may not be there after a power cut.
+// Other connections see such a commit. Who has read waits for it before the answer, for what was
+// read may not be there after a power cut.
 type syncer struct {
 	store   *Store
 	commits chan *commit
@@ -47,8 +49,8 @@ func (s *syncer) run() {
 	}
 }
 
-// finish makes the commit durable, answers and notifies. A sync that failed is not tried again: what was not written then may count as
-// written now. So nothing is acknowledged any more.
+// finish makes the commit durable, answers and notifies. A sync that failed is not tried again:
+// what was not written then may count as written now. So nothing is acknowledged any more.
 func (s *syncer) finish(c *commit) {
 	var err error
 	if c.log != 0 {

@@ -16,7 +16,8 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// syncing is a store whose next sync of the log says that it is at work and ends when it is told to, with the code it is told.
+// syncing is a store whose next sync of the log says that it is at work and ends when it is told
+// to, with the code it is told.
 func syncing(t *testing.T) (s *Store, begun chan struct{}, end chan error) {
 	t.Helper()
 	if !sqlite3.SyncsData {
@@ -118,7 +119,8 @@ func TestAStoreWhoseDiskDoesNotComeBackSaysThatItIsUnwellUntilItDoes(t *testing.
 	late := *held
 	late.begun = time.Now().Add(-stalledAfter) // nobody waits for so long here
 	s.atDisk.Store(&late)
-	if err := s.Health(t.Context()); !errors.Is(err, engine.ErrUnavailable) || !strings.Contains(err.Error(), "has not taken a write") {
+	if err := s.Health(t.Context()); !errors.Is(err, engine.ErrUnavailable) ||
+		!strings.Contains(err.Error(), "has not taken a write") {
 		t.Errorf("health while a sync does not come back = %v, want unavailable", err)
 	}
 	s.atDisk.Store(held)
@@ -201,7 +203,8 @@ func TestASyncThatFailsIsTheEndOfAnswers(t *testing.T) {
 	}()
 	<-seen
 	end <- &sqlite3.Error{Code: lib.SQLITE_IOERR_FSYNC, Text: "sync of the log"}
-	for who, answer := range map[string]<-chan error{"the write": first, "the next write": second, "who has read it": reading} {
+	for who, answer := range map[string]<-chan error{
+		"the write": first, "the next write": second, "who has read it": reading} {
 		if err := <-answer; !errors.Is(err, dbfile.ErrUnavailable) {
 			t.Errorf("answer to %s = %v, want %v", who, err, dbfile.ErrUnavailable)
 		}
@@ -213,7 +216,9 @@ func TestASyncThatFailsIsTheEndOfAnswers(t *testing.T) {
 	if err := <-inserting(s, "c", nil); !errors.Is(err, dbfile.ErrUnavailable) {
 		t.Errorf("a later write = %v, want %v", err, dbfile.ErrUnavailable)
 	}
-	if _, err := read(t.Context(), s, "look", func(session) (none struct{}, err error) { return none, nil }); !errors.Is(err, dbfile.ErrUnavailable) {
+	if _, err := read(t.Context(), s, "look", func(session) (none struct{}, err error) {
+		return none, nil
+	}); !errors.Is(err, dbfile.ErrUnavailable) {
 		t.Errorf("a later read = %v, want %v", err, dbfile.ErrUnavailable)
 	}
 	s.Close()
@@ -249,7 +254,8 @@ func TestAClaimAloneDoesNotWaitForTheDisk(t *testing.T) {
 		t.Skip("NOT RUN: syncs are not left to another goroutine on this system")
 	}
 	s := working(t)
-	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{startOf("t", s), startOf("t", s)}}); err != nil {
+	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{
+		Runs: []engine.StartRun{startOf("t", s), startOf("t", s)}}); err != nil {
 		t.Fatal(err)
 	}
 	begun, end := make(chan struct{}, 10), make(chan struct{})
@@ -260,7 +266,8 @@ func TestAClaimAloneDoesNotWaitForTheDisk(t *testing.T) {
 	}
 	claim := func() (engine.Claimed, error) {
 		return s.Claim(context.Background(), engine.ClaimParams{
-			Namespace: "default", Queue: "q", Types: []string{"t"}, Slots: []engine.ClaimSlot{{WorkerID: "w", Token: engine.NewToken()}},
+			Namespace: "default", Queue: "q", Types: []string{"t"},
+			Slots:        []engine.ClaimSlot{{WorkerID: "w", Token: engine.NewToken()}},
 			HistoryBytes: engine.HistoryBytes, Now: s.Now(),
 		})
 	}
@@ -274,7 +281,8 @@ func TestAClaimAloneDoesNotWaitForTheDisk(t *testing.T) {
 	<-begun // it goes to the disk all the same, before anything else is written
 	answer := make(chan error, 1)
 	go func() {
-		_, err := s.CompleteRun(context.Background(), engine.CompleteRunParams{Lease: claimed.Tasks[0].Lease, Now: s.Now()})
+		_, err := s.CompleteRun(context.Background(),
+			engine.CompleteRunParams{Lease: claimed.Tasks[0].Lease, Now: s.Now()})
 		answer <- err
 	}()
 	another := make(chan error, 1)
@@ -301,7 +309,8 @@ func TestNobodyIsRungForACommitBeforeItsSync(t *testing.T) {
 	s, begun, end := syncing(t)
 	notifications := make(chan engine.Notification, 1000)
 	go func() { _ = s.Listen(t.Context(), func(r engine.Notification) { notifications <- r }, nil) }()
-	// Notifications arrive in the order in which they were sent, so that behind a mark nothing is to come that was sent before it.
+	// Notifications arrive in the order in which they were sent, so that behind a mark nothing is
+	// to come that was sent before it.
 	heardUntil := func(mark string) (before []engine.Notification) {
 		for {
 			s.listeners.Notify(storekit.Events(engine.Notification{Kind: engine.NotifyRun, Namespace: mark}))

@@ -87,7 +87,8 @@ func (t *tx) InsertSignals(signals []engine.Signal) error {
 	for i := range signals {
 		s := &signals[i]
 		_, err := t.exec(&insertSignalSQL, idArg("run_id", s.RunID), num("sequence", s.Sequence), text("name", s.Name),
-			text("signal_id", s.SignalID), blob("payload", s.Payload.Data), text("payload_meta", encodeMap(s.Payload.Metadata)),
+			text("signal_id", s.SignalID), blob("payload", s.Payload.Data),
+			text("payload_meta", encodeMap(s.Payload.Metadata)),
 			instant("received_at", s.ReceivedAt), text("step_name", s.StepName))
 		if err != nil {
 			return err
@@ -168,7 +169,8 @@ var insertAPIKeySQL string
 
 func (t *tx) InsertAPIKey(k *engine.APIKey) error {
 	_, err := t.exec(&insertAPIKeySQL, idArg("key_id", k.ID), text("name", k.Name), num("role", k.Role),
-		text("namespaces", encodeList(k.Namespaces)), text("queues", encodeList(k.Queues)), text("types", encodeList(k.Types)),
+		text("namespaces", encodeList(k.Namespaces)), text("queues", encodeList(k.Queues)),
+		text("types", encodeList(k.Types)),
 		blob("hash", k.Hash[:]), instant("created_at", k.CreatedAt), instant("expires_at", k.ExpiresAt))
 	return err
 }
@@ -191,8 +193,10 @@ func (t *tx) InsertAudit(e engine.AuditEvent) error {
 
 func auditArgs(e *engine.AuditEvent) []arg {
 	return []arg{
-		idArg("event_id", e.ID), instant("at", e.At), text("actor", e.Actor.Name), text("peer", e.Actor.Peer), text("method", e.Method),
-		text("namespace", e.Namespace), text("subject", e.Subject), text("subject_id", e.SubjectID), text("outcome", e.Outcome),
+		idArg("event_id", e.ID), instant("at", e.At), text("actor", e.Actor.Name), text("peer", e.Actor.Peer),
+		text("method", e.Method),
+		text("namespace", e.Namespace), text("subject", e.Subject), text("subject_id", e.SubjectID),
+		text("outcome", e.Outcome),
 		text("reason", e.Reason), text("detail", e.Detail),
 	}
 }
@@ -213,7 +217,9 @@ var _ storelogic.Restoring = (*tx)(nil)
 
 // afterRestore makes rows that came out of a backup fit to be served, in one commit.
 func (s *Store) afterRestore(ctx context.Context, p engine.AfterRestoreParams) (engine.AfterRestore, error) {
-	return write(ctx, s, "AfterRestore", 0, func(t *tx) (engine.AfterRestore, error) { return storelogic.AfterRestore(t, p) })
+	return write(ctx, s, "AfterRestore", 0, func(t *tx) (engine.AfterRestore, error) {
+		return storelogic.AfterRestore(t, p)
+	})
 }
 
 //go:embed sql/restore_leases.sql

@@ -9,8 +9,8 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// The files tx_*.go are the rows of a transaction as the operations of package storelogic ask for them; the comments of storelogic.Tx say
-// what each method means.
+// The files tx_*.go are the rows of a transaction as the operations of package storelogic ask for
+// them; the comments of storelogic.Tx say what each method means.
 
 var _ storelogic.Tx = (*tx)(nil)
 
@@ -112,7 +112,8 @@ var insertRequestSQL string
 
 func (t *tx) LeaveRequest(start *engine.StartRun, answer engine.ID) error {
 	t.queues.requests = true
-	_, err := t.exec(&insertRequestSQL, text("namespace", start.Namespace), text("request_id", start.RequestID), idArg("run_id", answer),
+	_, err := t.exec(&insertRequestSQL, text("namespace", start.Namespace), text("request_id", start.RequestID),
+		idArg("run_id", answer),
 		text("task_queue", start.Queue), text("workflow_type", start.Type), text("external_id", start.ExternalID),
 		blob("input", start.Input.Data), text("input_meta", encodeMap(start.Input.Metadata)))
 	return err
@@ -123,7 +124,8 @@ var leftRequestSQL string
 
 func (t *tx) LeftRequest(namespace, requestID string) (start *engine.StartRun, err error) {
 	_, err = t.found(&leftRequestSQL, func(r *row) (err error) {
-		start = &engine.StartRun{Run: engine.Run{Namespace: namespace, RequestID: requestID, Queue: r.text(), Type: r.text(), ExternalID: r.text()}}
+		start = &engine.StartRun{Run: engine.Run{
+			Namespace: namespace, RequestID: requestID, Queue: r.text(), Type: r.text(), ExternalID: r.text()}}
 		start.Input, err = readPayload(r)
 		return err
 	}, text("namespace", namespace), text("request_id", requestID))
@@ -157,7 +159,8 @@ func (t *tx) SetParent(run, parent engine.ID) error {
 var firstGatedSQL string
 
 func (t *tx) FirstGated(namespace, workflowType, key string) ([]engine.ID, error) {
-	return t.listIDs(&firstGatedSQL, text("namespace", namespace), text("workflow_type", workflowType), text("concurrency_key", key))
+	return t.listIDs(&firstGatedSQL, text("namespace", namespace), text("workflow_type", workflowType),
+		text("concurrency_key", key))
 }
 
 //go:embed sql/list_expiring.sql
@@ -247,7 +250,8 @@ func (t *tx) SaveRun(r *storelogic.Run) error {
 var setOutputSQL string
 
 func (t *tx) SaveOutput(run engine.ID, output engine.Payload) error {
-	_, err := t.exec(&setOutputSQL, idArg("run_id", run), blob("output", output.Data), text("output_meta", encodeMap(output.Metadata)))
+	_, err := t.exec(&setOutputSQL, idArg("run_id", run), blob("output", output.Data),
+		text("output_meta", encodeMap(output.Metadata)))
 	return err
 }
 

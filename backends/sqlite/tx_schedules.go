@@ -60,7 +60,8 @@ func (t *tx) InsertSchedule(s *engine.Schedule) error {
 	if err := t.useNamespace(s.Namespace, s.CreatedAt); err != nil {
 		return err
 	}
-	_, err := t.exec(&insertScheduleSQL, append(scheduleArgs(s), text("namespace", s.Namespace), text("request_id", s.RequestID),
+	_, err := t.exec(&insertScheduleSQL, append(
+		scheduleArgs(s), text("namespace", s.Namespace), text("request_id", s.RequestID),
 		instant("created_at", s.CreatedAt))...)
 	return err
 }
@@ -77,13 +78,16 @@ func (t *tx) SaveSchedule(s *engine.Schedule) error {
 func scheduleArgs(s *engine.Schedule) []arg {
 	return []arg{
 		idArg("schedule_id", s.ID), text("name", s.Name), text("cron_expr", s.CronExpr), text("time_zone", s.TimeZone),
-		flag("enabled", s.Enabled), text("task_queue", s.Queue), text("workflow_type", s.Type), text("version", s.Version),
-		blob("input", s.Input.Data), text("input_meta", encodeMap(s.Input.Metadata)), text("retry_policy", encodePolicy(s.RetryPolicy)),
+		flag("enabled", s.Enabled), text("task_queue", s.Queue), text("workflow_type", s.Type),
+		text("version", s.Version),
+		blob("input", s.Input.Data), text("input_meta", encodeMap(s.Input.Metadata)),
+		text("retry_policy", encodePolicy(s.RetryPolicy)),
 		length("start_to_close_us", s.Timeouts.StartToClose), length("heartbeat_us", s.Timeouts.Heartbeat),
 		length("execution_us", s.Timeouts.Execution), text("on_failure_workflow", s.OnFailureWorkflow),
 		text("on_failure_queue", s.OnFailureQueue), text("tags", encodeMap(s.Tags)), num("max_catchup", s.MaxCatchup),
 		num("overlap", s.Overlap), instant("updated_at", s.UpdatedAt), instant("next_fire_at", s.NextFireAt),
-		instant("last_fired_at", s.LastFiredAt), instant("buffered", s.Buffered), text("broken", s.Broken), num("fired", s.Fired),
+		instant("last_fired_at", s.LastFiredAt), instant("buffered", s.Buffered), text("broken", s.Broken),
+		num("fired", s.Fired),
 		num("completed", s.Completed), num("failed", s.Failed), num("skipped", s.Skipped), num("revision", s.Revision),
 	}
 }
@@ -124,7 +128,8 @@ func (t *tx) OpenOf(schedule, but engine.ID) (n int, err error) {
 var insertFireSQL string
 
 func (t *tx) InsertFire(schedule engine.ID, tick time.Time, run engine.ID, now time.Time) (bool, error) {
-	made, err := t.exec(&insertFireSQL, idArg("schedule_id", schedule), instant("tick", tick), idArg("run_id", run), instant("now", now))
+	made, err := t.exec(&insertFireSQL, idArg("schedule_id", schedule), instant("tick", tick), idArg("run_id", run),
+		instant("now", now))
 	return made > 0, err
 }
 
@@ -154,7 +159,8 @@ func (s session) namespace(name string) (*engine.Namespace, error) {
 var insertNamespaceSQL string
 
 func (t *tx) InsertNamespace(n *engine.Namespace) error {
-	_, err := t.exec(&insertNamespaceSQL, append(namespaceArgs(n), idArg("id", n.ID), instant("created_at", n.CreatedAt))...)
+	_, err := t.exec(&insertNamespaceSQL, append(
+		namespaceArgs(n), idArg("id", n.ID), instant("created_at", n.CreatedAt))...)
 	if err == nil {
 		t.queues.namespaces[n.Name] = n.Enabled
 	}
@@ -175,7 +181,8 @@ func (t *tx) SaveNamespace(n *engine.Namespace) error {
 // namespaceArgs is a namespace but for what never changes.
 func namespaceArgs(n *engine.Namespace) []arg {
 	return []arg{
-		text("namespace", n.Name), text("display_name", n.DisplayName), text("description", n.Description), flag("enabled", n.Enabled),
+		text("namespace", n.Name), text("display_name", n.DisplayName), text("description", n.Description),
+		flag("enabled", n.Enabled),
 		instant("updated_at", n.UpdatedAt), length("retention_us", n.Retention), text("keep", encodeKeep(n.Keep)),
 		text("failure_queue", n.FailureQueue),
 	}

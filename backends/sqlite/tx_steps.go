@@ -94,14 +94,19 @@ func (t *tx) InsertSteps(steps []engine.Step) error {
 		s := &steps[i]
 		t.leases.markOpen(s.RunID)
 		_, err := t.exec(&insertStepSQL,
-			idArg("step_id", s.ID), idArg("run_id", s.RunID), text("name", s.Name), num("kind", s.Kind), num("status", s.Status),
-			num("attempt", s.Attempt), num("failures", s.Failures), flag("latest", s.Latest), num("sequence", s.Sequence),
+			idArg("step_id", s.ID), idArg("run_id", s.RunID), text("name", s.Name), num("kind", s.Kind),
+			num("status", s.Status),
+			num("attempt", s.Attempt), num("failures", s.Failures), flag("latest", s.Latest),
+			num("sequence", s.Sequence),
 			blob("input", s.Input.Data), text("input_meta", encodeMap(s.Input.Metadata)),
-			blob("output", s.Output.Data), text("output_meta", encodeMap(s.Output.Metadata)), text("error", encodeFailure(s.Error)),
+			blob("output", s.Output.Data), text("output_meta", encodeMap(s.Output.Metadata)),
+			text("error", encodeFailure(s.Error)),
 			blob("token", s.Token[:]), text("worker_id", s.WorkerID), instant("created_at", s.CreatedAt),
-			instant("started_at", s.StartedAt), instant("finished_at", s.FinishedAt), instant("timeout_at", s.TimeoutAt),
+			instant("started_at", s.StartedAt), instant("finished_at", s.FinishedAt),
+			instant("timeout_at", s.TimeoutAt),
 			instant("retry_at", s.RetryAt), instant("wake_at", s.WakeAt), length("duration_us", s.Duration),
-			text("retry_policy", encodePolicy(s.RetryPolicy)), text("signal_name", s.SignalName), flag("timed_out", s.TimedOut),
+			text("retry_policy", encodePolicy(s.RetryPolicy)), text("signal_name", s.SignalName),
+			flag("timed_out", s.TimedOut),
 			idArg("child_run_id", s.ChildRunID), num("awaited", s.Awaited), text("overridden_by", s.OverriddenBy),
 			text("override_reason", s.OverrideReason))
 		if err != nil {
@@ -126,11 +131,14 @@ func (t *tx) SaveStep(s *engine.Step) error {
 	t.leases.markOpen(s.RunID)
 	_, err := t.exec(&updateStepSQL,
 		idArg("step_id", s.ID), num("status", s.Status), num("failures", s.Failures),
-		blob("output", s.Output.Data), text("output_meta", encodeMap(s.Output.Metadata)), text("error", encodeFailure(s.Error)),
+		blob("output", s.Output.Data), text("output_meta", encodeMap(s.Output.Metadata)),
+		text("error", encodeFailure(s.Error)),
 		blob("token", s.Token[:]), text("worker_id", s.WorkerID), instant("started_at", s.StartedAt),
 		instant("finished_at", s.FinishedAt), instant("timeout_at", s.TimeoutAt), instant("retry_at", s.RetryAt),
-		instant("wake_at", s.WakeAt), length("duration_us", s.Duration), text("retry_policy", encodePolicy(s.RetryPolicy)),
-		text("signal_name", s.SignalName), flag("timed_out", s.TimedOut), idArg("child_run_id", s.ChildRunID), num("awaited", s.Awaited))
+		instant("wake_at", s.WakeAt), length("duration_us", s.Duration),
+		text("retry_policy", encodePolicy(s.RetryPolicy)),
+		text("signal_name", s.SignalName), flag("timed_out", s.TimedOut), idArg("child_run_id", s.ChildRunID),
+		num("awaited", s.Awaited))
 	return err
 }
 

@@ -23,8 +23,9 @@ import (
 	"github.com/kagzi/kagzi/migrations"
 )
 
-// testdata/NNNN_name.sql is the rows that the code of that schema left (storetest.LeaveWork); the schema itself is the migrations up
-// to there. A landed one is never written anew. Whoever adds a migration writes its file by
+// testdata/NNNN_name.sql is the rows that the code of that schema left (storetest.LeaveWork); the
+// schema itself is the migrations up to there. A landed one is never written anew. Whoever adds a
+// migration writes its file by
 //
 //	UPDATE=1 go test ./backends/sqlite -run TestUpgrade
 
@@ -35,7 +36,8 @@ func schemaOf(list []migrations.Migration, n int) (script, line string) {
 	for _, m := range list[:n] {
 		script += m.SQL + ";\n"
 	}
-	return script, fmt.Sprintf("-- The rows of a database of schema %d, whose migrations have the SHA-256 %x.", n, sha256.Sum256([]byte(script)))
+	return script, fmt.Sprintf("-- The rows of a database of schema %d, whose migrations have the SHA-256 %x.", n,
+		sha256.Sum256([]byte(script)))
 }
 
 // databaseOf is a database as the code of schema n left it.
@@ -44,15 +46,18 @@ func databaseOf(t *testing.T, n int) string {
 	list := migrationsOf(t)
 	rows, err := os.ReadFile(fixtureFile(list[n-1]))
 	if err != nil {
-		t.Fatalf("%v: schema %d has no fixture; write it with UPDATE=1 go test ./backends/sqlite -run TestUpgrade", err, n)
+		t.Fatalf("%v: schema %d has no fixture; write it with UPDATE=1 go test ./backends/sqlite -run TestUpgrade", err,
+			n)
 	}
 	script, line := schemaOf(list, n)
 	if !bytes.HasPrefix(rows, []byte(line+"\n")) {
 		t.Fatalf("%s does not begin with %q: a migration that has landed was edited", fixtureFile(list[n-1]), line)
 	}
 	path := filepath.Join(t.TempDir(), "kagzi.db")
-	behindItsBack(t, path, fmt.Sprintf("pragma journal_mode = wal; begin; %s %s; pragma application_id = %d; pragma user_version = %d; commit",
-		script, rows, dbfile.ApplicationID, n))
+	behindItsBack(t, path,
+		fmt.Sprintf(
+			"pragma journal_mode = wal; begin; %s %s; pragma application_id = %d; pragma user_version = %d; commit",
+			script, rows, dbfile.ApplicationID, n))
 	return path
 }
 
@@ -76,7 +81,8 @@ func rowsOf(t *testing.T, path string) string {
 		list(fmt.Sprintf("select name, dflt_value from pragma_table_info('%s') order by cid", table), func(r *row) {
 			name, standard := r.text(), r.text()
 			names = append(names, name)
-			values = append(values, fmt.Sprintf("case when %s is %s then '' else quote(%[1]s) end", name, cmp.Or(standard, "null")))
+			values = append(values, fmt.Sprintf("case when %s is %s then '' else quote(%[1]s) end", name,
+				cmp.Or(standard, "null")))
 		})
 		list(fmt.Sprintf("select %s from %s", strings.Join(values, ", "), table), func(r *row) {
 			var given, held []string
@@ -85,7 +91,8 @@ func rowsOf(t *testing.T, path string) string {
 					given, held = append(given, name), append(held, value)
 				}
 			}
-			fmt.Fprintf(&b, "insert into %s (%s) values (%s);\n", table, strings.Join(given, ", "), strings.Join(held, ", "))
+			fmt.Fprintf(&b, "insert into %s (%s) values (%s);\n", table, strings.Join(given, ", "),
+				strings.Join(held, ", "))
 		})
 	})
 	return b.String()
@@ -140,7 +147,8 @@ func TestAnUpgradeLeavesABackupOfTheOldSchemaThatCanBeRestored(t *testing.T) {
 		t.Fatal(err)
 	}
 	upgraded.Close()
-	if !strings.Contains(said.String(), "bringing the schema up to date") || !strings.Contains(said.String(), "schema=1") {
+	if !strings.Contains(said.String(), "bringing the schema up to date") ||
+		!strings.Contains(said.String(), "schema=1") {
 		t.Errorf("the log says %q, want that the schema is brought up to date", said.String())
 	}
 	made, err := filepath.Glob(path + ".before-0002-*.db")
@@ -154,7 +162,8 @@ func TestAnUpgradeLeavesABackupOfTheOldSchemaThatCanBeRestored(t *testing.T) {
 		t.Fatalf("runs restored = %d, want %d", after, before)
 	}
 	s := openAt(t, target)
-	if run, err := s.GetRunByExternalID(t.Context(), "default", "at work"); err != nil || run.Status != engine.RunPending {
+	if run, err := s.GetRunByExternalID(t.Context(), "default", "at work"); err != nil ||
+		run.Status != engine.RunPending {
 		t.Fatalf("the run that was at work is %s (%v), want it due again", run.Status, err)
 	}
 	expectSound(t, target)
@@ -198,7 +207,8 @@ func TestAMigrationThatIsKilledAfterAnyStatementComesAgain(t *testing.T) {
 	list := migrationsOf(t)
 	path := databaseOf(t, 1)
 	runs := countRuns(t, path)
-	c, err := sqlite3.Open(sqlite3.DSN(path, "foreign_keys(1)", "cache_size(1)")) // so that pages go to the log before the commit
+	// so that pages go to the log before the commit
+	c, err := sqlite3.Open(sqlite3.DSN(path, "foreign_keys(1)", "cache_size(1)"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -241,8 +251,8 @@ func (h hooked) Err() error {
 	return h.Context.Err()
 }
 
-// statementsOf makes a migration of each statement, so that something can be done between them. The last one of each migration has
-// its number, the others that of the one before.
+// statementsOf makes a migration of each statement, so that something can be done between them. The
+// last one of each migration has its number, the others that of the one before.
 func statementsOf(list []migrations.Migration) (all []migrations.Migration) {
 	for _, m := range list {
 		for statement := range strings.SplitSeq(m.SQL, ";\n") {

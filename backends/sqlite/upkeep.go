@@ -34,7 +34,8 @@ var pruneRunSQL string
 
 // pruneSQL deletes a run after all that refers to it.
 var pruneSQL = []*string{
-	&pruneStepsSQL, &prunePayloadSQL, &pruneTagsSQL, &pruneRequestsSQL, &pruneReceiptsSQL, &pruneSignalsSQL, &pruneRunSQL,
+	&pruneStepsSQL, &prunePayloadSQL, &pruneTagsSQL, &pruneRequestsSQL, &pruneReceiptsSQL, &pruneSignalsSQL,
+	&pruneRunSQL,
 }
 
 // prunedRows is how many rows the runs may have that are deleted in one go, about: all other writes wait for its end.

@@ -63,7 +63,8 @@ var getRunByExternalIDSQL = runColumns.Expand(getRunByExternalIDText)
 // GetRunByExternalID is the newest run with that id, with its payloads.
 func (s *Store) GetRunByExternalID(ctx context.Context, namespace, externalID string) (engine.Run, error) {
 	return read(ctx, s, "GetRunByExternalID", func(r session) (engine.Run, error) {
-		return r.oneRun(engine.ExternalIDNotFound(externalID), &getRunByExternalIDSQL, text("namespace", namespace), text("external_id", externalID))
+		return r.oneRun(engine.ExternalIDNotFound(externalID), &getRunByExternalIDSQL, text("namespace", namespace),
+			text("external_id", externalID))
 	})
 }
 
@@ -98,14 +99,16 @@ var countFoundSQL string
 // ways is a list's statement in both directions, and that of its length.
 type ways struct{ forth, back, count string }
 
-// runsFrom is the list of runs that come from somewhere, in the order of by, under a condition that holds for all that the filter lets through.
+// runsFrom is the list of runs that come from somewhere, in the order of by, under a condition that
+// holds for all that the filter lets through.
 func runsFrom(from, condition, by string) ways {
 	list := strings.Replace(listRunsSQL, "\norder by r.run_id", condition+"\norder by "+by, 1)
 	list = strings.Replace(list, "from runs r\n", "from "+from+"\n", 1)
 	list = strings.Replace(list, "r.run_id > @above and r.run_id < @below", by+" > @above and "+by+" < @below", 1)
 	return ways{
 		forth: list, back: strings.Replace(list, by+" desc", by+" asc", 1),
-		count: strings.Replace(strings.TrimRight(countRunsSQL, "\n"), "from runs r\n", "from "+from+"\n", 1) + condition,
+		count: strings.Replace(strings.TrimRight(countRunsSQL, "\n"), "from runs r\n", "from "+from+"\n",
+			1) + condition,
 	}
 }
 
@@ -131,11 +134,13 @@ var (
 cross join runs r on r.run_id = d.run_id`, "", "r.run_id")
 )
 
-// few is how many runs a search finds at most that are read and sorted for each page; where there are more, some are not far in the list.
+// few is how many runs a search finds at most that are read and sorted for each page; where there
+// are more, some are not far in the list.
 const few = 1000
 
 // ListRuns walks the narrowest index that the filter allows, in the order of the ids.
-func (s *Store) ListRuns(ctx context.Context, f engine.RunFilter, p engine.Page) ([]engine.Run, engine.PageInfo, error) {
+func (s *Store) ListRuns(ctx context.Context, f engine.RunFilter, p engine.Page) ([]engine.Run,
+	engine.PageInfo, error) {
 	filter, place := filterArgs(&f), spanArgs(f.Span(&p))
 	w := &listRuns
 	switch {
@@ -157,7 +162,8 @@ func (s *Store) ListRuns(ctx context.Context, f engine.RunFilter, p engine.Page)
 		filter = append(filter, tag...)
 	case f.Search != "":
 		first, last := searchArgs(f.Search)
-		found, err := s.counted(ctx, &countFoundSQL, text("namespace", f.Namespace), text("search", f.Search), first, last, num("limit", few+1))
+		found, err := s.counted(ctx, &countFoundSQL, text("namespace", f.Namespace), text("search", f.Search), first,
+			last, num("limit", few+1))
 		if err != nil {
 			return nil, engine.PageInfo{}, err
 		}
@@ -165,7 +171,8 @@ func (s *Store) ListRuns(ctx context.Context, f engine.RunFilter, p engine.Page)
 			w = &listFound
 		}
 	}
-	l := listing[engine.Run]{forth: &w.forth, back: &w.back, count: &w.count, read: readRun, filter: filter, place: place}
+	l := listing[engine.Run]{forth: &w.forth, back: &w.back, count: &w.count, read: readRun, filter: filter,
+		place: place}
 	if f.Everything() { // an index alone has its length
 		rest := slices.DeleteFunc(filter, func(a arg) bool { return a.Name == "namespace" })
 		l.count, l.filter, l.place = &countAllRunsSQL, []arg{text("namespace", f.Namespace)}, append(rest, place...)
@@ -205,7 +212,8 @@ func (s *Store) counted(ctx context.Context, statement *string, args ...arg) (in
 func filterArgs(f *engine.RunFilter) []arg {
 	first, last := searchArgs(f.Search)
 	return []arg{
-		text("namespace", f.Namespace), text("statuses", encodeStatuses(f.Statuses)), text("types", encodeList(f.Types)),
+		text("namespace", f.Namespace), text("statuses", encodeStatuses(f.Statuses)),
+		text("types", encodeList(f.Types)),
 		text("queues", encodeList(f.Queues)), instant("created_after", engine.Micros(f.CreatedAfter)),
 		instant("created_before", engine.MicrosUp(f.CreatedBefore)), text("tags", encodeMap(f.Tags)),
 		idArg("parent_run_id", f.ParentRunID), text("schedule_id", f.ScheduleID), text("worker_id", f.WorkerID),
@@ -254,7 +262,8 @@ func (s *Store) someRuns(ctx context.Context, verb string, statement *string, ar
 var getCircumstancesSQL string
 
 // ExplainInputs is one snapshot.
-func (s *Store) ExplainInputs(ctx context.Context, namespace string, run engine.ID, now time.Time) (engine.Circumstances, error) {
+func (s *Store) ExplainInputs(ctx context.Context, namespace string, run engine.ID,
+	now time.Time) (engine.Circumstances, error) {
 	return read(ctx, s, "ExplainInputs", func(r session) (c engine.Circumstances, err error) {
 		c.Run, err = r.oneRun(engine.RunNotFound(run), &getRunSQL, text("namespace", namespace), idArg("run_id", run))
 		if err != nil {
@@ -267,7 +276,9 @@ func (s *Store) ExplainInputs(ctx context.Context, namespace string, run engine.
 		if c.Workers, err = r.working(namespace); err != nil {
 			return c, err
 		}
-		c.Workers = slices.DeleteFunc(c.Workers, func(w engine.Worker) bool { return !slices.Contains(w.Queues, c.Run.Queue) })
+		c.Workers = slices.DeleteFunc(c.Workers, func(w engine.Worker) bool {
+			return !slices.Contains(w.Queues, c.Run.Queue)
+		})
 		err = r.query(&getCircumstancesSQL, func(r *row) error {
 			c.NamespaceEnabled, c.RunningInQueue, c.RunningOfType = r.flag(), int(r.num()), int(r.num())
 			c.RunningOfKey, c.AheadInLine = int(r.num()), int(r.num())

@@ -11,7 +11,8 @@ import (
 //go:embed sql/list_steps.sql
 var listStepsSQL string
 
-var listStepsBackSQL = strings.ReplaceAll(listStepsSQL, "order by sequence asc, attempt asc", "order by sequence desc, attempt desc")
+var listStepsBackSQL = strings.ReplaceAll(
+	listStepsSQL, "order by sequence asc, attempt asc", "order by sequence desc, attempt desc")
 
 //go:embed sql/count_steps.sql
 var countStepsSQL string
@@ -20,7 +21,8 @@ var countStepsSQL string
 var runExistsSQL string
 
 // ListSteps is every attempt with its payloads.
-func (s *Store) ListSteps(ctx context.Context, namespace string, run engine.ID, name string, p engine.Page) ([]engine.Step, engine.PageInfo, error) {
+func (s *Store) ListSteps(ctx context.Context, namespace string, run engine.ID, name string,
+	p engine.Page) ([]engine.Step, engine.PageInfo, error) {
 	after, before := p.After.OrZero(), p.Before.OrZero()
 	return list(ctx, s, "ListSteps", p, listing[engine.Step]{
 		forth: &listStepsSQL, back: &listStepsBackSQL, count: &countStepsSQL, read: readStep,
@@ -34,7 +36,9 @@ func (s *Store) ListSteps(ctx context.Context, namespace string, run engine.ID, 
 }
 
 func (s session) exists(namespace string, run engine.ID) error {
-	found, err := s.found(&runExistsSQL, func(*row) error { return nil }, text("namespace", namespace), idArg("run_id", run))
+	found, err := s.found(&runExistsSQL, func(*row) error {
+		return nil
+	}, text("namespace", namespace), idArg("run_id", run))
 	if err == nil && !found {
 		err = engine.RunNotFound(run)
 	}
@@ -119,7 +123,8 @@ var listSignalsBackSQL = strings.Replace(listSignalsSQL, "order by sequence asc"
 var countRunSignalsSQL string
 
 // ListSignals is by sequence.
-func (s *Store) ListSignals(ctx context.Context, namespace string, run engine.ID, p engine.Page) ([]engine.Signal, engine.PageInfo, error) {
+func (s *Store) ListSignals(ctx context.Context, namespace string, run engine.ID, p engine.Page) ([]engine.Signal,
+	engine.PageInfo, error) {
 	return list(ctx, s, "ListSignals", p, listing[engine.Signal]{
 		forth: &listSignalsSQL, back: &listSignalsBackSQL, count: &countRunSignalsSQL, read: readSignal,
 		check:  func(r session) error { return r.exists(namespace, run) },
@@ -151,7 +156,8 @@ var listSchedulesBackSQL = strings.Replace(listSchedulesSQL, "order by schedule_
 var countSchedulesSQL string
 
 // ListSchedules is newest first.
-func (s *Store) ListSchedules(ctx context.Context, f engine.ScheduleFilter, p engine.Page) ([]engine.Schedule, engine.PageInfo, error) {
+func (s *Store) ListSchedules(ctx context.Context, f engine.ScheduleFilter, p engine.Page) ([]engine.Schedule,
+	engine.PageInfo, error) {
 	return list(ctx, s, "ListSchedules", p, listing[engine.Schedule]{
 		forth: &listSchedulesSQL, back: &listSchedulesBackSQL, count: &countSchedulesSQL, read: readSchedule,
 		filter: []arg{text("namespace", f.Namespace), text("task_queue", f.Queue)},
@@ -195,11 +201,13 @@ var listAuditSQL string
 //go:embed sql/count_audit.sql
 var countAuditSQL string
 
-// auditFrom is the list of events from a table, or by an index of it, under a condition that holds for all that the filter lets through.
+// auditFrom is the list of events from a table, or by an index of it, under a condition that holds
+// for all that the filter lets through.
 func auditFrom(from, condition string) ways {
 	forth := strings.Replace(listAuditSQL, "\norder by", condition+"\norder by", 1)
 	forth = strings.Replace(forth, "from audit\n", "from "+from+"\n", 1)
-	return ways{forth: forth, back: strings.Replace(forth, "order by event_id desc", "order by event_id asc", 1), count: countAuditSQL}
+	return ways{forth: forth, back: strings.Replace(forth, "order by event_id desc", "order by event_id asc", 1),
+		count: countAuditSQL}
 }
 
 var (
@@ -208,7 +216,8 @@ var (
 )
 
 // ListAuditEvents is newest first.
-func (s *Store) ListAuditEvents(ctx context.Context, f engine.AuditFilter, p engine.Page) ([]engine.AuditEvent, engine.PageInfo, error) {
+func (s *Store) ListAuditEvents(ctx context.Context, f engine.AuditFilter, p engine.Page) ([]engine.AuditEvent,
+	engine.PageInfo, error) {
 	w := &listAudit
 	if f.SubjectID != "" {
 		w = &listAuditOfSubject

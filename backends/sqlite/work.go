@@ -10,8 +10,9 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// Claim looks at the heads of the lanes that the offers meet, and takes the first of them all. Where very many runs wait for slots of
-// their concurrency keys, sorting them out takes several transactions, so that other writes come in between.
+// Claim looks at the heads of the lanes that the offers meet, and takes the first of them all.
+// Where very many runs wait for slots of their concurrency keys, sorting them out takes several
+// transactions, so that other writes come in between.
 func (s *Store) Claim(ctx context.Context, p engine.ClaimParams) (engine.Claimed, error) {
 	c, err := s.claim(ctx, p)
 	out := c.out
@@ -27,8 +28,9 @@ func (s *Store) Claim(ctx context.Context, p engine.ClaimParams) (engine.Claimed
 	return out, err
 }
 
-// claim does not wait for the disk when no other write does. A claim that a power cut undoes has done no harm: the run is due as it was, nothing was
-// recorded under the token, for the claim is on the disk before whatever is recorded later, and the token is refused from then on.
+// claim does not wait for the disk when no other write does. A claim that a power cut undoes has
+// done no harm: the run is due as it was, nothing was recorded under the token, for the claim is on
+// the disk before whatever is recorded later, and the token is refused from then on.
 func (s *Store) claim(ctx context.Context, p engine.ClaimParams) (claim, error) {
 	c, err := writeAs(ctx, s, &call{verb: "Claim", harmless: true}, func(t *tx) (claim, error) {
 		c := claim{tx: t, p: &p}
@@ -145,8 +147,9 @@ func (c *claim) meet() {
 //go:embed sql/claim.sql
 var claimSQL string
 
-// heads is the due runs that could be among the first, in the order in which they are to be taken: of each lane as many as
-// there are claim slots left, and one more to tell whether any is left over; more of them once some were found to be gated.
+// heads is the due runs that could be among the first, in the order in which they are to be taken:
+// of each lane as many as there are claim slots left, and one more to tell whether any is left
+// over; more of them once some were found to be gated.
 func (c *claim) heads() ([]candidate, error) {
 	limit := len(c.slots) - len(c.taken) + 1 + min(c.gated, maxGated)
 	var due []candidate
@@ -173,14 +176,16 @@ func (c *claim) heads() ([]candidate, error) {
 				}
 				return 1
 			}
-			return cmp.Or(cmp.Compare(b.lane.priority, a.lane.priority), a.due.Compare(b.due), slices.Compare(a.id[:], b.id[:]))
+			return cmp.Or(cmp.Compare(b.lane.priority, a.lane.priority), a.due.Compare(b.due),
+				slices.Compare(a.id[:], b.id[:]))
 		})
 	}
 	return due, nil
 }
 
-// choose takes in order what the limits leave free. again says that the heads of a lane were used up by runs that are gated now, so
-// that what follows them is to be looked at before anything else is taken.
+// choose takes in order what the limits leave free. again says that the heads of a lane were used
+// up by runs that are gated now, so that what follows them is to be looked at before anything else
+// is taken.
 func (c *claim) choose(due []candidate) (again bool, err error) {
 	free, err := c.free(len(due))
 	if err != nil {
@@ -217,8 +222,8 @@ func (c *claim) choose(due []candidate) (again bool, err error) {
 	return false, nil
 }
 
-// free is how many more runs the claim slots and the queue's limit allow. What runs is counted before anything is taken: a run that was taken just now
-// may have no lease yet.
+// free is how many more runs the claim slots and the queue's limit allow. What runs is counted
+// before anything is taken: a run that was taken just now may have no lease yet.
 func (c *claim) free(due int) (int, error) {
 	free := len(c.slots) - len(c.taken)
 	if due == 0 || c.p.QueueLimit == 0 && len(c.p.TypeLimits) == 0 {

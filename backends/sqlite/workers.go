@@ -22,11 +22,14 @@ var renewWorkerSQL string
 //go:embed sql/delete_worker.sql
 var deleteWorkerSQL string
 
-// RegisterWorker goes by the instance first, then by the id, whose old holder it first rids of what that held, a portion after the other.
+// RegisterWorker goes by the instance first, then by the id, whose old holder it first rids of what
+// that held, a portion after the other.
 func (s *Store) RegisterWorker(ctx context.Context, p engine.RegisterWorkerParams) (engine.Worker, error) {
 	p.Now = engine.Micros(p.Now)
 	for {
-		w, err := write(ctx, s, "RegisterWorker", 0, func(t *tx) (*engine.Worker, error) { return t.registerWorker(&p) })
+		w, err := write(ctx, s, "RegisterWorker", 0, func(t *tx) (*engine.Worker, error) {
+			return t.registerWorker(&p)
+		})
 		switch {
 		case err != nil:
 			return engine.Worker{}, err
@@ -36,12 +39,14 @@ func (s *Store) RegisterWorker(ctx context.Context, p engine.RegisterWorkerParam
 	}
 }
 
-// registerWorker is the worker as it stands, or nil while another portion of what the old holder of its id held is to be freed.
+// registerWorker is the worker as it stands, or nil while another portion of what the old holder of
+// its id held is to be freed.
 func (t *tx) registerWorker(p *engine.RegisterWorkerParams) (*engine.Worker, error) {
 	if err := t.useNamespace(p.Worker.Namespace, p.Now); err != nil {
 		return nil, err
 	}
-	known, err := t.oneWorker(&getWorkerByInstanceSQL, text("namespace", p.Worker.Namespace), text("instance_id", p.Worker.InstanceID))
+	known, err := t.oneWorker(&getWorkerByInstanceSQL, text("namespace", p.Worker.Namespace),
+		text("instance_id", p.Worker.InstanceID))
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +69,8 @@ func (t *tx) registerWorker(p *engine.RegisterWorkerParams) (*engine.Worker, err
 		t.notifyRegistered(p.Worker.ID)
 	}
 	w := p.New()
-	_, err = t.exec(&insertWorkerSQL, append(profile(&w), text("namespace", w.Namespace), text("instance_id", w.InstanceID), instant("now", p.Now))...)
+	_, err = t.exec(&insertWorkerSQL, append(
+		profile(&w), text("namespace", w.Namespace), text("instance_id", w.InstanceID), instant("now", p.Now))...)
 	return &w, err
 }
 
@@ -78,14 +84,17 @@ func (t *tx) renewWorker(known *engine.Worker, p *engine.RegisterWorkerParams) (
 // profile is what a worker says about itself when it registers.
 func profile(w *engine.Worker) []arg {
 	return []arg{
-		text("worker_id", w.ID), text("queues", encode(w.Queues)), text("types", encode(w.Types)), text("labels", encodeMap(w.Labels)),
-		text("capabilities", encodeMap(w.Capabilities)), text("hostname", w.Hostname), num("pid", w.PID), text("version", w.Version),
+		text("worker_id", w.ID), text("queues", encode(w.Queues)), text("types", encode(w.Types)),
+		text("labels", encodeMap(w.Labels)),
+		text("capabilities", encodeMap(w.Capabilities)), text("hostname", w.Hostname), num("pid", w.PID),
+		text("version", w.Version),
 		text("platform", w.Platform), num("max_concurrent", w.MaxConcurrent), num("queue_limit", w.QueueLimit),
 		text("type_limits", encodeMap(w.TypeLimits)),
 	}
 }
 
-// bury makes room for another instance under the id of one that is OFFLINE, unless that may hold more than is freed at once.
+// bury makes room for another instance under the id of one that is OFFLINE, unless that may hold
+// more than is freed at once.
 func (t *tx) bury(old *engine.Worker, now time.Time) (buried bool, err error) {
 	runs, err := t.heldToFree(old, &engine.OfflineWorkerParams{Now: now})
 	if err != nil {
@@ -113,8 +122,8 @@ func (s session) oneWorker(statement *string, args ...arg) (*engine.Worker, erro
 //go:embed sql/heartbeat.sql
 var heartbeatSQL string
 
-// Heartbeat writes the worker's row and, of leases, touches only those that are to be freed, a portion after the other. Of what it does not come
-// to, the next one knows as much.
+// Heartbeat writes the worker's row and, of leases, touches only those that are to be freed, a
+// portion after the other. Of what it does not come to, the next one knows as much.
 func (s *Store) Heartbeat(ctx context.Context, p engine.HeartbeatParams) (engine.Beat, error) {
 	p.Now = engine.Micros(p.Now)
 	stats := storekit.StatsText(p.Stats)
@@ -124,7 +133,8 @@ func (s *Store) Heartbeat(ctx context.Context, p engine.HeartbeatParams) (engine
 		known, err := t.returning(&heartbeatSQL, func(r *row) error {
 			beat.Status = engine.WorkerStatus(r.num())
 			return nil
-		}, text("worker_id", p.WorkerID), num("active", p.Active), num("completed", p.Completed), num("failed", p.Failed),
+		}, text("worker_id", p.WorkerID), num("active", p.Active), num("completed", p.Completed),
+			num("failed", p.Failed),
 			text("stats", stats), instant("now", p.Now))
 		if err == nil && !known {
 			err = engine.WorkerNotFound(p.WorkerID)
@@ -140,7 +150,9 @@ func (s *Store) Heartbeat(ctx context.Context, p engine.HeartbeatParams) (engine
 	})
 	for rest := err; len(unnamed) > 0 && rest == nil; {
 		part := storelogic.FirstToFree(&unnamed)
-		_, rest = write(ctx, s, "Heartbeat", 0, func(t *tx) (none struct{}, err error) { return none, t.freeUnnamed(part, &p) })
+		_, rest = write(ctx, s, "Heartbeat", 0, func(t *tx) (none struct{}, err error) {
+			return none, t.freeUnnamed(part, &p)
+		})
 	}
 	return beat, err
 }
@@ -164,8 +176,8 @@ func (t *tx) freeUnnamed(unnamed []engine.Lease, p *engine.HeartbeatParams) erro
 	return storelogic.FreeRuns(t, ids, p.Now)
 }
 
-// compare holds what the worker names against its leases, and returns those that it holds without knowing, because the answer to
-// its claim was lost.
+// compare holds what the worker names against its leases, and returns those that it holds without
+// knowing, because the answer to its claim was lost.
 func (t *tx) compare(p *engine.HeartbeatParams, beat *engine.Beat) (unnamed []engine.Lease, err error) {
 	type lease struct {
 		engine.Held
@@ -190,7 +202,8 @@ func (t *tx) compare(p *engine.HeartbeatParams, beat *engine.Beat) (unnamed []en
 		}
 		l.named = true
 		if !l.GraceUntil.IsZero() {
-			beat.Cancelling = append(beat.Cancelling, engine.Held{Lease: named, GraceUntil: l.GraceUntil, CancelReason: l.CancelReason})
+			beat.Cancelling = append(beat.Cancelling,
+				engine.Held{Lease: named, GraceUntil: l.GraceUntil, CancelReason: l.CancelReason})
 		}
 	}
 	for _, l := range old {
@@ -230,7 +243,9 @@ var offlineWorkerSQL string
 // OfflineWorker takes the worker off and frees what it held, a portion after the other.
 func (s *Store) ForceOfflineWorker(ctx context.Context, p engine.OfflineWorkerParams) (engine.Deregistered, error) {
 	p.Now, p.HeardAt = engine.Micros(p.Now), engine.Micros(p.HeardAt)
-	taken, err := write(ctx, s, "ForceOfflineWorker", 0, func(t *tx) (engine.Deregistered, error) { return t.offlineWorker(&p) })
+	taken, err := write(ctx, s, "ForceOfflineWorker", 0, func(t *tx) (engine.Deregistered, error) {
+		return t.offlineWorker(&p)
+	})
 	for n := taken.Freed; n == storelogic.FreedAtOnce && err == nil; taken.Freed += n {
 		n, err = write(ctx, s, "ForceOfflineWorker", 0, func(t *tx) (int, error) {
 			w, err := t.Worker(p.WorkerID)
@@ -256,7 +271,8 @@ func (t *tx) offlineWorker(p *engine.OfflineWorkerParams) (taken engine.Deregist
 	case w.Status == engine.WorkerOffline, p.Reason == engine.OfflineLost && w.LastHeartbeatAt.After(p.HeardAt):
 		return taken, nil
 	}
-	if _, err := t.exec(&offlineWorkerSQL, text("worker_id", p.WorkerID), num("reason", p.Reason), instant("now", p.Now)); err != nil {
+	if _, err := t.exec(&offlineWorkerSQL, text("worker_id", p.WorkerID), num("reason", p.Reason),
+		instant("now", p.Now)); err != nil {
 		return taken, err
 	}
 	if err := storelogic.AuditOffline(t, w, p); err != nil {

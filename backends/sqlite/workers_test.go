@@ -10,25 +10,30 @@ import (
 func TestRunsOfAWorkerWhoseTakingOffWasCutShortAreFreed(t *testing.T) {
 	s := open(t).(*Store)
 	_, err := s.RegisterWorker(t.Context(), engine.RegisterWorkerParams{
-		Worker: engine.Worker{ID: "w1", Namespace: "default", InstanceID: "i1", Queues: []string{"q"}, Types: []string{"w"}, MaxConcurrent: 10},
+		Worker: engine.Worker{ID: "w1", Namespace: "default", InstanceID: "i1", Queues: []string{"q"},
+			Types: []string{"w"}, MaxConcurrent: 10},
 		Chosen: true, Now: s.Now(),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	id := engine.NewID(s.Now())
-	_, err = s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{{Run: engine.Run{ID: id, Namespace: "default", Queue: "q", Type: "w", CreatedAt: s.Now(), AvailableAt: s.Now(),
-		Timeouts: engine.Timeouts{Heartbeat: time.Hour}}}}}) // which is for lost workers
+	_, err = s.StartRuns(t.Context(), engine.StartRunsParams{
+		Runs: []engine.StartRun{{Run: engine.Run{
+			ID: id, Namespace: "default", Queue: "q", Type: "w", CreatedAt: s.Now(), AvailableAt: s.Now(),
+			Timeouts: engine.Timeouts{Heartbeat: time.Hour}}}}}) // which is for lost workers
 	if err != nil {
 		t.Fatal(err)
 	}
-	claimed, err := s.Claim(t.Context(), engine.ClaimParams{Namespace: "default", Queue: "q", Types: []string{"w"}, HistoryBytes: engine.HistoryBytes,
+	claimed, err := s.Claim(t.Context(), engine.ClaimParams{
+		Namespace: "default", Queue: "q", Types: []string{"w"}, HistoryBytes: engine.HistoryBytes,
 		Slots: []engine.ClaimSlot{{WorkerID: "w1", Token: engine.NewToken()}}, Now: s.Now()})
 	if err != nil || len(claimed.Tasks) != 1 {
 		t.Fatalf("claimed %d runs, %v, want 1", len(claimed.Tasks), err)
 	}
 	_, err = write(t.Context(), s, "take off and go no further", 0, func(x *tx) (int64, error) {
-		return x.exec(&offlineWorkerSQL, text("worker_id", "w1"), num("reason", engine.OfflineForced), instant("now", s.Now()))
+		return x.exec(&offlineWorkerSQL, text("worker_id", "w1"), num("reason", engine.OfflineForced),
+			instant("now", s.Now()))
 	})
 	if err != nil {
 		t.Fatal(err)

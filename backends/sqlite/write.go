@@ -21,12 +21,14 @@ const (
 	maxGroupBytes = 8 << 20 // of payloads in one commit, about
 )
 
-// writer is the goroutine that writes. It takes all calls that wait, carries them out in one transaction, as well as those that come
-// meanwhile, and commits once; so the cost of a commit is shared, and a caller alone does not wait for others.
+// writer is the goroutine that writes. It takes all calls that wait, carries them out in one
+// transaction, as well as those that come meanwhile, and commits once; so the cost of a commit is
+// shared, and a caller alone does not wait for others.
 //
-// Calls look before they write, so one that is refused has as a rule changed nothing, and the transaction goes on without it.
-// Should one fail after it has written, the whole transaction is rolled back and each call is carried out again in one of
-// its own: a call must therefore have no effect outside its transaction.
+// Calls look before they write, so one that is refused has as a rule changed nothing, and the
+// transaction goes on without it. Should one fail after it has written, the whole transaction is
+// rolled back and each call is carried out again in one of its own: a call must therefore have no
+// effect outside its transaction.
 type writer struct {
 	store           *Store
 	calls           chan *call
@@ -47,8 +49,9 @@ type writer struct {
 
 func newWriter(s *Store) *writer {
 	return &writer{
-		store: s, checkpointer: checkpointer{path: s.path, run: runCheckpoint}, calls: make(chan *call, maxGroup), deferred: deferredWrites{due: make(chan struct{}, 1)},
-		done: make(chan struct{}), syncer: newSyncer(s),
+		store: s, checkpointer: checkpointer{path: s.path, run: runCheckpoint}, calls: make(chan *call, maxGroup),
+		deferred: deferredWrites{due: make(chan struct{}, 1)},
+		done:     make(chan struct{}), syncer: newSyncer(s),
 	}
 }
 
@@ -58,11 +61,12 @@ type call struct {
 	size     int           // bytes of payloads, about
 	harmless bool          // a power cut may undo it after the answer
 	mayWait  time.Duration // how long it may wait for a commit of others
-	then     func(error)   // hears what came of it, once, before the caller is answered or after it has given up; nil: nobody does
-	do       func(*tx) error
-	ticket   *engine.Ticket // nil: it stands behind nothing
-	err      error
-	done     chan struct{}
+	// hears what came of it, once, before the caller is answered or after it has given up; nil: nobody does
+	then   func(error)
+	do     func(*tx) error
+	ticket *engine.Ticket // nil: it stands behind nothing
+	err    error
+	done   chan struct{}
 }
 
 // carryOut is do, unless the call stands behind one that has failed.
@@ -131,10 +135,12 @@ func (t *tx) notifyRun(id engine.ID) { t.Notify(engine.Notification{Kind: engine
 
 func (t *tx) notifyEnd(id engine.ID, ending *engine.Ending) {
 	t.notifyRun(id)
-	t.events = append(t.events, storekit.Event{Notification: engine.Notification{Kind: engine.NotifyEnd, ID: id}, Ending: ending})
+	t.events = append(t.events, storekit.Event{
+		Notification: engine.Notification{Kind: engine.NotifyEnd, ID: id}, Ending: ending})
 }
 
-// notifyStarted notifies of a run that was just started, as though it were Claimed; at the end of the transaction left says whether it is.
+// notifyStarted notifies of a run that was just started, as though it were Claimed; at the end of
+// the transaction left says whether it is.
 func (t *tx) notifyStarted(run *engine.Run) {
 	t.unclaimed[run.ID] = queueKey{run.Namespace, run.Queue}
 	t.Notify(engine.Notification{Kind: engine.NotifyQueue, Namespace: run.Namespace, Name: run.Queue, Claimed: true})
@@ -183,7 +189,8 @@ func write[V any](ctx context.Context, s *Store, verb string, size int, do func(
 // maxAbandoned is the size up to which a call may wait for the writer though nobody waits for it any more.
 const maxAbandoned = 16 << 10
 
-// writeAs is write for a call that has more to say of itself. The caller of a large one stays, because it counts what a server holds.
+// writeAs is write for a call that has more to say of itself. The caller of a large one stays,
+// because it counts what a server holds.
 func writeAs[V any](ctx context.Context, s *Store, c *call, do func(*tx) (V, error)) (V, error) {
 	var none, out V
 	if err := ctx.Err(); err != nil {
@@ -263,8 +270,8 @@ func (w *writer) run() {
 				return
 			}
 		}
-		// Let those run who are about to call, so that they join this commit, and the syncer begin with the one before. Where nobody waits
-		// to run this costs nothing.
+		// Let those run who are about to call, so that they join this commit, and the syncer begin
+		// with the one before. Where nobody waits to run this costs nothing.
 		runtime.Gosched()
 		w.group, w.size, w.deferredInGroup = append(w.group[:0], first), first.size, 0
 		w.gather()
@@ -301,8 +308,8 @@ func (w *writer) join(c *call) bool {
 	return true
 }
 
-// more adds the calls that wait to the group, and says whether there were any. It waits for some as long as the commit before is not durable,
-// since this one cannot be written earlier.
+// more adds the calls that wait to the group, and says whether there were any. It waits for some as
+// long as the commit before is not durable, since this one cannot be written earlier.
 func (w *writer) more() bool {
 	for !w.gather() {
 		if w.before == nil || w.next != nil || len(w.group) >= maxGroup {
@@ -331,7 +338,8 @@ func (w *writer) await() error {
 	return w.store.Failure()
 }
 
-// carryOut commits the group, as a whole if possible, and has it answered. The group is open when those who come meanwhile may join it.
+// carryOut commits the group, as a whole if possible, and has it answered. The group is open when
+// those who come meanwhile may join it.
 func (w *writer) carryOut(open bool) {
 	c, alone, err := w.commit(open)
 	switch {
@@ -347,8 +355,8 @@ func (w *writer) carryOut(open bool) {
 		w.handOver(c)
 		w.syncer.finish(c) // it is at nothing else
 	case w.harmless():
-		// It is answered at once. It is on disk before the next one is written all the same, for only the last commit of a log may be cut
-		// short by a crash (checksum_log.go).
+		// It is answered at once. It is on disk before the next one is written all the same, for
+		// only the last commit of a log may be cut short by a crash (checksum_log.go).
 		rest := newCommit()
 		rest.log, rest.wrote, c.log = c.log, c.wrote, 0
 		w.handOver(c)
@@ -386,9 +394,10 @@ func (w *writer) failed(err error) {
 	w.tx.silence()
 }
 
-// commit carries the calls out and ends the transaction, which may have to be made durable still. alone says that a call failed after it
-// had written and that nothing of the group has happened; the calls are then to be carried out one by one. An error means likewise
-// that nothing has happened, or that nobody will find it. A call that was refused has its err.
+// commit carries the calls out and ends the transaction, which may have to be made durable still.
+// alone says that a call failed after it had written and that nothing of the group has happened;
+// the calls are then to be carried out one by one. An error means likewise that nothing has
+// happened, or that nobody will find it. A call that was refused has its err.
 func (w *writer) commit(open bool) (c *commit, alone bool, err error) {
 	t := &w.tx
 	if failure := w.store.failure.Load(); failure != nil {
@@ -455,8 +464,8 @@ func (w *writer) harmless() bool {
 	return !slices.ContainsFunc(w.group, func(c *call) bool { return !c.harmless })
 }
 
-// rollback undoes the transaction, and returns why. SQLite may have done so by itself, as it does when the disk is full; then
-// there is nothing to roll back, and that error says nothing.
+// rollback undoes the transaction, and returns why. SQLite may have done so by itself, as it does
+// when the disk is full; then there is nothing to roll back, and that error says nothing.
 func (w *writer) rollback(why error) error {
 	w.tx.conn.Rollback(w.tx.ctx)
 	w.tx.silence()
@@ -464,8 +473,9 @@ func (w *writer) rollback(why error) error {
 	return why
 }
 
-// close checkpoints the log and deletes it. SQLite leaves the log alone while another process has the file open, so the checkpoint comes first: a
-// copy of the file alone is then complete. If the disk has failed a write, the log stays as it is: SQLite counts pages as checkpointed before they
+// close checkpoints the log and deletes it. SQLite leaves the log alone while another process has
+// the file open, so the checkpoint comes first: a copy of the file alone is then complete. If the
+// disk has failed a write, the log stays as it is: SQLite counts pages as checkpointed before they
 // are synced, and reports a failed sync only once. The next start checkpoints all of it again.
 func (w *writer) close() (err error) {
 	if failed := w.checkpointer.close(); sqlite3.FailedWrite(failed) {

@@ -22,7 +22,8 @@ func fresh(t *testing.T) *Store {
 	return openAt(t, freshFile(t))
 }
 
-// hold keeps the writer busy with one call until the returned function is called, so that others gather behind it and join its commit.
+// hold keeps the writer busy with one call until the returned function is called, so that others
+// gather behind it and join its commit.
 func hold(t *testing.T, s *Store) (release func()) {
 	t.Helper()
 	begun, end, over := make(chan struct{}), make(chan struct{}), make(chan struct{})
@@ -57,7 +58,8 @@ func waiting(t *testing.T, s *Store, n int) {
 
 func insertNamespace(t *tx, name string) error {
 	now := time.UnixMicro(1)
-	return t.InsertNamespace(&engine.Namespace{Name: name, ID: engine.NewID(now), Enabled: true, CreatedAt: now, UpdatedAt: now})
+	return t.InsertNamespace(&engine.Namespace{
+		Name: name, ID: engine.NewID(now), Enabled: true, CreatedAt: now, UpdatedAt: now})
 }
 
 func namespaces(t *testing.T, s *Store) int {
@@ -105,7 +107,8 @@ func TestCallsThatWaitShareOneCommit(t *testing.T) {
 		}
 	}
 	if got := s.CommitSizes().Commits - before; got != 1 {
-		t.Fatalf("commits = %d, want one for the call that held them up and the %d callers that came meanwhile", got, callers)
+		t.Fatalf("commits = %d, want one for the call that held them up and the %d callers that came meanwhile",
+			got, callers)
 	}
 	if got := namespaces(t, s); got != callers {
 		t.Fatalf("rows = %d, want %d", got, callers)
@@ -119,14 +122,17 @@ func TestAnImportSharesItsCommitWithNobody(t *testing.T) {
 	release := hold(t, s)
 	answers := make(chan error, 3)
 	insert := func(name string) {
-		_, err := write(t.Context(), s, "insert", 0, func(tx *tx) (none struct{}, err error) { return none, insertNamespace(tx, name) })
+		_, err := write(t.Context(), s, "insert", 0, func(tx *tx) (none struct{}, err error) {
+			return none, insertNamespace(tx, name)
+		})
 		answers <- err
 	}
 	go insert("earlier")
 	waiting(t, s, 1)
 	go func() {
 		now := s.Now()
-		run := engine.Run{ID: engine.NewID(now), Queue: "q", Type: "t", Status: engine.RunPending, Attempts: 1, CreatedAt: now}
+		run := engine.Run{ID: engine.NewID(now), Queue: "q", Type: "t", Status: engine.RunPending, Attempts: 1,
+			CreatedAt: now}
 		_, err := s.ImportRuns(t.Context(), engine.ImportRunsParams{
 			Namespace: "default", Runs: []engine.ImportedRun{{Run: run}}, AuditID: engine.NewID(now), Now: now,
 		})
@@ -184,7 +190,8 @@ func TestAStatementThatFailsFailsItsCallAloneAndLeavesTheStoreHealthy(t *testing
 	for _, number := range []string{"1", "'no number'"} {
 		go func() {
 			_, err := write(t.Context(), s, "insert", 0, func(tx *tx) (struct{}, error) {
-				statement := "insert into lanes (namespace, task_queue, workflow_type, requirements, priority) values ('n', 'q', 't', '', " + number + ")"
+				statement :=
+					"insert into lanes (namespace, task_queue, workflow_type, requirements, priority) values ('n', 'q', 't', '', " + number + ")"
 				_, err := tx.exec(&statement)
 				return struct{}{}, err
 			})
@@ -213,7 +220,8 @@ func TestAStoreIsWellAgainAfterAStatementThatFailedAlthoughNobodyWrites(t *testi
 	fail := func() {
 		t.Helper()
 		_, err := write(t.Context(), s, "insert", 0, func(tx *tx) (struct{}, error) {
-			statement := "insert into lanes (namespace, task_queue, workflow_type, requirements, priority) values ('n', 'q', 't', '', 'no number')"
+			statement :=
+				"insert into lanes (namespace, task_queue, workflow_type, requirements, priority) values ('n', 'q', 't', '', 'no number')"
 			_, err := tx.exec(&statement)
 			return struct{}{}, err
 		})
@@ -280,7 +288,8 @@ func TestAFullDiskIsExhaustedAndPassesWhenThereIsRoomAgain(t *testing.T) {
 	big.Input.Data = make([]byte, 1<<20)
 	limit(1) // what it has already, and no more
 	for range 2 {
-		if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{big}}); !errors.Is(err, engine.ErrExhausted) {
+		if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{big}}); !errors.Is(
+			err, engine.ErrExhausted) {
 			t.Fatalf("start on a full disk = %v, want exhausted", err)
 		}
 	}
@@ -315,13 +324,15 @@ func TestACallThatWritesNothingDoesNotMakeAStoreWell(t *testing.T) {
 	lost := engine.Lease{Namespace: "default", RunID: engine.NewID(s.Now()), Token: engine.NewToken()}
 	for name, call := range map[string]func() error{
 		"a call that is refused": func() error {
-			if _, err := s.CompleteRun(t.Context(), engine.CompleteRunParams{Lease: lost, Now: s.Now()}); !errors.Is(err, engine.ErrNotFound) {
+			if _, err := s.CompleteRun(t.Context(), engine.CompleteRunParams{Lease: lost, Now: s.Now()}); !errors.Is(
+				err, engine.ErrNotFound) {
 				return fmt.Errorf("error = %w, want not found", err)
 			}
 			return nil
 		},
 		"a claim that finds nothing": func() error {
-			claimed, err := s.Claim(t.Context(), engine.ClaimParams{Namespace: "default", Queue: "q", Types: []string{"other"},
+			claimed, err := s.Claim(t.Context(), engine.ClaimParams{
+				Namespace: "default", Queue: "q", Types: []string{"other"},
 				Slots: []engine.ClaimSlot{{WorkerID: "w1", Token: engine.NewToken()}}, Now: s.Now()})
 			if err == nil && len(claimed.Tasks) > 0 {
 				err = errors.New("it found something")
@@ -347,14 +358,16 @@ func TestOnlyStartsAreRefusedWhenTheDiskIsNearlyFull(t *testing.T) {
 	s := fresh(t)
 	lease := holding(t, s, 1)[0]
 	s.space = dbfile.DiskSpace{Dir: s.space.Dir, Free: func(string) (uint64, error) { return dbfile.LowWater - 1, nil }}
-	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{startOf("t", s)}}); !errors.Is(err, engine.ErrExhausted) {
+	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{startOf("t", s)}}); !errors.Is(
+		err, engine.ErrExhausted) {
 		t.Fatalf("start = %v, want exhausted", err)
 	}
 	if _, err := s.CompleteRun(t.Context(), engine.CompleteRunParams{Lease: lease, Now: s.Now()}); err != nil {
 		t.Fatalf("CompleteRun = %v, want it to go on", err)
 	}
 	s.space = dbfile.DiskSpace{Dir: s.space.Dir, Free: func(string) (uint64, error) { return dbfile.LowWater, nil }}
-	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: []engine.StartRun{startOf("t", s)}}); err != nil {
+	if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{
+		Runs: []engine.StartRun{startOf("t", s)}}); err != nil {
 		t.Fatalf("start with room = %v", err)
 	}
 }
@@ -373,7 +386,8 @@ func TestTheLogIsCheckpointedWhileWritingGoesOn(t *testing.T) {
 	}
 	settle(t, s)
 	if size := fileSize(t, s.path+"-wal"); size > (checkpointPages+restPages)*4096*5/4 {
-		t.Fatalf("the log has %d bytes after 52 MB of writes, want it checkpointed every %d pages and grown by %d more at most", size, checkpointPages, restPages)
+		t.Fatalf(
+			"the log has %d bytes after 52 MB of writes, want it checkpointed every %d pages and grown by %d more at most", size, checkpointPages, restPages)
 	}
 }
 

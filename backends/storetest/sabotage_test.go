@@ -33,8 +33,9 @@ func TestSabotage(t *testing.T) {
 	}
 }
 
-// TestPassesNoticesNothingInASoundStore is the other half: what fails above fails because of the sabotage. It runs the suites that the
-// sabotages name; a share of them when tests do not try everything, because the backends' own tests run them all as well.
+// TestPassesNoticesNothingInASoundStore is the other half: what fails above fails because of the
+// sabotage. It runs the suites that the sabotages name; a share of them when tests do not try
+// everything, because the backends' own tests run them all as well.
 func TestPassesNoticesNothingInASoundStore(t *testing.T) {
 	var suites []string
 	for _, s := range sabotages {
@@ -55,8 +56,8 @@ func TestPassesNamesTheCaseThatFailed(t *testing.T) {
 	}
 }
 
-// spoiled opens fresh stores and spoils them: SQLite when tests try everything, and otherwise the store in memory, which keeps the same
-// contract in a tenth of the time.
+// spoiled opens fresh stores and spoils them: SQLite when tests try everything, and otherwise the
+// store in memory, which keeps the same contract in a tenth of the time.
 func spoiled(t *testing.T, spoil func(engine.Store) engine.Store) func(storetest.T) engine.Store {
 	return func(c storetest.T) engine.Store {
 		if !long.Enabled() {

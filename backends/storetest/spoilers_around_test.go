@@ -10,14 +10,27 @@ import (
 
 // aroundSabotages break promises about what stands around a run.
 var aroundSabotages = []sabotage{
-	{"a signal id is delivered once", func(s engine.Store) engine.Store { return forgetsSignalIDs{s} }, []string{"signal"}},
-	{"a wait for a signal has its limit", func(s engine.Store) engine.Store { return waitsForEver{s} }, []string{"signal"}},
-	{"a held wait keeps the lease", func(s engine.Store) engine.Store { return holdsNothing{s} }, []string{"signal", "child"}},
-	{"children end as their policy says", func(s engine.Store) engine.Store { return abandonsChildren{s} }, []string{"child"}},
-	{"a wait for all is no wait for any", func(s engine.Store) engine.Store { return wakesAtTheFirst{s} }, []string{"child"}},
+	{"a signal id is delivered once", func(s engine.Store) engine.Store {
+		return forgetsSignalIDs{s}
+	}, []string{"signal"}},
+	{"a wait for a signal has its limit", func(s engine.Store) engine.Store {
+		return waitsForEver{s}
+	}, []string{"signal"}},
+	{"a held wait keeps the lease", func(s engine.Store) engine.Store {
+		return holdsNothing{s}
+	}, []string{"signal", "child"}},
+	{"children end as their policy says", func(s engine.Store) engine.Store {
+		return abandonsChildren{s}
+	}, []string{"child"}},
+	{"a wait for all is no wait for any", func(s engine.Store) engine.Store {
+		return wakesAtTheFirst{s}
+	}, []string{"child"}},
 	{"an output says of which child's run it is", func(s engine.Store) engine.Store { return namesTheFirstRun{s} },
-		[]string{"child/the output of a child that has continued as new names the run that it is of, and of no other child"}},
-	{"a grace is no deadline", func(s engine.Store) engine.Store { return tellsNoGraceFromADeadline{s} }, []string{"deadline"}},
+		[]string{
+			"child/the output of a child that has continued as new names the run that it is of, and of no other child"}},
+	{"a grace is no deadline", func(s engine.Store) engine.Store {
+		return tellsNoGraceFromADeadline{s}
+	}, []string{"deadline"}},
 	{"a deadline ends a run", func(s engine.Store) engine.Store { return neverExpires{s} }, []string{"deadline"}},
 	{"a grace is given", func(s engine.Store) engine.Store { return givesNoGrace{s} }, []string{"grace"}},
 	{"a failure has its handler", func(s engine.Store) engine.Store { return forgetsHandlers{s} }, []string{"handler"}},
@@ -30,16 +43,32 @@ var aroundSabotages = []sabotage{
 	{"an imported run is kept from its import", func(s engine.Store) engine.Store { return forgetsImports{s} },
 		[]string{"repair/an imported run is kept from when it was imported, however long ago it ended elsewhere"}},
 	{"a tick fires once", func(s engine.Store) engine.Store { return firesTwice{s} }, []string{"schedule"}},
-	{"a change by a person makes older decisions stale", func(s engine.Store) engine.Store { return overwrites{s} }, []string{"schedule"}},
+	{"a change by a person makes older decisions stale", func(s engine.Store) engine.Store {
+		return overwrites{s}
+	}, []string{"schedule"}},
 	{"skipped ticks are counted", func(s engine.Store) engine.Store { return countsNothing{s} }, []string{"schedule"}},
-	{"ticks that a change gives up are counted", func(s engine.Store) engine.Store { return givesUpInSilence{s} }, []string{"schedule"}},
-	{"a change of a schedule notifies it", func(s engine.Store) engine.Store { return mute{s, engine.NotifySchedule} }, []string{"notification"}},
-	{"a change of a namespace notifies it", func(s engine.Store) engine.Store { return mute{s, engine.NotifyNamespace} }, []string{"notification"}},
-	{"what was not asked for is told for counting", func(s engine.Store) engine.Store { return hidesSideEffects{s} }, []string{"notification"}},
-	{"an update notifies the schedule", func(s engine.Store) engine.Store { return &notifiesAtBirth{Store: s} }, []string{"notification"}},
-	{"runs got by ids are those of the namespace", func(s engine.Store) engine.Store { return knowsNoBorders{s} }, []string{"list"}},
+	{"ticks that a change gives up are counted", func(s engine.Store) engine.Store {
+		return givesUpInSilence{s}
+	}, []string{"schedule"}},
+	{"a change of a schedule notifies it", func(s engine.Store) engine.Store {
+		return mute{s, engine.NotifySchedule}
+	}, []string{"notification"}},
+	{"a change of a namespace notifies it", func(s engine.Store) engine.Store {
+		return mute{s, engine.NotifyNamespace}
+	}, []string{"notification"}},
+	{"what was not asked for is told for counting", func(s engine.Store) engine.Store {
+		return hidesSideEffects{s}
+	}, []string{"notification"}},
+	{"an update notifies the schedule", func(s engine.Store) engine.Store {
+		return &notifiesAtBirth{Store: s}
+	}, []string{"notification"}},
+	{"runs got by ids are those of the namespace", func(s engine.Store) engine.Store {
+		return knowsNoBorders{s}
+	}, []string{"list"}},
 	{"a run got by its id comes once", func(s engine.Store) engine.Store { return gotTwice{s} }, []string{"list"}},
-	{"a disabled namespace rests", func(s engine.Store) engine.Store { return disablesInWords{s} }, []string{"namespace"}},
+	{"a disabled namespace rests", func(s engine.Store) engine.Store {
+		return disablesInWords{s}
+	}, []string{"namespace"}},
 }
 
 type forgetsSignalIDs struct{ engine.Store }
@@ -80,7 +109,8 @@ func (d wakesAtTheFirst) AwaitChildren(ctx context.Context, p engine.AwaitChildr
 // namesTheFirstRun takes the run that a step has started for the one whose output it has.
 type namesTheFirstRun struct{ engine.Store }
 
-func (d namesTheFirstRun) ListSteps(ctx context.Context, namespace string, run engine.ID, name string, p engine.Page) ([]engine.Step, engine.PageInfo, error) {
+func (d namesTheFirstRun) ListSteps(ctx context.Context, namespace string, run engine.ID, name string,
+	p engine.Page) ([]engine.Step, engine.PageInfo, error) {
 	steps, info, err := d.Store.ListSteps(ctx, namespace, run, name, p)
 	for i := range steps {
 		steps[i].Output = engine.ChildOutput(steps[i].Output, steps[i].ChildRunID, steps[i].ChildRunID)
@@ -168,7 +198,8 @@ func (d pinsNothing) PinRun(ctx context.Context, p engine.PinRunParams) (engine.
 type forgetsImports struct{ engine.Store }
 
 func (d forgetsImports) Prune(ctx context.Context, p engine.PruneParams) (int, error) {
-	runs, _, err := d.ListRuns(ctx, engine.RunFilter{Namespace: p.Namespace, Statuses: []engine.RunStatus{p.Status}}, engine.Page{Limit: engine.MaxPage})
+	runs, _, err := d.ListRuns(ctx, engine.RunFilter{Namespace: p.Namespace, Statuses: []engine.RunStatus{p.Status}},
+		engine.Page{Limit: engine.MaxPage})
 	if err != nil {
 		return 0, err
 	}
@@ -193,7 +224,8 @@ func (d firesTwice) FireSchedule(ctx context.Context, p engine.FireScheduleParam
 	if err != nil || len(plans) == 0 {
 		return fired, err
 	}
-	_, err = d.StartRuns(ctx, engine.StartRunsParams{Runs: []engine.StartRun{plans[0].Start(p.Ticks[0].RunID, p.Ticks[0].At, p.Now)}})
+	_, err = d.StartRuns(ctx, engine.StartRunsParams{
+		Runs: []engine.StartRun{plans[0].Start(p.Ticks[0].RunID, p.Ticks[0].At, p.Now)}})
 	return engine.Fired{Runs: 1}, err
 }
 

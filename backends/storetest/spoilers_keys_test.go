@@ -9,19 +9,35 @@ import (
 
 // keySabotages break promises about API keys.
 var keySabotages = []sabotage{
-	{"a revoked key opens nothing", func(s engine.Store) engine.Store { return revokesInWords{s} }, []string{"api key"}},
-	{"the ring holds what is not revoked", func(s engine.Store) engine.Store { return ringsOfAll{s} }, []string{"api key"}},
-	{"the first key is an admin's", func(s engine.Store) engine.Store { return locksEverybodyOut{s} }, []string{"api key"}},
+	{"a revoked key opens nothing", func(s engine.Store) engine.Store {
+		return revokesInWords{s}
+	}, []string{"api key"}},
+	{"the ring holds what is not revoked", func(s engine.Store) engine.Store {
+		return ringsOfAll{s}
+	}, []string{"api key"}},
+	{"the first key is an admin's", func(s engine.Store) engine.Store {
+		return locksEverybodyOut{s}
+	}, []string{"api key"}},
 	{"a name is one key's", func(s engine.Store) engine.Store { return sharesNames{s} }, []string{"api key"}},
-	{"the last admin stays", func(s engine.Store) engine.Store { return revokesTheLast{s} }, []string{"api key", "model"}},
+	{"the last admin stays", func(s engine.Store) engine.Store {
+		return revokesTheLast{s}
+	}, []string{"api key", "model"}},
 	{"a secret is kept", func(s engine.Store) engine.Store { return forgetsHashes{s} }, []string{"api key"}},
 	{"a key ends when it was to", func(s engine.Store) engine.Store { return lastsForEver{s} }, []string{"api key"}},
-	{"a change of a key rings", func(s engine.Store) engine.Store { return mute{s, engine.NotifyKeys} }, []string{"api key"}},
+	{"a change of a key rings", func(s engine.Store) engine.Store {
+		return mute{s, engine.NotifyKeys}
+	}, []string{"api key"}},
 	{"a use is no change of a key", func(s engine.Store) engine.Store { return makesNoise{s} }, []string{"api key"}},
 	{"uses are noted", func(s engine.Store) engine.Store { return forgetsUses{s} }, []string{"api key", "model"}},
-	{"a refusal is written down", func(s engine.Store) engine.Store { return refusesInSilence{s} }, []string{"api key"}},
-	{"a refusal is written down once", func(s engine.Store) engine.Store { return refusesTwice{s} }, []string{"api key"}},
-	{"who made a key is written down", func(s engine.Store) engine.Store { return makesInSecret{s} }, []string{"api key"}},
+	{"a refusal is written down", func(s engine.Store) engine.Store {
+		return refusesInSilence{s}
+	}, []string{"api key"}},
+	{"a refusal is written down once", func(s engine.Store) engine.Store {
+		return refusesTwice{s}
+	}, []string{"api key"}},
+	{"who made a key is written down", func(s engine.Store) engine.Store {
+		return makesInSecret{s}
+	}, []string{"api key"}},
 }
 
 type revokesInWords struct{ engine.Store }
@@ -81,7 +97,8 @@ func (d revokesTheLast) RevokeKey(ctx context.Context, p engine.RevokeKeyParams)
 	}
 	for _, other := range ring {
 		if other.ID != p.ID {
-			if _, err := d.Store.RevokeKey(ctx, engine.RevokeKeyParams{ID: other.ID, By: p.By, AuditID: other.ID, Now: p.Now}); err != nil {
+			if _, err := d.Store.RevokeKey(ctx, engine.RevokeKeyParams{
+				ID: other.ID, By: p.By, AuditID: other.ID, Now: p.Now}); err != nil {
 				return engine.APIKey{}, err
 			}
 		}
@@ -113,10 +130,12 @@ func (d makesNoise) NoteKeyUse(ctx context.Context, uses []engine.KeyUse) error 
 	if len(uses) > 0 {
 		use := uses[0]
 		noise := engine.APIKey{ID: engine.NewID(use.At), Name: "noise", Role: engine.RoleAdmin}
-		if _, err := d.CreateKey(ctx, engine.CreateKeyParams{Key: noise, AuditID: engine.NewID(use.At), Now: use.At}); err != nil {
+		if _, err := d.CreateKey(ctx, engine.CreateKeyParams{
+			Key: noise, AuditID: engine.NewID(use.At), Now: use.At}); err != nil {
 			return err
 		}
-		if _, err := d.RevokeKey(ctx, engine.RevokeKeyParams{ID: noise.ID, AuditID: engine.NewID(use.At), Now: use.At}); err != nil {
+		if _, err := d.RevokeKey(ctx, engine.RevokeKeyParams{
+			ID: noise.ID, AuditID: engine.NewID(use.At), Now: use.At}); err != nil {
 			return err
 		}
 	}

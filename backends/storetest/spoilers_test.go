@@ -14,48 +14,96 @@ import (
 
 // Each of these stores is sound but for one promise. They wrap a real one and use nothing but its methods.
 var sabotages = append(slices.Concat(aroundSabotages, keySabotages), []sabotage{
-	{"the current token wins", func(s engine.Store) engine.Store { return dropsTheFence{s} }, []string{"fence", "race"}},
+	{"the current token wins", func(s engine.Store) engine.Store {
+		return dropsTheFence{s}
+	}, []string{"fence", "race"}},
 	{"the zero token opens nothing", func(s engine.Store) engine.Store { return trustsNobody{s} }, []string{"fence"}},
-	{"a run is handed out once", func(s engine.Store) engine.Store { return &claimsTwice{Store: s} }, []string{"claim"}},
-	{"an answer means that the change is there", func(s engine.Store) engine.Store { return answersWithoutCommit{s} }, []string{"step"}},
-	{"an answer comes after the commit", func(s engine.Store) engine.Store { return answersBeforeCommit{s} }, []string{"step", "race"}},
-	{"a repetition gets the first answer", func(s engine.Store) engine.Store { return &losesRepetitions{Store: s} }, []string{"step"}},
+	{"a run is handed out once", func(s engine.Store) engine.Store {
+		return &claimsTwice{Store: s}
+	}, []string{"claim"}},
+	{"an answer means that the change is there", func(s engine.Store) engine.Store {
+		return answersWithoutCommit{s}
+	}, []string{"step"}},
+	{"an answer comes after the commit", func(s engine.Store) engine.Store {
+		return answersBeforeCommit{s}
+	}, []string{"step", "race"}},
+	{"a repetition gets the first answer", func(s engine.Store) engine.Store {
+		return &losesRepetitions{Store: s}
+	}, []string{"step"}},
 	{"a run's end is repeated OK", func(s engine.Store) engine.Store { return forgetsEnds{s} }, []string{"finish"}},
 	{"ended runs are final", func(s engine.Store) engine.Store { return agreesToEveryCancel{s} }, []string{"cancel"}},
-	{"a start notifies its queue", func(s engine.Store) engine.Store { return mute{s, engine.NotifyQueue} }, []string{"notification"}},
-	{"a lease's end notifies the slot", func(s engine.Store) engine.Store { return mute{s, engine.NotifySlot} }, []string{"notification"}},
-	{"a cancel notifies the worker", func(s engine.Store) engine.Store { return mute{s, engine.NotifyWorker} }, []string{"notification"}},
-	{"what happens to a worker is not notified as its registration", func(s engine.Store) engine.Store { return notifiesAsRegistered{s} }, []string{"notification"}},
-	{"a notification comes after the commit", func(s engine.Store) engine.Store { return &notifiesEarly{Store: s} }, []string{"notification"}},
+	{"a start notifies its queue", func(s engine.Store) engine.Store {
+		return mute{s, engine.NotifyQueue}
+	}, []string{"notification"}},
+	{"a lease's end notifies the slot", func(s engine.Store) engine.Store {
+		return mute{s, engine.NotifySlot}
+	}, []string{"notification"}},
+	{"a cancel notifies the worker", func(s engine.Store) engine.Store {
+		return mute{s, engine.NotifyWorker}
+	}, []string{"notification"}},
+	{"what happens to a worker is not notified as its registration", func(s engine.Store) engine.Store {
+		return notifiesAsRegistered{s}
+	}, []string{"notification"}},
+	{"a notification comes after the commit", func(s engine.Store) engine.Store {
+		return &notifiesEarly{Store: s}
+	}, []string{"notification"}},
 	{"a sleep is no attempt", func(s engine.Store) engine.Store { return countsSleeps{s} }, []string{"sleep"}},
-	{"a sleep lasts as long as it was asked for", func(s engine.Store) engine.Store { return wakesEarly{s} }, []string{"sleep"}},
-	{"a timer is set to the millisecond", func(s engine.Store) engine.Store { return sleepsWholeSeconds{s} }, []string{"sleep"}},
+	{"a sleep lasts as long as it was asked for", func(s engine.Store) engine.Store {
+		return wakesEarly{s}
+	}, []string{"sleep"}},
+	{"a timer is set to the millisecond", func(s engine.Store) engine.Store {
+		return sleepsWholeSeconds{s}
+	}, []string{"sleep"}},
 	{"a retry waits for its delay", func(s engine.Store) engine.Store { return retriesAtOnce{s} }, []string{"retry"}},
-	{"a verdict counts the failures", func(s engine.Store) engine.Store { return countsToOne{s} }, []string{"retry", "model"}},
+	{"a verdict counts the failures", func(s engine.Store) engine.Store {
+		return countsToOne{s}
+	}, []string{"retry", "model"}},
 	{"luck is told", func(s engine.Store) engine.Store { return invents{s} }, []string{"retry", "model"}},
-	{"a worker that leaves frees its runs", func(s engine.Store) engine.Store { return keepsLeases{s} }, []string{"worker"}},
+	{"a worker that leaves frees its runs", func(s engine.Store) engine.Store {
+		return keepsLeases{s}
+	}, []string{"worker"}},
 	{"the second look may fail", func(s engine.Store) engine.Store { return looksOnce{s} }, []string{"lost"}},
-	{"one server takes a lost worker off", func(s engine.Store) engine.Store { return takesItself{s} }, []string{"lost", "model"}},
-	{"a lost worker counts as a loss", func(s engine.Store) engine.Store { return forgivesLosses{s} }, []string{"lost"}},
+	{"one server takes a lost worker off", func(s engine.Store) engine.Store {
+		return takesItself{s}
+	}, []string{"lost", "model"}},
+	{"a lost worker counts as a loss", func(s engine.Store) engine.Store {
+		return forgivesLosses{s}
+	}, []string{"lost"}},
 	{"unnamed leases are freed", func(s engine.Store) engine.Store { return ignoresWhole{s} }, []string{"worker"}},
 	{"requirements are met", func(s engine.Store) engine.Store { return ignoresRequirements{s} }, []string{"claim"}},
 	{"limits hold", func(s engine.Store) engine.Store { return overshoots{s} }, []string{"limits"}},
-	{"several types are taken in one order", func(s engine.Store) engine.Store { return shufflesTypes{s} }, []string{"claim"}},
+	{"several types are taken in one order", func(s engine.Store) engine.Store {
+		return shufflesTypes{s}
+	}, []string{"claim"}},
 	{"next due is exact", func(s engine.Store) engine.Store { return polls{s} }, []string{"claim"}},
-	{"a start of a batch fails alone", func(s engine.Store) engine.Store { return failsTogether{s} }, []string{"start"}},
-	{"a request is answered once", func(s engine.Store) engine.Store { return forgetsRequests{s} }, []string{"start", "race"}},
+	{"a start of a batch fails alone", func(s engine.Store) engine.Store {
+		return failsTogether{s}
+	}, []string{"start"}},
+	{"a request is answered once", func(s engine.Store) engine.Store {
+		return forgetsRequests{s}
+	}, []string{"start", "race"}},
 	{"a page repeats nothing", func(s engine.Store) engine.Store { return repeatsRows{s} }, []string{"list"}},
 	{"a page leaves nothing out", func(s engine.Store) engine.Store { return losesRows{s} }, []string{"list"}},
 	{"names are ordered by bytes", func(s engine.Store) engine.Store { return sortsByLocale{s} }, []string{"text"}},
 	{"payloads are kept byte for byte", func(s engine.Store) engine.Store { return cutsAtNUL{s} }, []string{"text"}},
 	{"times keep microseconds", func(s engine.Store) engine.Store { return roundsTimes{s} }, []string{"text"}},
-	{"prune leaves live runs alone", func(s engine.Store) engine.Store { return prunesTheLiving{s} }, []string{"upkeep"}},
-	{"a sweep says what it dealt with", func(s engine.Store) engine.Store { return namesNobody{s} }, []string{"upkeep", "lost"}},
+	{"prune leaves live runs alone", func(s engine.Store) engine.Store {
+		return prunesTheLiving{s}
+	}, []string{"upkeep"}},
+	{"a sweep says what it dealt with", func(s engine.Store) engine.Store {
+		return namesNobody{s}
+	}, []string{"upkeep", "lost"}},
 	{"timeouts are swept", func(s engine.Store) engine.Store { return neverTimesOut{s} }, []string{"upkeep"}},
-	{"what stands in a line keeps its order", func(s engine.Store) engine.Store { return placesEarly{s} }, []string{"ticket"}},
+	{"what stands in a line keeps its order", func(s engine.Store) engine.Store {
+		return placesEarly{s}
+	}, []string{"ticket"}},
 	{"what is given was claimed", func(s engine.Store) engine.Store { return givesUnclaimed{s} }, []string{"hand-off"}},
-	{"who waits hears what came of it", func(s engine.Store) engine.Store { return takesAndForgets{s} }, []string{"hand-off"}},
-	{"the model notices a run handed out twice", func(s engine.Store) engine.Store { return &claimsTwice{Store: s} }, []string{"model"}},
+	{"who waits hears what came of it", func(s engine.Store) engine.Store {
+		return takesAndForgets{s}
+	}, []string{"hand-off"}},
+	{"the model notices a run handed out twice", func(s engine.Store) engine.Store {
+		return &claimsTwice{Store: s}
+	}, []string{"model"}},
 }...)
 
 // givesUnclaimed gives runs to those who wait for them, and leaves them for others as well.
@@ -70,7 +118,8 @@ func (g givesUnclaimed) StartRuns(ctx context.Context, p engine.StartRunsParams)
 	}
 	for i := range starts {
 		if k := handoff.Offer(&starts[i]); k != nil {
-			k.Commit(engine.Task{Run: starts[i].Run, Lease: engine.Lease{Namespace: starts[i].Namespace, RunID: starts[i].ID, Token: k.Slot().Token}})
+			k.Commit(engine.Task{Run: starts[i].Run,
+				Lease: engine.Lease{Namespace: starts[i].Namespace, RunID: starts[i].ID, Token: k.Slot().Token}})
 		}
 	}
 	return started, nil
@@ -158,7 +207,8 @@ type answersBeforeCommit struct{ engine.Store }
 
 func (d answersBeforeCommit) CompleteStep(ctx context.Context, p engine.CompleteStepParams) (engine.Step, error) {
 	go d.Store.CompleteStep(context.WithoutCancel(ctx), p) // whether it succeeds is what nobody learns
-	return engine.Step{ID: p.ID, RunID: p.Lease.RunID, Name: p.Step.Name, Kind: engine.StepFunction, Status: engine.StepCompleted, Output: p.Output}, nil
+	return engine.Step{ID: p.ID, RunID: p.Lease.RunID, Name: p.Step.Name, Kind: engine.StepFunction,
+		Status: engine.StepCompleted, Output: p.Output}, nil
 }
 
 // losesRepetitions knows a lease's write only once.
@@ -335,7 +385,8 @@ func (d looksOnce) ForceOfflineWorker(ctx context.Context, p engine.OfflineWorke
 // takesItself says of each worker that is OFFLINE that it was this call that took it off.
 type takesItself struct{ engine.Store }
 
-func (d takesItself) ForceOfflineWorker(ctx context.Context, p engine.OfflineWorkerParams) (engine.Deregistered, error) {
+func (d takesItself) ForceOfflineWorker(ctx context.Context,
+	p engine.OfflineWorkerParams) (engine.Deregistered, error) {
 	taken, err := d.Store.ForceOfflineWorker(ctx, p)
 	if w, seen := d.GetWorker(ctx, p.WorkerID); seen == nil && w.Status == engine.WorkerOffline {
 		taken.Off = true
@@ -346,7 +397,8 @@ func (d takesItself) ForceOfflineWorker(ctx context.Context, p engine.OfflineWor
 // forgivesLosses counts no losses.
 type forgivesLosses struct{ engine.Store }
 
-func (d forgivesLosses) ForceOfflineWorker(ctx context.Context, p engine.OfflineWorkerParams) (engine.Deregistered, error) {
+func (d forgivesLosses) ForceOfflineWorker(ctx context.Context,
+	p engine.OfflineWorkerParams) (engine.Deregistered, error) {
 	p.Reason = engine.OfflineForced
 	return d.Store.ForceOfflineWorker(ctx, p)
 }
@@ -444,7 +496,8 @@ func (d forgetsRequests) StartRuns(ctx context.Context, p engine.StartRunsParams
 // repeatsRows begins a page with the last row of the page before.
 type repeatsRows struct{ engine.Store }
 
-func (d repeatsRows) ListRuns(ctx context.Context, f engine.RunFilter, p engine.Page) ([]engine.Run, engine.PageInfo, error) {
+func (d repeatsRows) ListRuns(ctx context.Context, f engine.RunFilter, p engine.Page) ([]engine.Run,
+	engine.PageInfo, error) {
 	runs, info, err := d.Store.ListRuns(ctx, f, p)
 	if p.After != nil && len(runs) > 1 {
 		if last, none := d.GetRun(ctx, f.Namespace, p.After.ID); none == nil {
@@ -457,7 +510,8 @@ func (d repeatsRows) ListRuns(ctx context.Context, f engine.RunFilter, p engine.
 // losesRows goes on behind the row after the last.
 type losesRows struct{ engine.Store }
 
-func (d losesRows) ListSteps(ctx context.Context, namespace string, run engine.ID, name string, p engine.Page) ([]engine.Step, engine.PageInfo, error) {
+func (d losesRows) ListSteps(ctx context.Context, namespace string, run engine.ID, name string,
+	p engine.Page) ([]engine.Step, engine.PageInfo, error) {
 	if p.After != nil {
 		after := *p.After
 		after.Minor++
@@ -469,7 +523,8 @@ func (d losesRows) ListSteps(ctx context.Context, namespace string, run engine.I
 // sortsByLocale orders names as people do.
 type sortsByLocale struct{ engine.Store }
 
-func (d sortsByLocale) ListTypes(ctx context.Context, namespace string, p engine.Page) ([]engine.TypeInfo, engine.PageInfo, error) {
+func (d sortsByLocale) ListTypes(ctx context.Context, namespace string, p engine.Page) ([]engine.TypeInfo,
+	engine.PageInfo, error) {
 	types, info, err := d.Store.ListTypes(ctx, namespace, p)
 	slices.SortStableFunc(types, func(a, b engine.TypeInfo) int {
 		return strings.Compare(strings.ToLower(a.Type), strings.ToLower(b.Type))
@@ -500,13 +555,15 @@ func (d roundsTimes) StartRuns(ctx context.Context, p engine.StartRunsParams) ([
 type prunesTheLiving struct{ engine.Store }
 
 func (d prunesTheLiving) Prune(ctx context.Context, p engine.PruneParams) (int, error) {
-	runs, _, err := d.ListRuns(ctx, engine.RunFilter{Namespace: "default", CreatedBefore: p.Before}, engine.Page{Limit: engine.MaxPage})
+	runs, _, err := d.ListRuns(ctx, engine.RunFilter{Namespace: "default", CreatedBefore: p.Before},
+		engine.Page{Limit: engine.MaxPage})
 	if err != nil {
 		return 0, err
 	}
 	for _, r := range runs {
 		if !r.Status.Ended() {
-			if _, err := d.CancelRun(ctx, engine.EndRunParams{Namespace: r.Namespace, RunID: r.ID, AuditID: r.ID, Now: r.CreatedAt}); err != nil {
+			if _, err := d.CancelRun(ctx, engine.EndRunParams{
+				Namespace: r.Namespace, RunID: r.ID, AuditID: r.ID, Now: r.CreatedAt}); err != nil {
 				return 0, err
 			}
 		}

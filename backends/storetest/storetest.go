@@ -3,9 +3,10 @@
 //	func TestStore(t *testing.T)      { storetest.Run(t, open) }
 //	func BenchmarkStore(b *testing.B) { storetest.Bench(b, open) }
 //
-// where open gives a fresh, empty store. The model run tries a few seeds; -storetest.model=N and -storetest.steps=N (after -args)
-// make it longer, KAGZI_TEST_SEED=N replays one. SameRows gives the same calls to several stores. Passes runs the same cases without
-// the testing package, so that a store that is spoiled on purpose can be seen to fail them.
+// where open gives a fresh, empty store. The model run tries a few seeds; -storetest.model=N and
+// -storetest.steps=N (after -args) make it longer, KAGZI_TEST_SEED=N replays one. SameRows gives
+// the same calls to several stores. Passes runs the same cases without the testing package, so that
+// a store that is spoiled on purpose can be seen to fail them.
 package storetest
 
 import (
@@ -71,11 +72,12 @@ func suites() []suite {
 }
 
 // crowded are the suites in which several goroutines call a store at once.
-var crowded = []string{"store", "hand-off", "step", "key", "schedule", "many api keys", "limits", "notification", "ticket", "race"}
+var crowded = []string{"store", "hand-off", "step", "key", "schedule", "many api keys", "limits", "notification",
+	"ticket", "race"}
 
-// Run checks that the stores that open makes keep the contract. Each case gets a store of its own; open registers the
-// closing of it with tb.Cleanup. Of names, if any are given, only those suites are tried. With -short the race detector sees only the
-// suites in which there is something for it.
+// Run checks that the stores that open makes keep the contract. Each case gets a store of its own;
+// open registers the closing of it with tb.Cleanup. Of names, if any are given, only those suites
+// are tried. With -short the race detector sees only the suites in which there is something for it.
 func Run(t *testing.T, open func(tb testing.TB) engine.Store, names ...string) {
 	for _, c := range suites() {
 		if len(names) > 0 && !slices.Contains(names, c.name) {

@@ -1,5 +1,5 @@
-// Package certs holds a server's certificates: it reads and judges them, takes up new ones while the server runs, and makes those of a
-// small team with an authority of its own.
+// Package certs holds a server's certificates: it reads and judges them, takes up new ones while
+// the server runs, and makes those of a small team with an authority of its own.
 package certs
 
 import (
@@ -134,7 +134,8 @@ func parseChain(what, path string, text []byte) (chain []*x509.Certificate, err 
 func join(f Files, certText, keyText []byte) (tls.Certificate, error) {
 	switch block := privateKey(keyText); {
 	case block == nil:
-		return tls.Certificate{}, fmt.Errorf("private key %s: it holds no private key in PEM (want -----BEGIN PRIVATE KEY-----)", f.Key)
+		return tls.Certificate{},
+			fmt.Errorf("private key %s: it holds no private key in PEM (want -----BEGIN PRIVATE KEY-----)", f.Key)
 	case strings.Contains(block.Type, "ENCRYPTED") || block.Headers["DEK-Info"] != "":
 		return tls.Certificate{}, fmt.Errorf("private key %s: it has a passphrase, and nobody is there to type it; "+
 			"write it without one (openssl pkey -in FILE -out NEW, mode 0600)", f.Key)
@@ -165,11 +166,13 @@ func judge(path string, c *x509.Certificate, now time.Time) error {
 		return fmt.Errorf("certificate %s: %w", path, err)
 	}
 	usages := c.ExtKeyUsage
-	if len(usages) > 0 && !slices.Contains(usages, x509.ExtKeyUsageServerAuth) && !slices.Contains(usages, x509.ExtKeyUsageAny) {
+	if len(usages) > 0 && !slices.Contains(usages, x509.ExtKeyUsageServerAuth) &&
+		!slices.Contains(usages, x509.ExtKeyUsageAny) {
 		return fmt.Errorf("certificate %s: it is not for servers, but for %s", path, usage(c))
 	}
 	if c.IsCA {
-		return fmt.Errorf("certificate %s: it is an authority's, which signs certificates; want the server's, with those between it and the authority behind it", path)
+		return fmt.Errorf(
+			"certificate %s: it is an authority's, which signs certificates; want the server's, with those between it and the authority behind it", path)
 	}
 	return nil
 }
@@ -215,7 +218,8 @@ func usage(c *x509.Certificate) string {
 	if c.IsCA {
 		return "an authority"
 	}
-	server, client := slices.Contains(c.ExtKeyUsage, x509.ExtKeyUsageServerAuth), slices.Contains(c.ExtKeyUsage, x509.ExtKeyUsageClientAuth)
+	server, client := slices.Contains(c.ExtKeyUsage, x509.ExtKeyUsageServerAuth),
+		slices.Contains(c.ExtKeyUsage, x509.ExtKeyUsageClientAuth)
 	switch {
 	case len(c.ExtKeyUsage) == 0 || slices.Contains(c.ExtKeyUsage, x509.ExtKeyUsageAny) || server && client:
 		return "servers and clients"

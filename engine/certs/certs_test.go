@@ -88,16 +88,28 @@ func TestFilesThatCannotBeUsedAreNamedWithWhatIsWrong(t *testing.T) {
 	}{
 		{"good", func(*testing.T, *Files) {}, nil},
 		{"without authorities of clients", func(_ *testing.T, f *Files) { f.ClientCA = "" }, nil},
-		{"no certificate", func(t *testing.T, f *Files) { os.Remove(f.Cert) }, []string{"certificate: open", "server.crt", syscall.ENOENT.Error()}},
+		{"no certificate", func(t *testing.T, f *Files) {
+			os.Remove(f.Cert)
+		}, []string{"certificate: open", "server.crt", syscall.ENOENT.Error()}},
 		{"no key", func(t *testing.T, f *Files) { os.Remove(f.Key) }, []string{"private key: open", "server.key"}},
-		{"no authority", func(t *testing.T, f *Files) { os.Remove(f.ClientCA) }, []string{"authority of clients: open", "ca.crt"}},
-		{"a directory", func(t *testing.T, f *Files) { f.Cert = filepath.Dir(f.Cert) }, []string{"certificate", "directory"}},
-		{"no PEM", func(t *testing.T, f *Files) { put(t, f.Cert, []byte("hello")) }, []string{"server.crt", "holds no certificate in PEM"}},
+		{"no authority", func(t *testing.T, f *Files) {
+			os.Remove(f.ClientCA)
+		}, []string{"authority of clients: open", "ca.crt"}},
+		{"a directory", func(t *testing.T, f *Files) {
+			f.Cert = filepath.Dir(f.Cert)
+		}, []string{"certificate", "directory"}},
+		{"no PEM", func(t *testing.T, f *Files) {
+			put(t, f.Cert, []byte("hello"))
+		}, []string{"server.crt", "holds no certificate in PEM"}},
 		{"a damaged certificate", func(t *testing.T, f *Files) {
 			put(t, f.Cert, text(t, f.Cert), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("x")}))
 		}, []string{"server.crt", "number 2 is damaged"}},
-		{"an endless file", func(t *testing.T, f *Files) { put(t, f.Cert, make([]byte, maxFile+1)) }, []string{"server.crt", "too large"}},
-		{"no key in PEM", func(t *testing.T, f *Files) { put(t, f.Key, text(t, f.Cert)) }, []string{"server.key", "holds no private key in PEM"}},
+		{"an endless file", func(t *testing.T, f *Files) {
+			put(t, f.Cert, make([]byte, maxFile+1))
+		}, []string{"server.crt", "too large"}},
+		{"no key in PEM", func(t *testing.T, f *Files) {
+			put(t, f.Key, text(t, f.Cert))
+		}, []string{"server.key", "holds no private key in PEM"}},
 		{"a damaged key", func(t *testing.T, f *Files) {
 			put(t, f.Key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: []byte("x")}))
 		}, []string{"server.key"}},
@@ -117,7 +129,8 @@ func TestFilesThatCannotBeUsedAreNamedWithWhatIsWrong(t *testing.T) {
 			f.Cert, f.Key = f.ClientCA, filepath.Join(filepath.Dir(f.Key), "ca.key")
 		}, []string{"ca.crt", "an authority's"}},
 		{"expired", func(t *testing.T, f *Files) {
-			c, key := signed(t, x509.Certificate{NotBefore: today.Add(-2 * time.Hour), NotAfter: today.Add(-time.Second)})
+			c, key := signed(t, x509.Certificate{NotBefore: today.Add(-2 * time.Hour),
+				NotAfter: today.Add(-time.Second)})
 			put(t, f.Cert, c)
 			put(t, f.Key, key)
 		}, []string{"server.crt", "expired at 2026-11-20T11:59:59Z"}},
@@ -126,13 +139,17 @@ func TestFilesThatCannotBeUsedAreNamedWithWhatIsWrong(t *testing.T) {
 			put(t, f.Cert, c)
 			put(t, f.Key, key)
 		}, []string{"server.crt", "not valid before 2026-11-20T12:00:01Z"}},
-		{"no authority among the authorities", func(t *testing.T, f *Files) { f.ClientCA = f.Cert }, []string{"server.crt", "box.example", "no authority"}},
+		{"no authority among the authorities", func(t *testing.T, f *Files) {
+			f.ClientCA = f.Cert
+		}, []string{"server.crt", "box.example", "no authority"}},
 		{"only an authority that has expired", func(t *testing.T, f *Files) {
-			c, _ := signed(t, x509.Certificate{IsCA: true, BasicConstraintsValid: true, NotBefore: today.Add(-2 * time.Hour), NotAfter: today.Add(-time.Hour)})
+			c, _ := signed(t, x509.Certificate{IsCA: true, BasicConstraintsValid: true,
+				NotBefore: today.Add(-2 * time.Hour), NotAfter: today.Add(-time.Hour)})
 			put(t, f.ClientCA, c)
 		}, []string{"ca.crt", "none of its certificates is valid", "expired"}},
 		{"an authority that has expired beside one that has not", func(t *testing.T, f *Files) {
-			c, _ := signed(t, x509.Certificate{IsCA: true, BasicConstraintsValid: true, NotBefore: today.Add(-2 * time.Hour), NotAfter: today.Add(-time.Hour)})
+			c, _ := signed(t, x509.Certificate{IsCA: true, BasicConstraintsValid: true,
+				NotBefore: today.Add(-2 * time.Hour), NotAfter: today.Add(-time.Hour)})
 			put(t, f.ClientCA, c, text(t, f.ClientCA))
 		}, nil},
 	} {
@@ -152,12 +169,14 @@ func TestAKeyThatOthersCanReadIsRefused(t *testing.T) {
 		t.Skip("no modes here")
 	}
 	f, _ := team(t, nil)
-	for mode, safe := range map[os.FileMode]bool{0o400: true, 0o600: true, 0o640: true, 0o440: true, 0o644: false, 0o604: false, 0o660: false, 0o601: false} {
+	for mode, safe := range map[os.FileMode]bool{
+		0o400: true, 0o600: true, 0o640: true, 0o440: true, 0o644: false, 0o604: false, 0o660: false, 0o601: false} {
 		if err := os.Chmod(f.Key, mode); err != nil {
 			t.Fatal(err)
 		}
 		_, err := f.read(today)
-		if unsafe := (*UnsafeError)(nil); errors.As(err, &unsafe) == safe || err != nil && !mentions(err, "server.key", "chmod 600") {
+		if unsafe := (*UnsafeError)(nil); errors.As(err, &unsafe) == safe || err != nil &&
+			!mentions(err, "server.key", "chmod 600") {
 			t.Errorf("with mode %04o: %v, want that it is fine: %v", mode, err, safe)
 		}
 	}
@@ -171,14 +190,17 @@ func TestShowTellsWhatACertificateIs(t *testing.T) {
 		t.Fatalf("shown %v, %v, want two", shown, err)
 	}
 	s := shown[0]
-	if s.Subject != "CN=box.example,O=Kagzi" || s.Issuer != "CN=Kagzi authority 2026-11-20,O=Kagzi" || s.For != "servers" || s.Kind != "ECDSA P-256" ||
-		strings.Join(s.Hosts, " ") != "box.example localhost 10.0.0.7 127.0.0.1 ::1" || !s.Until.Equal(today.AddDate(0, 0, 90)) {
+	if s.Subject != "CN=box.example,O=Kagzi" || s.Issuer != "CN=Kagzi authority 2026-11-20,O=Kagzi" ||
+		s.For != "servers" || s.Kind != "ECDSA P-256" ||
+		strings.Join(s.Hosts, " ") != "box.example localhost 10.0.0.7 127.0.0.1 ::1" ||
+		!s.Until.Equal(today.AddDate(0, 0, 90)) {
 		t.Errorf("shown %+v", s)
 	}
 	if shown[1].For != "an authority" {
 		t.Errorf("the second is for %s, want an authority", shown[1].For)
 	}
-	for now, want := range map[time.Time]int{today: 90, today.Add(time.Second): 89, s.Until: 0, s.Until.Add(time.Second): -1} {
+	for now, want := range map[time.Time]int{
+		today: 90, today.Add(time.Second): 89, s.Until: 0, s.Until.Add(time.Second): -1} {
 		if got := s.DaysLeft(now); got != want {
 			t.Errorf("days left at %s = %d, want %d", now, got, want)
 		}

@@ -19,8 +19,8 @@ type signer struct {
 	key  *ecdsa.PrivateKey
 }
 
-// issue makes a key and a certificate as the template says; that of the authority signs itself. The key is there before the certificate, so
-// that a certificate never lies there without one.
+// issue makes a key and a certificate as the template says; that of the authority signs itself. The
+// key is there before the certificate, so that a certificate never lies there without one.
 func (w *workshop) issue(name string, template *x509.Certificate) error {
 	key, fresh, err := w.keyFor(name)
 	if err != nil {
@@ -79,7 +79,8 @@ func (w *workshop) unlock() (err error) {
 	}
 	if w.ca.key, err = w.readKey("ca"); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("the authority's key %s is not there, so it can sign nothing more; put it back, or choose another directory", w.path("ca.key"))
+			return fmt.Errorf(
+				"the authority's key %s is not there, so it can sign nothing more; put it back, or choose another directory", w.path("ca.key"))
 		}
 		return err
 	}
@@ -118,8 +119,9 @@ func keyText(key *ecdsa.PrivateKey) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
 }
 
-// write makes a file, whatever the umask says. Where something is in its place, a link included, that is written over only to renew what
-// this program made, and then replaced whole and not followed.
+// write makes a file, whatever the umask says. Where something is in its place, a link included,
+// that is written over only to renew what this program made, and then replaced whole and not
+// followed.
 func (w *workshop) write(name string, text []byte, mode fs.FileMode) (err error) {
 	scratch := name
 	if w.team.Renew {
@@ -168,8 +170,8 @@ func readPlain(root *os.Root, name string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, maxFile))
 }
 
-// openPrivate opens a directory, made for its owner only where it is not there. One that others may write to is refused, and so is a link,
-// which may lead anywhere.
+// openPrivate opens a directory, made for its owner only where it is not there. One that others may
+// write to is refused, and so is a link, which may lead anywhere.
 func openPrivate(dir string) (*os.Root, error) {
 	_, err := os.Lstat(dir)
 	if fresh := errors.Is(err, fs.ErrNotExist); fresh {

@@ -17,8 +17,9 @@ const (
 	nearExpiry = 14 * 24 * time.Hour
 )
 
-// Keeper holds a server's certificate and takes up a new one when its files change. It looks when somebody connects, so that nothing
-// happens while nobody does. Connections that are there keep the certificate with which they began.
+// Keeper holds a server's certificate and takes up a new one when its files change. It looks when
+// somebody connects, so that nothing happens while nobody does. Connections that are there keep the
+// certificate with which they began.
 type Keeper struct {
 	log  *slog.Logger
 	now  func() time.Time
@@ -30,8 +31,8 @@ type Keeper struct {
 	warned   time.Time     // of the expiry
 }
 
-// configs are the configurations that a pair makes. Each lives as long as the pair, and with it the keys of resumption: no session goes on
-// under authorities that are gone.
+// configs are the configurations that a pair makes. Each lives as long as the pair, and with it the
+// keys of resumption: no session goes on under authorities that are gone.
 type configs struct {
 	pair     *pair
 	rpc, web *tls.Config
@@ -63,7 +64,8 @@ func (k *Keeper) reload(f Files) error {
 	before := k.held.Swap(p.configs(k.now))
 	leaf := p.cert.Leaf
 	if before == nil || !leaf.Equal(before.pair.cert.Leaf) {
-		k.log.Info("certificate taken up", "file", f.Cert, "subject", leaf.Subject.String(), "expires", moment(leaf.NotAfter))
+		k.log.Info("certificate taken up", "file", f.Cert, "subject", leaf.Subject.String(), "expires",
+			moment(leaf.NotAfter))
 		k.warned = time.Time{}
 	}
 	if before != nil && !p.clients.Equal(before.pair.clients) {
@@ -79,7 +81,8 @@ func (k *Keeper) warnOfExpiry(leaf *x509.Certificate) {
 		return
 	}
 	k.warned = now
-	k.log.Warn("the certificate expires soon, or has; put a new one in its place", "file", k.held.Load().pair.files.Cert, "expires", moment(leaf.NotAfter))
+	k.log.Warn("the certificate expires soon, or has; put a new one in its place", "file",
+		k.held.Load().pair.files.Cert, "expires", moment(leaf.NotAfter))
 }
 
 // Held is the certificate that is shown now, and its files. Do not change it.
@@ -103,7 +106,8 @@ func (k *Keeper) config(of func(*configs) *tls.Config) *tls.Config {
 	return outer
 }
 
-// check takes up files that have changed. Of many handshakes at once one checks, and the others go on with what is there.
+// check takes up files that have changed. Of many handshakes at once one checks, and the others go
+// on with what is there.
 func (k *Keeper) check() {
 	if !k.checking.TryLock() {
 		return
@@ -133,7 +137,8 @@ func (f Files) stamps() []os.FileInfo {
 	stamps := make([]os.FileInfo, len(paths))
 	for i, path := range paths {
 		if info, err := os.Stat(path); err == nil {
-			os.SameFile(info, info) // Windows is asked which file it is when it is first compared, by when another may have taken its place
+			// Windows is asked which file it is when it is first compared, by when another may have taken its place
+			os.SameFile(info, info)
 			stamps[i] = info
 		}
 	}
@@ -146,7 +151,8 @@ func same(a, b []os.FileInfo) bool {
 		if (a[i] == nil) != (b[i] == nil) {
 			return false
 		}
-		if a[i] != nil && (!os.SameFile(a[i], b[i]) || a[i].Size() != b[i].Size() || !a[i].ModTime().Equal(b[i].ModTime())) {
+		if a[i] != nil && (!os.SameFile(a[i], b[i]) || a[i].Size() != b[i].Size() ||
+			!a[i].ModTime().Equal(b[i].ModTime())) {
 			return false
 		}
 	}
@@ -154,7 +160,8 @@ func same(a, b []os.FileInfo) bool {
 }
 
 func (p *pair) configs(now func() time.Time) *configs {
-	web := &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{p.cert}, NextProtos: []string{"http/1.1"}, Time: now}
+	web := &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{p.cert},
+		NextProtos: []string{"http/1.1"}, Time: now}
 	rpc := web.Clone()
 	rpc.NextProtos = []string{"h2"}
 	if p.clients != nil {

@@ -27,7 +27,9 @@ func keep(t *testing.T, f Files) *kept {
 	t.Helper()
 	k := &kept{now: today}
 	var err error
-	if k.Keeper, err = Keep(f, slog.New(slog.NewTextHandler(&k.log, nil)), func() time.Time { return k.now }); err != nil {
+	if k.Keeper, err = Keep(f, slog.New(slog.NewTextHandler(&k.log, nil)), func() time.Time {
+		return k.now
+	}); err != nil {
 		t.Fatal(err)
 	}
 	return k
@@ -70,7 +72,8 @@ func trusting(t *testing.T, f Files, change func(*tls.Config)) *tls.Config {
 	if !pool.AppendCertsFromPEM(text(t, f.ClientCA)) {
 		t.Fatal("no authority")
 	}
-	c := &tls.Config{RootCAs: pool, ServerName: "box.example", NextProtos: []string{"h2", "http/1.1"}, Time: func() time.Time { return today }}
+	c := &tls.Config{RootCAs: pool, ServerName: "box.example", NextProtos: []string{"h2", "http/1.1"},
+		Time: func() time.Time { return today }}
 	if change != nil {
 		change(c)
 	}
@@ -96,7 +99,8 @@ func TestClientsAndServersMeetAsTheyShould(t *testing.T) {
 	ci, other, expired := load(t, made[2]), load(t, others[2]), load(t, late[2])
 	show := func(c tls.Certificate) func(*tls.Config) {
 		return func(config *tls.Config) {
-			config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &c, nil } // even if it was not asked for
+			// even if it was not asked for
+			config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &c, nil }
 		}
 	}
 	k := keep(t, f)
@@ -112,9 +116,13 @@ func TestClientsAndServersMeetAsTheyShould(t *testing.T) {
 		{"a client with one of another authority", k.RPC(), show(other), "certificate", ""},
 		{"a client with one that has expired", k.RPC(), show(expired), "expired", ""},
 		{"TLS 1.2", k.RPC(), func(c *tls.Config) { c.MaxVersion = tls.VersionTLS12 }, "protocol version", ""},
-		{"a client that speaks something else", k.RPC(), func(c *tls.Config) { c.NextProtos = []string{"spdy"} }, "application protocol", ""},
+		{"a client that speaks something else", k.RPC(), func(c *tls.Config) {
+			c.NextProtos = []string{"spdy"}
+		}, "application protocol", ""},
 		{"a browser", k.Web(), nil, "", "http/1.1"},
-		{"a browser with TLS 1.2", k.Web(), func(c *tls.Config) { c.MaxVersion = tls.VersionTLS12 }, "protocol version", ""},
+		{"a browser with TLS 1.2", k.Web(), func(c *tls.Config) {
+			c.MaxVersion = tls.VersionTLS12
+		}, "protocol version", ""},
 	} {
 		t.Run(try.name, func(t *testing.T) {
 			state, serverErr, clientErr := greet(t, try.server, trusting(t, f, try.change))
@@ -128,7 +136,8 @@ func TestClientsAndServersMeetAsTheyShould(t *testing.T) {
 				t.Fatalf("server: %v, client: %v", serverErr, clientErr)
 			}
 			if state.Version != tls.VersionTLS13 || state.NegotiatedProtocol != try.proto {
-				t.Errorf("version %x, protocol %q, want TLS 1.3 and %q", state.Version, state.NegotiatedProtocol, try.proto)
+				t.Errorf("version %x, protocol %q, want TLS 1.3 and %q", state.Version,
+					state.NegotiatedProtocol, try.proto)
 			}
 		})
 	}
@@ -163,7 +172,8 @@ func TestFilesThatChangeAreTakenUpAtAHandshake(t *testing.T) {
 	if k.shown(t) != "box.example" {
 		t.Error("a certificate without its key was taken up")
 	}
-	if said := k.said(); !strings.Contains(said, "level=WARN") || !strings.Contains(said, "server.key does not belong to certificate") {
+	if said := k.said(); !strings.Contains(said, "level=WARN") ||
+		!strings.Contains(said, "server.key does not belong to certificate") {
 		t.Errorf("log = %s, want a warning that names the key", said)
 	}
 	k.now = k.now.Add(time.Minute)
@@ -235,7 +245,8 @@ func TestHandshakesGoOnWhileFilesChange(t *testing.T) {
 	for range 4 {
 		greeters.Go(func() {
 			for range 20 {
-				if _, serverErr, clientErr := greet(t, server, trusting(t, f, func(c *tls.Config) { c.Time = nil })); serverErr != nil || clientErr != nil {
+				if _, serverErr, clientErr := greet(t, server,
+					trusting(t, f, func(c *tls.Config) { c.Time = nil })); serverErr != nil || clientErr != nil {
 					t.Errorf("server: %v, client: %v", serverErr, clientErr)
 				}
 			}

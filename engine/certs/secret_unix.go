@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// checkSecret refuses a private key that everybody on the machine may read. A group may: so do service managers and orchestrators hand one
-// to the account of a service.
+// checkSecret refuses a private key that everybody on the machine may read. A group may: so do
+// service managers and orchestrators hand one to the account of a service.
 func checkSecret(info os.FileInfo) error {
 	if mode := info.Mode().Perm(); mode&0o027 != 0 {
 		return fmt.Errorf("others may read or change it (mode %04o); say chmod 600", mode)

@@ -19,7 +19,8 @@ func TestModesAreTheSameUnderEveryUmask(t *testing.T) {
 			t.Run(fmt.Sprintf("%03o, renew %v", mask, renew), func(t *testing.T) {
 				parent := t.TempDir()
 				before := syscall.Umask(mask)
-				_, err := Team{Dir: filepath.Join(parent, "tls"), Days: 1, Clients: []string{"ci"}, Renew: renew, Now: today}.Make()
+				_, err := Team{Dir: filepath.Join(parent, "tls"), Days: 1, Clients: []string{"ci"}, Renew: renew,
+					Now: today}.Make()
 				syscall.Umask(before)
 				if err != nil {
 					t.Fatal(err)

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// Shown is what people may want to know of a certificate. Its texts come from the file, and are not fit for a terminal as they are.
+// Shown is what people may want to know of a certificate. Its texts come from the file, and are not
+// fit for a terminal as they are.
 type Shown struct {
 	Subject, Issuer string
 	Hosts           []string // names and addresses that it holds for
@@ -40,7 +41,8 @@ func Show(path string) ([]Shown, error) {
 
 func showing(c *x509.Certificate) Shown {
 	return Shown{
-		Subject: c.Subject.String(), Issuer: c.Issuer.String(), Hosts: HostsOf(c), For: usage(c), Kind: kind(c), From: c.NotBefore, Until: c.NotAfter,
+		Subject: c.Subject.String(), Issuer: c.Issuer.String(), Hosts: HostsOf(c), For: usage(c), Kind: kind(c),
+		From: c.NotBefore, Until: c.NotAfter,
 	}
 }
 

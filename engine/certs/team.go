@@ -25,8 +25,9 @@ const (
 
 // Team is what a small team needs: an authority, a certificate of the server, and one for each client that shows one.
 type Team struct {
-	Dir     string   // made for its owner only; what is in it stays
-	Hosts   []string // names and addresses by which clients reach the server; none: those of the certificate that is there, else Local
+	Dir string // made for its owner only; what is in it stays
+	// names and addresses by which clients reach the server; none: those of the certificate that is there, else Local
+	Hosts   []string
 	Local   []string // names and addresses of this machine
 	Clients []string // names of keys, one certificate each
 	Days    int      // how long certificates hold
@@ -46,7 +47,8 @@ type Made struct {
 // clientName is a key's name that can be a file's too.
 var clientName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
-// Make makes what is missing. It never writes over a file, but for what Renew renews; a start that was cut short is gone on with.
+// Make makes what is missing. It never writes over a file, but for what Renew renews; a start that
+// was cut short is gone on with.
 func (t Team) Make() (made []Made, err error) {
 	if err := t.Check(); err != nil {
 		return nil, err
@@ -78,7 +80,8 @@ func (t Team) Check() error {
 	}
 	for _, h := range t.Hosts {
 		if !IsHost(h) {
-			return fmt.Errorf("host %q: want a name such as box.example.com or an address such as 10.0.0.7, without a port", h)
+			return fmt.Errorf(
+				"host %q: want a name such as box.example.com or an address such as 10.0.0.7, without a port", h)
 		}
 	}
 	for _, c := range t.Clients {
@@ -90,7 +93,8 @@ func (t Team) Check() error {
 }
 
 // hostName is a name as DNS has it, a wildcard in front allowed.
-var hostName = regexp.MustCompile(`^(\*\.)?[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?)*$`)
+var hostName = regexp.MustCompile(
+	`^(\*\.)?[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?)*$`)
 
 // IsHost says whether a certificate can hold for the text: a name, perhaps with a wildcard in front, or an address.
 func IsHost(text string) bool {
@@ -113,7 +117,8 @@ func (w *workshop) authority() error {
 	}
 	if cert == nil {
 		template := &x509.Certificate{
-			Subject:   pkix.Name{Organization: []string{"Kagzi"}, CommonName: "Kagzi authority " + w.team.Now.UTC().Format(time.DateOnly)},
+			Subject: pkix.Name{Organization: []string{"Kagzi"},
+				CommonName: "Kagzi authority " + w.team.Now.UTC().Format(time.DateOnly)},
 			NotBefore: w.team.Now.Add(-backdated), NotAfter: w.team.Now.Add(authorityLife),
 			IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true, KeyUsage: x509.KeyUsageCertSign,
 		}
@@ -138,7 +143,8 @@ func (w *workshop) server() error {
 	hosts := w.team.Hosts
 	if there != nil && !w.team.Renew {
 		if missing := notNamed(there, hosts); len(missing) > 0 {
-			return standing("%s is there, and does not hold for %q; add --renew to make it anew", w.path("server.crt"), missing)
+			return standing("%s is there, and does not hold for %q; add --renew to make it anew",
+				w.path("server.crt"), missing)
 		}
 		return w.keep("server", there)
 	}
@@ -175,7 +181,8 @@ func (w *workshop) keep(name string, there *x509.Certificate) error {
 		return err
 	}
 	if !key.PublicKey.Equal(there.PublicKey) {
-		return standing("%s does not belong to %s; add --renew to make both anew", w.path(name+".key"), w.path(name+".crt"))
+		return standing("%s does not belong to %s; add --renew to make both anew", w.path(name+".key"),
+			w.path(name+".crt"))
 	}
 	w.note(name, there, false)
 	return nil
@@ -262,5 +269,6 @@ func (w *workshop) certificate(name string) (*x509.Certificate, error) {
 }
 
 func (w *workshop) note(name string, c *x509.Certificate, isMade bool) {
-	w.made = append(w.made, Made{Name: name, Cert: w.path(name + ".crt"), Key: w.path(name + ".key"), Leaf: c, IsMade: isMade})
+	w.made = append(w.made, Made{Name: name, Cert: w.path(name + ".crt"), Key: w.path(name + ".key"), Leaf: c,
+		IsMade: isMade})
 }

@@ -41,7 +41,8 @@ func TestATeamsCertificatesAreWhatTheyShould(t *testing.T) {
 		_, err := c.Verify(x509.VerifyOptions{Roots: pool, CurrentTime: today, KeyUsages: []x509.ExtKeyUsage{use}})
 		return err
 	}
-	if as(client, x509.ExtKeyUsageClientAuth) != nil || as(client, x509.ExtKeyUsageServerAuth) == nil || as(server, x509.ExtKeyUsageClientAuth) == nil {
+	if as(client, x509.ExtKeyUsageClientAuth) != nil || as(client, x509.ExtKeyUsageServerAuth) == nil ||
+		as(server, x509.ExtKeyUsageClientAuth) == nil {
 		t.Error("the server's certificate and a client's can stand in for each other")
 	}
 	if client.Subject.CommonName != "alice" {
@@ -96,21 +97,49 @@ func TestASecondCallMakesOnlyWhatIsMissing(t *testing.T) {
 		{name: "the first", changes: "ca.crt ca.key client-ci.crt client-ci.key server.crt server.key"},
 		{name: "the same"},
 		{name: "no hosts", change: func(t *Team) { t.Hosts = nil }},
-		{name: "another client", change: func(t *Team) { t.Clients = []string{"alice"} }, changes: "client-alice.crt client-alice.key"},
-		{name: "another host", change: func(t *Team) { t.Hosts = []string{"new.example"} }, says: []string{"server.crt", "new.example", "--renew"}},
-		{name: "renewed", change: func(t *Team) { t.Renew, t.Hosts, t.Clients = true, nil, nil }, changes: "server.crt server.key"},
-		{name: "a client renewed", change: func(t *Team) { t.Renew = true }, changes: "client-ci.crt client-ci.key server.crt server.key"},
-		{name: "cut short before the certificate", before: func(t *testing.T) { os.Remove(in("server.crt")) }, changes: "server.crt"},
-		{name: "cut short within a renewal", before: func(t *testing.T) { _, key := signed(t, x509.Certificate{}); put(t, in("server.key"), key) },
+		{name: "another client", change: func(t *Team) {
+			t.Clients = []string{"alice"}
+		}, changes: "client-alice.crt client-alice.key"},
+		{name: "another host", change: func(t *Team) {
+			t.Hosts = []string{"new.example"}
+		}, says: []string{"server.crt", "new.example", "--renew"}},
+		{name: "renewed", change: func(t *Team) {
+			t.Renew, t.Hosts, t.Clients = true, nil, nil
+		}, changes: "server.crt server.key"},
+		{name: "a client renewed", change: func(t *Team) {
+			t.Renew = true
+		}, changes: "client-ci.crt client-ci.key server.crt server.key"},
+		{name: "cut short before the certificate", before: func(t *testing.T) {
+			os.Remove(in("server.crt"))
+		}, changes: "server.crt"},
+		{name: "cut short within a renewal", before: func(t *testing.T) {
+			_, key := signed(t, x509.Certificate{})
+			put(t, in("server.key"), key)
+		},
 			says: []string{"server.key does not belong", "--renew"}},
-		{name: "renewed again", change: func(t *Team) { t.Renew, t.Hosts = true, nil }, changes: "client-ci.crt client-ci.key server.crt server.key"},
-		{name: "expired", change: func(t *Team) { t.Now = today.AddDate(0, 0, 91) }, says: []string{"server.crt", "expired", "--renew"}},
-		{name: "the key of a client lost", before: func(t *testing.T) { os.Remove(in("client-ci.key")) }, says: []string{"client-ci.crt is there without", "move it away"}},
-		{name: "without the authority's key, nothing to sign", before: func(t *testing.T) { os.Rename(in("ca.key"), in("gone")) }, change: func(t *Team) { t.Clients = nil }},
-		{name: "without the authority's key", change: func(t *Team) { t.Clients = []string{"bob"} }, says: []string{"ca.key", "put it back"}},
-		{name: "with another authority's key", before: func(t *testing.T) { _, key := signed(t, x509.Certificate{}); put(t, in("ca.key"), key) },
+		{name: "renewed again", change: func(t *Team) {
+			t.Renew, t.Hosts = true, nil
+		}, changes: "client-ci.crt client-ci.key server.crt server.key"},
+		{name: "expired", change: func(t *Team) {
+			t.Now = today.AddDate(0, 0, 91)
+		}, says: []string{"server.crt", "expired", "--renew"}},
+		{name: "the key of a client lost", before: func(t *testing.T) {
+			os.Remove(in("client-ci.key"))
+		}, says: []string{"client-ci.crt is there without", "move it away"}},
+		{name: "without the authority's key, nothing to sign", before: func(t *testing.T) {
+			os.Rename(in("ca.key"), in("gone"))
+		}, change: func(t *Team) { t.Clients = nil }},
+		{name: "without the authority's key", change: func(t *Team) {
+			t.Clients = []string{"bob"}
+		}, says: []string{"ca.key", "put it back"}},
+		{name: "with another authority's key", before: func(t *testing.T) {
+			_, key := signed(t, x509.Certificate{})
+			put(t, in("ca.key"), key)
+		},
 			change: func(t *Team) { t.Clients = []string{"bob"} }, says: []string{"ca.key does not belong"}},
-		{name: "the authority expired", change: func(t *Team) { t.Now = today.Add(authorityLife + 1) }, says: []string{"ca.crt", "expired"}},
+		{name: "the authority expired", change: func(t *Team) {
+			t.Now = today.Add(authorityLife + 1)
+		}, says: []string{"ca.crt", "expired"}},
 	} {
 		t.Run(step.name, func(t *testing.T) {
 			next := base
@@ -133,7 +162,8 @@ func TestASecondCallMakesOnlyWhatIsMissing(t *testing.T) {
 			}
 			if step.says == nil {
 				shown, err := Show(in("server.crt"))
-				if err != nil || !strings.Contains(strings.Join(shown[0].Hosts, " "), "box.example localhost 10.0.0.7") {
+				if err != nil || !strings.Contains(strings.Join(shown[0].Hosts, " "),
+					"box.example localhost 10.0.0.7") {
 					t.Errorf("the server's certificate holds for %v, %v, want the hosts it had", shown, err)
 				}
 			}
@@ -182,7 +212,8 @@ func TestHostsAndClientsThatCannotBeAreRefusedAndNothingIsMade(t *testing.T) {
 func TestLinksThatWerePlantedAreNotFollowed(t *testing.T) {
 	const precious = "precious"
 	for _, renew := range []bool{false, true} {
-		for _, name := range []string{"ca.key", "ca.crt", "server.key", "server.crt", "client-ci.key", "client-ci.crt"} {
+		for _, name := range []string{"ca.key", "ca.crt", "server.key", "server.crt", "client-ci.key",
+			"client-ci.crt"} {
 			for _, target := range []string{"there", "not there"} {
 				t.Run(fmt.Sprintf("%s to what is %s, renew %v", name, target, renew), func(t *testing.T) {
 					outside := filepath.Join(t.TempDir(), "outside")

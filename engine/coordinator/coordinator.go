@@ -1,9 +1,10 @@
-// Package coordinator does what the passing of time asks for: workers that are not heard from are lost, attempts
-// time out, deadlines pass, schedules tick, ended runs grow old. It keeps no state that matters: restart it and nothing is lost, and several
-// servers may each run one on the same store.
+// Package coordinator does what the passing of time asks for: workers that are not heard from are
+// lost, attempts time out, deadlines pass, schedules tick, ended runs grow old. It keeps no state
+// that matters: restart it and nothing is lost, and several servers may each run one on the same
+// store.
 //
-// It sleeps until the next moment at which something can be due, or until a notification says that there is a new such moment. When
-// nothing is to be waited for it asks the store nothing at all.
+// It sleeps until the next moment at which something can be due, or until a notification says that
+// there is a new such moment. When nothing is to be waited for it asks the store nothing at all.
 package coordinator
 
 import (
@@ -34,22 +35,24 @@ type store interface {
 
 // Options are the lengths and sizes of the upkeep.
 type Options struct {
-	Interval          time.Duration // how often the clocks are compared while something is waited for, and the pause after an error; 0: 5 s
+	// how often the clocks are compared while something is waited for, and the pause after an error; 0: 5 s
+	Interval          time.Duration
 	BatchSize         int           // attempts or runs a sweep; 0: 100
 	WorkerLease       time.Duration // how long a worker may be silent; 0: 30 s
 	HeartbeatInterval time.Duration // how often workers beat; 0: 10 s
 	Retention         time.Duration // how long ended runs are kept where their namespace does not say; 0: for good
 	AuditRetention    time.Duration // how long audit events are kept; 0: for good
 	CatchupRate       int           // missed ticks that fire in a second, over all schedules; 0: 100
-	// Net is how often everything is looked at although nobody notified, for stores whose notifications can be lost on the way from
-	// another server; 0: never.
+	// Net is how often everything is looked at although nobody notified, for stores whose
+	// notifications can be lost on the way from another server; 0: never.
 	Net      time.Duration
 	Clock    func() time.Time // by which pauses and delays are measured; nil: time.Now, which nobody can set
 	Log      *slog.Logger     // nil: none
 	Observer Observer         // nil: nobody
 }
 
-// Observer hears what the coordinator did that nobody asked for in a call. It is called from the goroutine of Run and must not wait.
+// Observer hears what the coordinator did that nobody asked for in a call. It is called from the
+// goroutine of Run and must not wait.
 type Observer interface {
 	// RunsExpired tells that runs have ended by their deadline, or by the end of their grace.
 	RunsExpired(e engine.Expired)
@@ -61,8 +64,9 @@ type Observer interface {
 	WorkerLost()
 	// LeasesLost tells that n runs were freed whose workers had been lost.
 	LeasesLost(n int)
-	// ScheduleFired tells what became of the ticks of a schedule. missed is how many of those that were to fire had been missed, and late
-	// how late the newest of the others was when its run had been started; negative: there was none.
+	// ScheduleFired tells what became of the ticks of a schedule. missed is how many of those that
+	// were to fire had been missed, and late how late the newest of the others was when its run had
+	// been started; negative: there was none.
 	ScheduleFired(s *engine.Schedule, f engine.Fired, missed int, late time.Duration)
 }
 
@@ -94,7 +98,8 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Coordinator does the upkeep of a store. Make it with New, run it with Run, and give it every notification of the store.
+// Coordinator does the upkeep of a store. Make it with New, run it with Run, and give it every
+// notification of the store.
 type Coordinator struct {
 	store   store
 	options Options
@@ -113,7 +118,8 @@ type Coordinator struct {
 	blind    bool // seen was forgotten since the last look
 	backlogs map[engine.ID]backlog
 	round    round
-	unable   map[engine.ID]time.Time // schedules that could not fire, and until when they are left alone, by the monotonic clock
+	// schedules that could not fire, and until when they are left alone, by the monotonic clock
+	unable   map[engine.ID]time.Time
 	catchup  allowance
 	deletion deletion
 	begun    time.Time // when Run began to listen, by the store's clock
@@ -162,7 +168,8 @@ func (c *Coordinator) Notify(r engine.Notification) {
 	}
 }
 
-// Run does what is due until ctx ends. Errors of the store are logged when they begin and when they are over; they do not end it.
+// Run does what is due until ctx ends. Errors of the store are logged when they begin and when they
+// are over; they do not end it.
 func (c *Coordinator) Run(ctx context.Context) error {
 	c.begin()
 	for {
@@ -185,8 +192,8 @@ func (c *Coordinator) Run(ctx context.Context) error {
 // Begin starts upkeep that the caller does pass by pass with Pass, in place of Run.
 func (c *Coordinator) Begin() { c.begin() }
 
-// Pass does what is due and returns how long nothing is due after that, at most Options.Interval; false when only a notification can change that.
-// It is not for a Coordinator that runs.
+// Pass does what is due and returns how long nothing is due after that, at most Options.Interval;
+// false when only a notification can change that. It is not for a Coordinator that runs.
 func (c *Coordinator) Pass(ctx context.Context) (wait time.Duration, found bool) {
 	c.pass(ctx)
 	wait, found = c.wait()

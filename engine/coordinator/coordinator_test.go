@@ -71,7 +71,8 @@ func TestManyWorkersThatAreLostAtOnceHoldUpNoOtherDuty(t *testing.T) {
 }
 
 func TestABeatBetweenTheLooksSavesTheWorker(t *testing.T) {
-	for _, after := range []time.Duration{30*time.Second + time.Millisecond, 35 * time.Second, 41*time.Second - time.Millisecond} {
+	for _, after := range []time.Duration{30*time.Second + time.Millisecond, 35 * time.Second,
+		41*time.Second - time.Millisecond} {
 		t.Run(after.String(), func(t *testing.T) {
 			withCoordinator(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 				f.register("w1")
@@ -139,7 +140,8 @@ func TestAnIdleCoordinatorAsksNothing(t *testing.T) {
 		}
 		f.set(func() { f.offset = -time.Minute })
 		f.register("w2")
-		if pass(time.Second); log.Len() > 0 && strings.Contains(log.String(), "clock") || strings.Contains(log.String(), "stood still") {
+		if pass(time.Second); log.Len() > 0 && strings.Contains(log.String(), "clock") ||
+			strings.Contains(log.String(), "stood still") {
 			t.Errorf("the clocks parted while nothing was waited for, and it says:\n%s", log)
 		}
 	})
@@ -177,7 +179,8 @@ func TestAWorkerIsToldAsLostByTheOneServerThatTookItOff(t *testing.T) {
 		if want := []string{"worker lost 1", "leases lost 1"}; !slices.Equal(n.others, want) {
 			t.Errorf("heard %q, want %q", n.others, want)
 		}
-		if lost := strings.Count(log.String(), `msg="worker lost"`); lost != 1 || !strings.Contains(log.String(), "worker=ours") {
+		if lost := strings.Count(log.String(), `msg="worker lost"`); lost != 1 ||
+			!strings.Contains(log.String(), "worker=ours") {
 			t.Errorf("the log tells of %d lost workers, want ours alone:\n%s", lost, log)
 		}
 	})
@@ -195,7 +198,8 @@ func TestAWorkerThatIsHeardAtTheLastMomentIsLookedAtAgain(t *testing.T) {
 		})
 		pass(42 * time.Second)
 		if _, ok := f.taken("w"); ok || f.count("ForceOfflineWorker") != 1 {
-			t.Fatalf("taken off: %t, after %d tries, want that it was heard within the first", ok, f.count("ForceOfflineWorker"))
+			t.Fatalf("taken off: %t, after %d tries, want that it was heard within the first", ok,
+				f.count("ForceOfflineWorker"))
 		}
 		var told string
 		f.set(func() { told = log.String() })
@@ -266,14 +270,16 @@ func TestAnOutageOfTheStoreTakesNobodyOff(t *testing.T) {
 				pass(10 * time.Second)
 				at, ok := f.taken("dead")
 				if !ok || at.Sub(over) < 11*time.Second {
-					t.Errorf("the dead worker was taken off: %v, %v after the outage, want 11s or a little more", ok, at.Sub(over))
+					t.Errorf("the dead worker was taken off: %v, %v after the outage, want 11s or a little more", ok,
+						at.Sub(over))
 				}
 				if gone := f.offlineIDs(); len(gone) != 1 {
 					t.Errorf("taken off: %v, want the dead worker only", gone)
 				}
 				failed, well := strings.Count(log.String(), "does not work"), strings.Count(log.String(), "works again")
 				if failed == 0 || failed > 3 || well != failed {
-					t.Errorf("logged %d failures and %d recoveries, want one each for each duty that was due:\n%s", failed, well, log)
+					t.Errorf("logged %d failures and %d recoveries, want one each for each duty that was due:\n%s",
+						failed, well, log)
 				}
 			})
 		})
@@ -354,7 +360,8 @@ func TestAClockJumpTakesNobodyOff(t *testing.T) {
 				}
 				at, ok := f.taken("dead")
 				if least := 11 * time.Second; !ok || at.Sub(jumped) < least || at.Sub(jumped) > 47*time.Second {
-					t.Errorf("the dead worker was taken off: %v, %v after the jump, want from 11s to 47s", ok, at.Sub(jumped))
+					t.Errorf("the dead worker was taken off: %v, %v after the jump, want from 11s to 47s", ok,
+						at.Sub(jumped))
 				}
 				if n := strings.Count(log.String(), "the clock has jumped"); n != 1 {
 					t.Errorf("the jump was logged %d times, want once:\n%s", n, log)
@@ -481,7 +488,8 @@ func TestAStormOfNotificationsIsFewSweeps(t *testing.T) {
 			pass(10 * time.Millisecond)
 		}
 		if looks = f.total() - looks; looks > 3*5+1 {
-			t.Errorf("%d calls in 10s of notifications about anything, want each of five at most every 5s, and one look for old runs", looks)
+			t.Errorf(
+				"%d calls in 10s of notifications about anything, want each of five at most every 5s, and one look for old runs", looks)
 		}
 	})
 }
@@ -493,7 +501,8 @@ func TestRunsThatOutliveTheirLostWorkerAreFreedAtTheirMoment(t *testing.T) {
 		f.set(func() { f.runs = append(f.runs, begun.Add(2*time.Minute).UTC()) })
 		pass(3 * time.Minute)
 		freed := f.moments(&f.freed)
-		if len(freed) != 1 || freed[0].Sub(begun) < 2*time.Minute || freed[0].Sub(begun) > 2*time.Minute+time.Millisecond {
+		if len(freed) != 1 || freed[0].Sub(begun) < 2*time.Minute ||
+			freed[0].Sub(begun) > 2*time.Minute+time.Millisecond {
 			t.Fatalf("freed at %v, want 2m after %v", freed, begun)
 		}
 	})
@@ -510,13 +519,15 @@ func TestRunsThatOutliveAWorkerWhichAnotherServerTookOffAreFreedAtTheirMoment(t 
 		})
 		pass(3 * time.Minute)
 		freed := f.moments(&f.freed)
-		if len(freed) != 1 || freed[0].Sub(begun) < 2*time.Minute || freed[0].Sub(begun) > 2*time.Minute+time.Millisecond {
+		if len(freed) != 1 || freed[0].Sub(begun) < 2*time.Minute ||
+			freed[0].Sub(begun) > 2*time.Minute+time.Millisecond {
 			t.Fatalf("freed at %v, want 2m after %v", freed, begun)
 		}
 	})
 }
 
-// Neither the answer nor a list tells of the worker: it is OFFLINE, and was live when it was last looked at or nobody knows of it.
+// Neither the answer nor a list tells of the worker: it is OFFLINE, and was live when it was last
+// looked at or nobody knows of it.
 func TestRunsThatOutliveAWorkerAreFreedThoughNobodyHeardThatItWasTakenOff(t *testing.T) {
 	for what, off := range map[string]func(f *fakeStore){
 		"the answer was lost": func(f *fakeStore) {
@@ -545,7 +556,8 @@ func TestRunsThatOutliveAWorkerAreFreedThoughNobodyHeardThatItWasTakenOff(t *tes
 				off(f)
 				pass(3 * time.Minute)
 				freed := f.moments(&f.freed)
-				if len(freed) != 1 || freed[0].Sub(begun) < 2*time.Minute || freed[0].Sub(begun) > 2*time.Minute+time.Millisecond {
+				if len(freed) != 1 || freed[0].Sub(begun) < 2*time.Minute ||
+					freed[0].Sub(begun) > 2*time.Minute+time.Millisecond {
 					t.Fatalf("freed at %v, want 2m after %v", freed, begun)
 				}
 			})
@@ -565,7 +577,8 @@ func TestOldRunsAreDeletedHourlyInBatches(t *testing.T) {
 			t.Fatalf("%d sweeps and %d old runs left, want one and none", n, f.oldRuns())
 		}
 		if n := f.count("Prune"); n != len(outcomes)+3 {
-			t.Fatalf("%d batches, want one of each outcome and of COMPLETED runs 3 more, the last of which finds nothing", n)
+			t.Fatalf(
+				"%d batches, want one of each outcome and of COMPLETED runs 3 more, the last of which finds nothing", n)
 		}
 		pass(24 * time.Hour)
 		if n := f.count("ListNamespaces"); n != 25 {
@@ -721,7 +734,8 @@ func TestABacklogThatDoesNotEndKeepsNoOtherNamespaceForMoreThanAMinute(t *testin
 			}
 		})
 		if !asked || f.oldRuns() == 0 {
-			t.Errorf("asked %v, and %d old runs left, want the other namespace to be asked in spite of these", asked, f.oldRuns())
+			t.Errorf("asked %v, and %d old runs left, want the other namespace to be asked in spite of these", asked,
+				f.oldRuns())
 		}
 	})
 }
@@ -757,7 +771,8 @@ func TestANamespaceWhoseRunsCannotBeDeletedIsToldOfOnceHoweverManyThereAre(t *te
 			}
 		})
 		pass(3 * time.Minute)
-		if got := log.String(); strings.Count(got, "upkeep does not work") != 1 || strings.Contains(got, "works again") {
+		if got := log.String(); strings.Count(got, "upkeep does not work") != 1 ||
+			strings.Contains(got, "works again") {
 			t.Errorf("log = %s, want one warning", got)
 		}
 		f.set(func() { f.heavy = "" })
@@ -771,7 +786,9 @@ func TestANamespaceWhoseRunsCannotBeDeletedIsToldOfOnceHoweverManyThereAre(t *te
 func TestANamespaceAndAnOutcomeHaveARetentionOfTheirOwn(t *testing.T) {
 	withCoordinator(t, Options{Retention: 720 * time.Hour}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 		f.set(func() {
-			f.spaces = append(f.spaces, engine.Namespace{Name: "short", Retention: time.Hour, Keep: map[engine.RunStatus]time.Duration{engine.RunFailed: 48 * time.Hour}})
+			f.spaces = append(f.spaces, engine.Namespace{
+				Name: "short", Retention: time.Hour, Keep: map[engine.RunStatus]time.Duration{
+					engine.RunFailed: 48 * time.Hour}})
 		})
 		pass(61 * time.Second)
 		got := map[string]time.Duration{}
@@ -781,8 +798,10 @@ func TestANamespaceAndAnOutcomeHaveARetentionOfTheirOwn(t *testing.T) {
 			}
 		})
 		for key, want := range map[string]time.Duration{
-			"default COMPLETED": 720 * time.Hour, "default FAILED": 720 * time.Hour, "default TIMED_OUT": 720 * time.Hour,
-			"short COMPLETED": time.Hour, "short FAILED": 48 * time.Hour, "short CANCELLED": time.Hour, "short TERMINATED": time.Hour,
+			"default COMPLETED": 720 * time.Hour, "default FAILED": 720 * time.Hour,
+			"default TIMED_OUT": 720 * time.Hour,
+			"short COMPLETED":   time.Hour, "short FAILED": 48 * time.Hour, "short CANCELLED": time.Hour,
+			"short TERMINATED": time.Hour,
 		} {
 			if got[key] != want {
 				t.Errorf("%s runs are kept for %v, want %v", key, got[key], want)
@@ -797,10 +816,11 @@ func TestOneRetentionIsEnoughToDeleteHourly(t *testing.T) {
 		space   engine.Namespace
 		late    bool
 	}{
-		"of the server":            {options: Options{Retention: time.Hour}},
-		"of the audit":             {options: Options{AuditRetention: time.Hour}},
-		"of a namespace":           {space: engine.Namespace{Retention: time.Hour}},
-		"of an outcome in one":     {space: engine.Namespace{Keep: map[engine.RunStatus]time.Duration{engine.RunFailed: time.Hour}}},
+		"of the server":  {options: Options{Retention: time.Hour}},
+		"of the audit":   {options: Options{AuditRetention: time.Hour}},
+		"of a namespace": {space: engine.Namespace{Retention: time.Hour}},
+		"of an outcome in one": {space: engine.Namespace{
+			Keep: map[engine.RunStatus]time.Duration{engine.RunFailed: time.Hour}}},
 		"of a namespace, later on": {space: engine.Namespace{Retention: time.Hour}, late: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -825,20 +845,21 @@ func TestOneRetentionIsEnoughToDeleteHourly(t *testing.T) {
 func TestDeletingGoesOnAfterAnOutageThatBeganInTheMiddleOfIt(t *testing.T) {
 	for _, call := range []string{"ListNamespaces", "Prune", "PruneRecords"} {
 		t.Run(call, func(t *testing.T) {
-			withCoordinator(t, Options{Retention: time.Hour, AuditRetention: time.Hour}, func(t *testing.T, f *fakeStore, log *bytes.Buffer) {
-				f.set(func() { f.old, f.changes = 1, 1 })
-				f.failing(call)
-				pass(time.Minute)
-				calls := f.total()
-				pass(4 * time.Second)
-				if n := f.total() - calls; n > 0 {
-					t.Errorf("%d calls within the pause after an error", n)
-				}
-				pass(2 * time.Second)
-				if f.old != 0 || f.changes != 0 || strings.Count(log.String(), "upkeep does not work") != 1 {
-					t.Errorf("%d runs and %d audit events are left, and it says:\n%s", f.old, f.changes, log)
-				}
-			})
+			withCoordinator(t, Options{Retention: time.Hour, AuditRetention: time.Hour},
+				func(t *testing.T, f *fakeStore, log *bytes.Buffer) {
+					f.set(func() { f.old, f.changes = 1, 1 })
+					f.failing(call)
+					pass(time.Minute)
+					calls := f.total()
+					pass(4 * time.Second)
+					if n := f.total() - calls; n > 0 {
+						t.Errorf("%d calls within the pause after an error", n)
+					}
+					pass(2 * time.Second)
+					if f.old != 0 || f.changes != 0 || strings.Count(log.String(), "upkeep does not work") != 1 {
+						t.Errorf("%d runs and %d audit events are left, and it says:\n%s", f.old, f.changes, log)
+					}
+				})
 		})
 	}
 }
@@ -860,25 +881,28 @@ func TestNamespacesBeyondThoseThatOneListHasAreCleanedToo(t *testing.T) {
 }
 
 func TestOldRecordsAreDeletedEachInItsTimeInBatches(t *testing.T) {
-	withCoordinator(t, Options{Retention: 720 * time.Hour, AuditRetention: 9600 * time.Hour}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
-		f.set(func() { f.changes = 250 })
-		pass(61 * time.Second)
-		f.set(func() {
-			if len(f.records) != 3 || f.changes != 0 {
-				t.Fatalf("%d sweeps and %d audit events left, want 3 and none", len(f.records), f.changes)
-			}
-			now := f.now().Add(-time.Second)
-			p := f.records[0]
-			if now.Sub(p.Workers) != 720*time.Hour || now.Sub(p.Fires) != 720*time.Hour || now.Sub(p.Audit) != 9600*time.Hour {
-				t.Errorf("sweep = %+v, want workers and ticks of 720h ago and audit events of 9600h ago", p)
-			}
+	withCoordinator(t, Options{Retention: 720 * time.Hour, AuditRetention: 9600 * time.Hour},
+		func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
+			f.set(func() { f.changes = 250 })
+			pass(61 * time.Second)
+			f.set(func() {
+				if len(f.records) != 3 || f.changes != 0 {
+					t.Fatalf("%d sweeps and %d audit events left, want 3 and none", len(f.records), f.changes)
+				}
+				now := f.now().Add(-time.Second)
+				p := f.records[0]
+				if now.Sub(p.Workers) != 720*time.Hour || now.Sub(p.Fires) != 720*time.Hour ||
+					now.Sub(p.Audit) != 9600*time.Hour {
+					t.Errorf("sweep = %+v, want workers and ticks of 720h ago and audit events of 9600h ago", p)
+				}
+			})
 		})
-	})
 	withCoordinator(t, Options{AuditRetention: time.Hour}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 		f.set(func() { f.changes = 1 })
 		pass(61 * time.Second)
 		f.set(func() {
-			if len(f.records) != 1 || !f.records[0].Workers.IsZero() || !f.records[0].Fires.IsZero() || f.changes != 0 || len(f.pruned) != 0 {
+			if len(f.records) != 1 || !f.records[0].Workers.IsZero() || !f.records[0].Fires.IsZero() ||
+				f.changes != 0 || len(f.pruned) != 0 {
 				t.Errorf("sweeps = %+v, want one that deletes audit events only", f.records)
 			}
 		})

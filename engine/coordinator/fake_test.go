@@ -17,19 +17,20 @@ import (
 
 // fakeStore is a register of workers and a list of timers, in memory. Its time is the bubble's, and can be set.
 type fakeStore struct {
-	mu         sync.Mutex
-	notify     func(engine.Notification)
-	offset     time.Duration
-	outage     bool
-	slow       time.Duration // how long each call takes
-	workers    map[string]time.Time
-	offline    map[string]time.Time // when each was deregistered
-	heavy      string               // the worker, the namespace or its outcome ("default FAILED"), or the schedule, that the store takes too long for
-	unanswered string               // worker that is deregistered, and nobody hears of it
-	steps      []time.Time          // when attempts time out
-	ended      []time.Time          // of the steps: when they did
-	locked     bool                 // another server is at the steps
-	runs       []time.Time          // when leases of lost workers end that outlive them
+	mu      sync.Mutex
+	notify  func(engine.Notification)
+	offset  time.Duration
+	outage  bool
+	slow    time.Duration // how long each call takes
+	workers map[string]time.Time
+	offline map[string]time.Time // when each was deregistered
+	// the worker, the namespace or its outcome ("default FAILED"), or the schedule, that the store takes too long for
+	heavy      string
+	unanswered string      // worker that is deregistered, and nobody hears of it
+	steps      []time.Time // when attempts time out
+	ended      []time.Time // of the steps: when they did
+	locked     bool        // another server is at the steps
+	runs       []time.Time // when leases of lost workers end that outlive them
 	freed      []time.Time
 	old        int         // COMPLETED runs of "default" to delete
 	atOnce     int         // of them, how many a call deletes; 0: as many as are wanted
@@ -101,7 +102,8 @@ func (f *fakeStore) LiveWorkers(context.Context) ([]engine.LiveWorker, error) {
 	return live, nil
 }
 
-func (f *fakeStore) ForceOfflineWorker(_ context.Context, p engine.OfflineWorkerParams) (taken engine.Deregistered, err error) {
+func (f *fakeStore) ForceOfflineWorker(_ context.Context, p engine.OfflineWorkerParams) (taken engine.Deregistered,
+	err error) {
 	defer f.mu.Unlock()
 	if err := f.enter("ForceOfflineWorker"); err != nil {
 		return taken, err
@@ -149,7 +151,8 @@ func (f *fakeStore) TimeoutSteps(_ context.Context, p engine.TimeoutStepsParams)
 	return engine.TimedOut{Attempts: make([]engine.TimedOutAttempt, n), Next: next}, err
 }
 
-// sweep moves what is due from one list to the other, at most limit behind the first skip, or nothing if one of them is bad.
+// sweep moves what is due from one list to the other, at most limit behind the first skip, or
+// nothing if one of them is bad.
 func (f *fakeStore) sweep(from, to *[]time.Time, now time.Time, limit, skip int) (n int, next time.Time, err error) {
 	slices.SortFunc(*from, time.Time.Compare)
 	left := (*from)[min(skip, len(*from)):]
@@ -224,10 +227,12 @@ func (f *fakeStore) EndExpired(_ context.Context, p engine.EndExpiredParams) (en
 	before := len(f.expired)
 	n, next, err := f.sweep(&f.expire, &f.expired, p.Now, p.Limit, p.Skip)
 	cancelled := (before+n)/2 - before/2
-	return engine.Expired{Runs: n, Cancelled: make([]engine.ID, cancelled), TimedOut: make([]engine.ID, n-cancelled), Next: next}, err
+	return engine.Expired{Runs: n, Cancelled: make([]engine.ID, cancelled), TimedOut: make([]engine.ID, n-cancelled),
+		Next: next}, err
 }
 
-func (f *fakeStore) DueSchedules(_ context.Context, now time.Time, limit int) (due []engine.Schedule, next time.Time, err error) {
+func (f *fakeStore) DueSchedules(_ context.Context, now time.Time, limit int) (due []engine.Schedule, next time.Time,
+	err error) {
 	defer f.mu.Unlock()
 	if err := f.enter("DueSchedules"); err != nil {
 		return nil, time.Time{}, err
@@ -253,7 +258,8 @@ func (f *fakeStore) FireSchedule(_ context.Context, p engine.FireScheduleParams)
 	if p.ScheduleID.String() == f.heavy {
 		return engine.Fired{}, engine.ErrUnavailable
 	}
-	if p.Now.IsZero() || len(p.Ticks) > 2*firesAtOnce || slices.ContainsFunc(p.Ticks, func(t engine.Tick) bool { return t.RunID.IsZero() }) {
+	if p.Now.IsZero() || len(p.Ticks) > 2*firesAtOnce ||
+		slices.ContainsFunc(p.Ticks, func(t engine.Tick) bool { return t.RunID.IsZero() }) {
 		return engine.Fired{}, engine.Invalid("schedule", "has nothing that a store takes: %+v", p)
 	}
 	s := f.plans[p.ScheduleID]
@@ -275,7 +281,8 @@ func (f *fakeStore) FireSchedule(_ context.Context, p engine.FireScheduleParams)
 func (f *fakeStore) plan(cronExpr string, catchup int, next time.Time) engine.ID {
 	id := engine.NewID(time.Now())
 	f.set(func() {
-		f.plans[id] = &engine.Schedule{ID: id, Namespace: "default", CronExpr: cronExpr, Enabled: true, MaxCatchup: catchup, NextFireAt: next.UTC(), Revision: 1}
+		f.plans[id] = &engine.Schedule{ID: id, Namespace: "default", CronExpr: cronExpr, Enabled: true,
+			MaxCatchup: catchup, NextFireAt: next.UTC(), Revision: 1}
 	})
 	f.notify(engine.Notification{Kind: engine.NotifyTimer})
 	return id

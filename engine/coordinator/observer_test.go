@@ -69,7 +69,8 @@ func TestTheObserverHearsOfTicksAndHowLateTheyAre(t *testing.T) {
 		heard := n.fired[0]
 		late := heard.late
 		heard.late = 0
-		if want := (firing{schedule: id, runs: 1}); heard != want || late < 40*time.Millisecond || late > 100*time.Millisecond {
+		if want := (firing{schedule: id, runs: 1}); heard != want || late < 40*time.Millisecond ||
+			late > 100*time.Millisecond {
 			t.Errorf("heard %+v %s late, want %+v and two calls of 20 ms", heard, late, want)
 		}
 		f.set(func() { // ten minutes ago, which nobody fired
@@ -97,7 +98,9 @@ func TestTheObserverHearsOfRunsThatExpire(t *testing.T) {
 		f.set(func() { f.expire = []time.Time{at, at, at} })
 		f.notify(engine.Notification{Kind: engine.NotifyTimer})
 		pass(2 * time.Minute)
-		if one := make([]engine.ID, 1); !reflect.DeepEqual(n.expired, []engine.Expired{{Runs: 2, Cancelled: one, TimedOut: one}, {Runs: 1, Cancelled: nil, TimedOut: one}}) {
+		if one := make([]engine.ID, 1); !reflect.DeepEqual(
+			n.expired, []engine.Expired{{Runs: 2, Cancelled: one, TimedOut: one},
+				{Runs: 1, Cancelled: nil, TimedOut: one}}) {
 			t.Errorf("heard %+v, want the sweeps of 2 and of 1", n.expired)
 		}
 	})
@@ -135,7 +138,8 @@ func TestTheCoordinatorSaysWhenItLookedAndWhenItWill(t *testing.T) {
 		go func() { done <- c.Run(ctx) }()
 		pass(time.Second)
 		looks := c.Looks()
-		if !looks.At.Equal(begun) || looks.Took < 40*time.Millisecond || looks.Took > 100*time.Millisecond || !looks.Next.Equal(begun.Add(firstPrune)) {
+		if !looks.At.Equal(begun) || looks.Took < 40*time.Millisecond || looks.Took > 100*time.Millisecond ||
+			!looks.Next.Equal(begun.Add(firstPrune)) {
 			t.Errorf("it says %+v, want a look at %v of five calls of 10 ms, and the next a minute later", looks, begun)
 		}
 		pass(2 * time.Minute)

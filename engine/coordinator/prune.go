@@ -13,14 +13,17 @@ const (
 	// firstPrune leaves the start of a server alone, and a clock that is wrong at boot the time to be set.
 	firstPrune = time.Minute
 	pruneEvery = time.Hour
-	// backlogFor is how long at least a backlog is deleted before all namespaces are asked again: how long they keep their runs may have changed.
+	// backlogFor is how long at least a backlog is deleted before all namespaces are asked again:
+	// how long they keep their runs may have changed.
 	backlogFor = time.Minute
 )
 
 // outcomes are the ways in which a run ends, each with a retention of its own.
-var outcomes = []engine.RunStatus{engine.RunCompleted, engine.RunFailed, engine.RunCancelled, engine.RunTimedOut, engine.RunTerminated}
+var outcomes = []engine.RunStatus{engine.RunCompleted, engine.RunFailed, engine.RunCancelled, engine.RunTimedOut,
+	engine.RunTerminated}
 
-// deletion is a round of pruneOld that is under way: what has not had its turn, and what came of the rest. Its zero value is none.
+// deletion is a round of pruneOld that is under way: what has not had its turn, and what came of
+// the rest. Its zero value is none.
 type deletion struct {
 	begun    time.Time // by the monotonic clock, as the next
 	until    time.Time // when all are asked again; zero: all are being asked
@@ -38,10 +41,12 @@ type outcome struct {
 	keep      time.Duration
 }
 
-// pruneOld deletes runs that ended long ago, a batch of each namespace and outcome at a time, and old records. It does so in portions, between which
-// the other duties have their turn and it rests for as long as one took, so that deleting a backlog takes at most half of the store's time. Where
-// something was deleted it looks again, and nowhere else until that is gone or has had as long as it took to look at all. An outcome where that fails
-// while the store is well is tried again, and keeps no other.
+// pruneOld deletes runs that ended long ago, a batch of each namespace and outcome at a time, and
+// old records. It does so in portions, between which the other duties have their turn and it rests
+// for as long as one took, so that deleting a backlog takes at most half of the store's time. Where
+// something was deleted it looks again, and nowhere else until that is gone or has had as long as
+// it took to look at all. An outcome where that fails while the store is well is tried again, and
+// keeps no other.
 func (c *Coordinator) pruneOld(ctx context.Context, now time.Time) (time.Time, error) {
 	begun := c.now()
 	whole, err := c.pruneSome(ctx, now, begun)
@@ -128,7 +133,8 @@ func (c *Coordinator) listOutcomes(ctx context.Context) error {
 // pruneOutcome deletes a batch of an outcome. An error means that the others cannot be deleted either.
 func (c *Coordinator) pruneOutcome(ctx context.Context, o outcome, now time.Time) error {
 	d := &c.deletion
-	deleted, err := c.store.Prune(ctx, engine.PruneParams{Namespace: o.namespace, Status: o.status, Before: now.Add(-o.keep), Limit: c.options.BatchSize})
+	deleted, err := c.store.Prune(ctx, engine.PruneParams{
+		Namespace: o.namespace, Status: o.status, Before: now.Add(-o.keep), Limit: c.options.BatchSize})
 	if err != nil {
 		err = fmt.Errorf("delete runs of %s that ended as %s: %w", o.namespace, o.status, err)
 		if c.store.Health(ctx) != nil || ctx.Err() != nil {

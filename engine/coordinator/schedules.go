@@ -19,9 +19,10 @@ const (
 	catchupGap = 100 * time.Millisecond
 )
 
-// backlog remembers that the missed ticks of a schedule from one on were admitted, so that those which the rate delays meanwhile
-// are not taken for missed once more. It is lost in a restart, after which they are; in an outage, which misses others; and as soon as the
-// schedule is not due, be it that another server has caught it up or that its namespace is disabled.
+// backlog remembers that the missed ticks of a schedule from one on were admitted, so that those
+// which the rate delays meanwhile are not taken for missed once more. It is lost in a restart,
+// after which they are; in an outage, which misses others; and as soon as the schedule is not due,
+// be it that another server has caught it up or that its namespace is disabled.
 type backlog struct {
 	revision int64
 	from     time.Time
@@ -46,7 +47,8 @@ func (a *allowance) take(now time.Time, want int) int {
 	return n
 }
 
-// round is the schedules that were found due together and have not had their turn, and when the next of the others is due.
+// round is the schedules that were found due together and have not had their turn, and when the
+// next of the others is due.
 type round struct {
 	due  []engine.Schedule
 	next time.Time
@@ -59,8 +61,9 @@ func (r *round) noLaterThan(t time.Time) {
 	}
 }
 
-// fireSchedules fires what is due, the schedule whose tick is oldest first, a portion at a time: between these the other duties come. A schedule
-// that cannot fire while the store is well is tried again after the interval, and keeps no other.
+// fireSchedules fires what is due, the schedule whose tick is oldest first, a portion at a time:
+// between these the other duties come. A schedule that cannot fire while the store is well is tried
+// again after the interval, and keeps no other.
 func (c *Coordinator) fireSchedules(ctx context.Context, now time.Time) (time.Time, error) {
 	if len(c.round.due) == 0 {
 		due, next, err := c.store.DueSchedules(ctx, now, dueSchedules)
@@ -137,8 +140,8 @@ func (c *Coordinator) fire(ctx context.Context, s *engine.Schedule, now time.Tim
 	return nil
 }
 
-// decide says what becomes of a schedule's ticks up to now; nil when the rate holds them back. missed is how many of those that
-// fire had been missed.
+// decide says what becomes of a schedule's ticks up to now; nil when the rate holds them back.
+// missed is how many of those that fire had been missed.
 func (c *Coordinator) decide(s *engine.Schedule, now time.Time) (p *engine.FireScheduleParams, missed int) {
 	p = &engine.FireScheduleParams{ScheduleID: s.ID, Revision: s.Revision, Expect: s.NextFireAt, Now: now}
 	ticks, err := cron.Parse(s.CronExpr, s.TimeZone)
@@ -175,7 +178,8 @@ func (c *Coordinator) decide(s *engine.Schedule, now time.Time) (p *engine.FireS
 }
 
 // missed is the ticks up to onTime that are to be replayed, the next ones of them at least, and how many are not.
-func (c *Coordinator) missed(s *engine.Schedule, ticks *cron.Schedule, onTime time.Time) (replay []time.Time, skipped int64) {
+func (c *Coordinator) missed(s *engine.Schedule, ticks *cron.Schedule, onTime time.Time) (replay []time.Time,
+	skipped int64) {
 	before := s.NextFireAt.Add(-time.Second)
 	if !onTime.After(before) {
 		return nil, 0
@@ -199,7 +203,8 @@ func (c *Coordinator) lateness(p *engine.FireScheduleParams, missed int) time.Du
 	return max(0, c.store.Now().Sub(p.Ticks[len(p.Ticks)-1].At))
 }
 
-func (c *Coordinator) logFired(s *engine.Schedule, p *engine.FireScheduleParams, fired engine.Fired, missed int, err error) {
+func (c *Coordinator) logFired(s *engine.Schedule, p *engine.FireScheduleParams, fired engine.Fired, missed int,
+	err error) {
 	log := c.log.With("schedule", s.ID.String(), "namespace", s.Namespace)
 	switch {
 	case err != nil:

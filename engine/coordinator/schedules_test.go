@@ -98,11 +98,13 @@ func TestTheRateOfCatchingUpDelaysTicksAndSkipsNone(t *testing.T) {
 		skipped := f.plans[slow].Skipped
 		fires := f.fires(slow)
 		if want := 200 + 60 + 1 - int(skipped); len(fires) != want || skipped > 100 {
-			t.Errorf("%d fired and %d skipped of 261 ticks, want 100 or less skipped and all others fired", len(fires), skipped)
+			t.Errorf("%d fired and %d skipped of 261 ticks, want 100 or less skipped and all others fired",
+				len(fires), skipped)
 		}
 		for i := 1; i < len(fires); i++ {
 			if fires[i].tick.Sub(fires[i-1].tick) != time.Second {
-				t.Fatalf("tick %v follows %v: one is missing, or twice, or out of order", fires[i].tick, fires[i-1].tick)
+				t.Fatalf("tick %v follows %v: one is missing, or twice, or out of order", fires[i].tick,
+					fires[i-1].tick)
 			}
 		}
 	})
@@ -129,12 +131,14 @@ func TestWhatIsMissedAfterCatchingUpIsReplayedUpToMaxCatchupAnew(t *testing.T) {
 				f.set(func() { f.stale = true })
 				id := f.plan("* * * * * *", 3, base.Add(-15*time.Second))
 				pass(time.Second)
-				f.set(func() { f.stale, f.plans[id].NextFireAt = false, base.Add(2*time.Second) }) // another server was faster
+				// another server was faster
+				f.set(func() { f.stale, f.plans[id].NextFireAt = false, base.Add(2*time.Second) })
 				during(f, id)
 				pass(10 * time.Second)
 				fires, skipped := len(f.fires(id)), f.plans[id].Skipped
 				if fires > 3+10+20 || skipped < 3500 {
-					t.Errorf("%d ticks fired and %d were skipped after an hour with one a second, want 3 of those missed, and the others that are on time", fires, skipped)
+					t.Errorf(
+						"%d ticks fired and %d were skipped after an hour with one a second, want 3 of those missed, and the others that are on time", fires, skipped)
 				}
 			})
 		})
@@ -193,7 +197,8 @@ func TestManySchedulesThatAreDueAtOnceHoldUpNoOtherDuty(t *testing.T) {
 }
 
 func TestAScheduleThatIsMadeWhileManyFireHasItsTickRightAfterThem(t *testing.T) {
-	for _, kind := range []engine.NotificationKind{engine.NotifyTimer, engine.NotifyAll} { // of which the second tells of notifications that were lost
+	for _, kind := range []engine.NotificationKind{engine.NotifyTimer, engine.NotifyAll} {
+		// of which the second tells of notifications that were lost
 		withCoordinator(t, Options{}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 			const many = 200
 			next := time.Now().UTC().Truncate(time.Second).Add(time.Second)
@@ -264,15 +269,21 @@ func TestASchedulesTickComesThoughNothingElseIsDue(t *testing.T) {
 		tell    func(f *fakeStore, id engine.ID)
 		within  time.Duration
 	}{
-		"when the rate leaves nothing for a while": {Options{CatchupRate: 3}, 3, func(*fakeStore, engine.ID) {}, time.Second},
+		"when the rate leaves nothing for a while": {
+			Options{CatchupRate: 3}, 3, func(*fakeStore, engine.ID) {}, time.Second},
 		"when the store could not cope with it for a while": {Options{}, 1, func(f *fakeStore, id engine.ID) {
 			f.set(func() { f.heavy = id.String() })
 			pass(time.Second)
 			f.set(func() { f.heavy = "" })
 		}, 5 * time.Second},
-		"when the store went down as it was looked for": {Options{}, 1, func(f *fakeStore, _ engine.ID) { f.failing("DueSchedules") }, 6 * time.Second},
-		"when the store went down as it was to fire":    {Options{}, 1, func(f *fakeStore, _ engine.ID) { f.failing("FireSchedule") }, 6 * time.Second},
-		"when more is due than one transaction starts":  {Options{CatchupRate: 1000}, 950, func(*fakeStore, engine.ID) {}, 2 * time.Second},
+		"when the store went down as it was looked for": {Options{}, 1, func(f *fakeStore, _ engine.ID) {
+			f.failing("DueSchedules")
+		}, 6 * time.Second},
+		"when the store went down as it was to fire": {Options{}, 1, func(f *fakeStore, _ engine.ID) {
+			f.failing("FireSchedule")
+		}, 6 * time.Second},
+		"when more is due than one transaction starts": {
+			Options{CatchupRate: 1000}, 950, func(*fakeStore, engine.ID) {}, 2 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			withCoordinator(t, c.options, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
@@ -287,7 +298,8 @@ func TestASchedulesTickComesThoughNothingElseIsDue(t *testing.T) {
 				pass(c.within * 3)
 				for i, id := range ids {
 					if n := len(f.fires(id)); n != c.missed || f.plans[id].Skipped != 0 {
-						t.Errorf("of %d ticks of schedule %d %d have fired, and %d are skipped", c.missed, i, n, f.plans[id].Skipped)
+						t.Errorf("of %d ticks of schedule %d %d have fired, and %d are skipped", c.missed, i, n,
+							f.plans[id].Skipped)
 					}
 				}
 			})
@@ -321,7 +333,8 @@ func TestAnotherRevisionOfAScheduleDecidesAnewWhatItMissed(t *testing.T) {
 		f.notify(engine.Notification{Kind: engine.NotifyTimer})
 		pass(time.Second)
 		if fires, skipped := len(f.fires(id)), int(f.plans[id].Skipped); fires > 10 || fires+skipped != 51 {
-			t.Errorf("%d ticks fired and %d were skipped, want few fired after the update which says that none is replayed, of 51", fires, skipped)
+			t.Errorf(
+				"%d ticks fired and %d were skipped, want few fired after the update which says that none is replayed, of 51", fires, skipped)
 		}
 	})
 }
@@ -329,7 +342,8 @@ func TestAnotherRevisionOfAScheduleDecidesAnewWhatItMissed(t *testing.T) {
 func TestTicksThatTheRateDelaysAreNotTakenForMissedOnceMore(t *testing.T) {
 	withCoordinator(t, Options{CatchupRate: 1}, func(t *testing.T, f *fakeStore, _ *bytes.Buffer) {
 		base := time.Now().UTC().Truncate(time.Second)
-		ids := []engine.ID{f.plan("* * * * * *", 5, base.Add(-time.Minute)), f.plan("* * * * * *", 5, base.Add(-time.Minute))}
+		ids := []engine.ID{f.plan("* * * * * *", 5, base.Add(-time.Minute)),
+			f.plan("* * * * * *", 5, base.Add(-time.Minute))}
 		skipped := func() (n int64) {
 			f.set(func() { n = f.plans[ids[0]].Skipped + f.plans[ids[1]].Skipped })
 			return n
@@ -338,7 +352,8 @@ func TestTicksThatTheRateDelaysAreNotTakenForMissedOnceMore(t *testing.T) {
 		before := skipped()
 		pass(8 * time.Second) // in which more becomes due than the rate lets through
 		if now := skipped(); before == 0 || now != before {
-			t.Errorf("%d ticks are skipped at first and %d later, want those beyond the limit of each and no others", before, now)
+			t.Errorf("%d ticks are skipped at first and %d later, want those beyond the limit of each and no others",
+				before, now)
 		}
 	})
 }
@@ -349,7 +364,8 @@ func TestTheRateOfCatchingUpIsNotSavedUp(t *testing.T) {
 			id := f.plan("0 * * * * *", 100, time.Now().UTC().Truncate(time.Minute).Add(-60*time.Minute))
 			pass(time.Second)
 			if n := len(f.fires(id)); n > 21 {
-				t.Errorf("%d missed ticks fired within a second, want at most the rate of a second at once and that of a second more", n)
+				t.Errorf(
+					"%d missed ticks fired within a second, want at most the rate of a second at once and that of a second more", n)
 			}
 			pass(time.Hour)
 		}

@@ -18,9 +18,11 @@ func after(n int, next, now time.Time) time.Time {
 	return next
 }
 
-// sweep does a batch. Where that fails while the store is well it goes on one by one, past those that the store cannot cope with: they are tried again
-// after the pause that follows an error, and keep no other.
-func (c *Coordinator) sweep(ctx context.Context, some func(limit, skip int) (int, time.Time, error)) (n int, next time.Time, err error) {
+// sweep does a batch. Where that fails while the store is well it goes on one by one, past those
+// that the store cannot cope with: they are tried again after the pause that follows an error, and
+// keep no other.
+func (c *Coordinator) sweep(ctx context.Context, some func(limit, skip int) (int, time.Time, error)) (n int,
+	next time.Time, err error) {
 	n, next, err = some(c.options.BatchSize, 0)
 	if err == nil {
 		return n, next, nil
@@ -42,7 +44,8 @@ func (c *Coordinator) sweep(ctx context.Context, some func(limit, skip int) (int
 func (c *Coordinator) timeoutSteps(ctx context.Context, now time.Time) (time.Time, error) {
 	var all []engine.TimedOutAttempt
 	n, next, err := c.sweep(ctx, func(limit, skip int) (int, time.Time, error) {
-		out, err := c.store.TimeoutSteps(ctx, engine.TimeoutStepsParams{Now: now, Limit: limit, Skip: skip, Jitter: engine.Jitter()})
+		out, err := c.store.TimeoutSteps(ctx, engine.TimeoutStepsParams{
+			Now: now, Limit: limit, Skip: skip, Jitter: engine.Jitter()})
 		all = append(all, out.Attempts...)
 		return len(out.Attempts), out.Next, err
 	})
@@ -57,7 +60,8 @@ func (c *Coordinator) endExpired(ctx context.Context, now time.Time) (time.Time,
 	var all engine.Expired
 	n, next, err := c.sweep(ctx, func(limit, skip int) (int, time.Time, error) {
 		e, err := c.store.EndExpired(ctx, engine.EndExpiredParams{Now: now, Limit: limit, Skip: skip})
-		all.Runs, all.Cancelled, all.TimedOut = all.Runs+e.Runs, append(all.Cancelled, e.Cancelled...), append(all.TimedOut, e.TimedOut...)
+		all.Runs, all.Cancelled, all.TimedOut = all.Runs+e.Runs, append(all.Cancelled, e.Cancelled...),
+			append(all.TimedOut, e.TimedOut...)
 		return e.Runs, e.Next, err
 	})
 	if n > 0 {

@@ -15,16 +15,18 @@ const (
 	probeEvery = time.Second
 )
 
-// liveness is what is known of a worker. It counts as silent only while the store was well: whenever it was not, all that was seen is
-// forgotten, so that an outage, in which nobody can be heard, does not deregister every worker.
+// liveness is what is known of a worker. It counts as silent only while the store was well:
+// whenever it was not, all that was seen is forgotten, so that an outage, in which nobody can be
+// heard, does not deregister every worker.
 type liveness struct {
 	heardAt time.Time
 	since   time.Time // when this heardAt was first seen, by the monotonic clock, as the next
 	suspect time.Time // when the worker was first found silent for a whole lease; zero: it was not
 }
 
-// lookForLost deregisters workers that were found silent for a lease twice, a heartbeat and a second apart, a portion of them at a time: between these the
-// other duties come. One that cannot be deregistered while the store is well is tried again, and keeps no other.
+// lookForLost deregisters workers that were found silent for a lease twice, a heartbeat and a
+// second apart, a portion of them at a time: between these the other duties come. One that cannot
+// be deregistered while the store is well is tried again, and keeps no other.
 func (c *Coordinator) lookForLost(ctx context.Context, now time.Time) (next time.Time, err error) {
 	workers, err := c.store.LiveWorkers(ctx)
 	if err != nil {
@@ -85,14 +87,16 @@ func (c *Coordinator) lookForLost(ctx context.Context, now time.Time) (next time
 	return next, failed
 }
 
-// forgetSeen has all workers looked at as if for the first time. Of those that are deregistered until then nobody will see that they are gone.
+// forgetSeen has all workers looked at as if for the first time. Of those that are deregistered
+// until then nobody will see that they are gone.
 func (c *Coordinator) forgetSeen() {
 	clear(c.seen)
 	c.blind = true
 }
 
-// silence is for how long a worker was not heard from. Both clocks count: a clock that was set back must not make a silent worker immortal.
-// And it counts only since somebody could listen: after an outage of the server its workers get a whole lease to come back.
+// silence is for how long a worker was not heard from. Both clocks count: a clock that was set back
+// must not make a silent worker immortal. And it counts only since somebody could listen: after an
+// outage of the server its workers get a whole lease to come back.
 func (c *Coordinator) silence(s liveness, now, mono time.Time) time.Duration {
 	heardAt := s.heardAt
 	if heardAt.Before(c.begun) {
@@ -134,7 +138,8 @@ func (c *Coordinator) watchStore(ctx context.Context, now time.Time) (time.Time,
 	return time.Time{}, nil
 }
 
-// freeLost frees the runs that outlive their worker's lease, by a heartbeat timeout of their own or because it was not taken off to the end.
+// freeLost frees the runs that outlive their worker's lease, by a heartbeat timeout of their own or
+// because it was not taken off to the end.
 func (c *Coordinator) freeLost(ctx context.Context, now time.Time) (time.Time, error) {
 	freed, err := c.store.FreeLost(ctx, now)
 	for _, id := range freed.Runs {

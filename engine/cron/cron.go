@@ -90,13 +90,16 @@ func split(expr string) ([]string, error) {
 	case first[0] == '@' && len(fields) == 1:
 		five, ok := macros[strings.ToLower(first)]
 		if !ok {
-			return nil, refuse("%s is no macro; @yearly, @annually, @monthly, @weekly, @daily, @midnight and @hourly are", quote(fields[0]))
+			return nil,
+				refuse("%s is no macro; @yearly, @annually, @monthly, @weekly, @daily, @midnight and @hourly are",
+					quote(fields[0]))
 		}
 		return strings.Fields(five), nil
 	case strings.HasPrefix(first, "TZ=") || strings.HasPrefix(first, "CRON_TZ="):
 		return nil, refuse("must not name a time zone; time_zone does")
 	case len(fields) < 5 || len(fields) > 7:
-		return nil, refuse("must have 5 fields (minute first), 6 (second first) or 7 (second first, year last), got %d", len(fields))
+		return nil, refuse("must have 5 fields (minute first), 6 (second first) or 7 (second first, year last), got %d",
+			len(fields))
 	case len(fields) == 6 && yearLike(fields[5]):
 		return nil, refuse("ends with a year but has 6 fields; with a year all 7 are needed, second first")
 	}

@@ -37,7 +37,8 @@ func (d *days) matchMonth(date time.Time) bool {
 	if d.dom.values.has(dom) {
 		return true
 	}
-	return d.dom.last && dom == lengthOfMonth(date) || d.dom.near != (set{}) && d.nearest(dom, date.Weekday(), lengthOfMonth(date))
+	return d.dom.last && dom == lengthOfMonth(date) || d.dom.near != (set{}) &&
+		d.nearest(dom, date.Weekday(), lengthOfMonth(date))
 }
 
 // matchWeek is what the field for the day of the week says of a date.

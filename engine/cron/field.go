@@ -49,20 +49,28 @@ var (
 	seconds     = rule{name: "second", low: 0, high: 59, top: 59, allowed: "0-59; " + usual}
 	minutes     = rule{name: "minute", low: 0, high: 59, top: 59, allowed: "0-59; " + usual}
 	hours       = rule{name: "hour", low: 0, high: 23, top: 23, allowed: "0-23; " + usual}
-	daysOfMonth = rule{name: "day of month", low: 1, high: 31, top: 31, special: dayOfMonthSpecial, allowed: "1-31; " + usual + ", and L, 15W, ?"}
-	months      = rule{name: "month", low: 1, high: 12, top: 12, names: monthNames, allowed: "1-12 or JAN-DEC; " + usual}
-	years       = rule{
-		name: "year", low: firstYear, high: lastYear, top: lastYear, kept: func(year int) int { return year - firstYear },
+	daysOfMonth = rule{name: "day of month", low: 1, high: 31, top: 31, special: dayOfMonthSpecial,
+		allowed: "1-31; " + usual + ", and L, 15W, ?"}
+	months = rule{name: "month", low: 1, high: 12, top: 12, names: monthNames,
+		allowed: "1-12 or JAN-DEC; " + usual}
+	years = rule{
+		name: "year", low: firstYear, high: lastYear, top: lastYear, kept: func(year int) int {
+			return year - firstYear
+		},
 		allowed: "1970-2100; " + usual,
 	}
 
 	// The two dialects differ in the number of a weekday; both keep SUN as 0.
 	unixWeek = rule{
-		name: "day of week", low: 0, high: 7, top: 6, kept: func(day int) int { return day % 7 }, names: weekdayNames, special: dayOfWeekSpecial,
+		name: "day of week", low: 0, high: 7, top: 6, kept: func(day int) int {
+			return day % 7
+		}, names: weekdayNames, special: dayOfWeekSpecial,
 		meaning: " (0 and 7 are SUN)", allowed: "0-7 or SUN-SAT; " + usual + ", and FRIL, FRI#2, ?",
 	}
 	weekWithSeconds = rule{
-		name: "day of week", low: 1, high: 7, top: 7, kept: func(day int) int { return day - 1 }, names: weekdayNames, special: dayOfWeekSpecial,
+		name: "day of week", low: 1, high: 7, top: 7, kept: func(day int) int {
+			return day - 1
+		}, names: weekdayNames, special: dayOfWeekSpecial,
 		meaning: " (with seconds 1 is SUN and 7 is SAT)", allowed: "1-7 or SUN-SAT; " + usual + ", and FRIL, FRI#2, ?",
 	}
 )

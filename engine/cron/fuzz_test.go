@@ -11,10 +11,11 @@ import (
 	"github.com/kagzi/kagzi/engine/cron"
 )
 
-// FuzzParse looks for an expression that panics or hangs, and for an accepted one whose ticks are not in order or differ
-// between Next and Missed.
+// FuzzParse looks for an expression that panics or hangs, and for an accepted one whose ticks are
+// not in order or differ between Next and Missed.
 func FuzzParse(f *testing.F) {
-	zones := []string{"", "America/New_York", "Australia/Lord_Howe", "Pacific/Apia", "Antarctica/Casey", "America/St_Johns", "Africa/Casablanca", "No/Where"}
+	zones := []string{"", "America/New_York", "Australia/Lord_Howe", "Pacific/Apia", "Antarctica/Casey",
+		"America/St_Johns", "Africa/Casablanca", "No/Where"}
 	f.Add("30 2 * * *", byte(1), int64(1772953200))
 	f.Add("*/15 * * * *", byte(2), int64(1775312400))
 	f.Add("0 12 * * *", byte(3), int64(1325160000))
@@ -30,7 +31,10 @@ func FuzzParse(f *testing.F) {
 		s, err := cron.Parse(expr, zones[int(zone)%len(zones)])
 		if err != nil {
 			e, ok := errors.AsType[*cron.Error](err)
-			if !ok || e.Field == "" || len(e.Reason) > 400 || strings.ContainsFunc(e.Reason, func(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar }) {
+			if !ok || e.Field == "" || len(e.Reason) > 400 ||
+				strings.ContainsFunc(e.Reason, func(r rune) bool {
+					return !unicode.IsPrint(r) || r == unicode.ReplacementChar
+				}) {
 				t.Fatalf("Parse(%q): %q", expr, err)
 			}
 			return
@@ -38,7 +42,8 @@ func FuzzParse(f *testing.F) {
 		from := time.Unix(after, 0)
 		ticks := s.NextN(from, 30)
 		for i, tick := range ticks {
-			if earlier := slices.Concat([]time.Time{from}, ticks)[i]; !tick.After(earlier) || tick.Nanosecond() != 0 || tick.Location() != time.UTC || tick.Year() > 9999 {
+			if earlier := slices.Concat([]time.Time{from}, ticks)[i]; !tick.After(earlier) || tick.Nanosecond() != 0 ||
+				tick.Location() != time.UTC || tick.Year() > 9999 {
 				t.Fatalf("%q after %s: %v", expr, earlier, tick)
 			}
 		}
@@ -46,7 +51,8 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		recent, skipped := s.Missed(from, ticks[len(ticks)-1], 10)
-		if kept := ticks[max(0, len(ticks)-10):]; !slices.Equal(recent, kept) || skipped != int64(len(ticks)-len(kept)) {
+		if kept := ticks[max(0, len(ticks)-10):]; !slices.Equal(recent, kept) ||
+			skipped != int64(len(ticks)-len(kept)) {
 			t.Fatalf("%q after %s: Missed %v and %d, Next %v", expr, from, recent, skipped, ticks)
 		}
 	})

@@ -10,8 +10,8 @@ import (
 	"github.com/kagzi/kagzi/engine/cron"
 )
 
-// Each of these names a fault or a habit of gronx (v1.20.4) that must not be seen through this package. The log says when
-// a newer gronx no longer has it.
+// Each of these names a fault or a habit of gronx (v1.20.4) that must not be seen through this
+// package. The log says when a newer gronx no longer has it.
 
 func TestGronxAnswersWithTheSameInstantAfterTheLastTick(t *testing.T) {
 	last := time.Date(2027, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -24,7 +24,8 @@ func TestGronxAnswersWithTheSameInstantAfterTheLastTick(t *testing.T) {
 }
 
 func TestGronxFindsNonsenseValid(t *testing.T) {
-	for _, expr := range []string{"70/5 * * * *", "*/99 * * * *", "1-2-3 * * * *", "+5 * * * *", "0 0 * * 9#9", "0 0 * * 9L", "0 0 99W * *", "0 0 31 2 *"} {
+	for _, expr := range []string{"70/5 * * * *", "*/99 * * * *", "1-2-3 * * * *", "+5 * * * *", "0 0 * * 9#9",
+		"0 0 * * 9L", "0 0 99W * *", "0 0 31 2 *"} {
 		if !gronx.IsValid(expr) {
 			t.Logf("gronx no longer takes %q", expr)
 		}
@@ -57,9 +58,12 @@ func TestGronxLosesTicksInLocalZones(t *testing.T) {
 		name, expr, zone, after, want string
 	}{
 		{"in the gap", "30 2 * * *", "America/New_York", "2026-03-07T12:00:00-05:00", "2026-03-08T03:00:00-04:00"},
-		{"at a midnight in the gap", "0 0 * * *", "America/Sao_Paulo", "2018-11-03T12:00:00-03:00", "2018-11-04T01:00:00-02:00"},
-		{"in the first pass of a repeated half hour", "*/15 * * * *", "Australia/Lord_Howe", "2026-04-05T01:20:00+11:00", "2026-04-05T01:30:00+11:00"},
-		{"on a day that a zone left out", "0 0 30 12 *", "Pacific/Apia", "2011-12-28T13:00:00-10:00", "2011-12-31T00:00:00+14:00"},
+		{"at a midnight in the gap", "0 0 * * *", "America/Sao_Paulo", "2018-11-03T12:00:00-03:00",
+			"2018-11-04T01:00:00-02:00"},
+		{"in the first pass of a repeated half hour", "*/15 * * * *", "Australia/Lord_Howe",
+			"2026-04-05T01:20:00+11:00", "2026-04-05T01:30:00+11:00"},
+		{"on a day that a zone left out", "0 0 30 12 *", "Pacific/Apia", "2011-12-28T13:00:00-10:00",
+			"2011-12-31T00:00:00+14:00"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			zone, err := time.LoadLocation(c.zone)
@@ -70,7 +74,8 @@ func TestGronxLosesTicksInLocalZones(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if next, err := gronx.NextTickAfter(c.expr, after.In(zone), false); err == nil && next.Format(time.RFC3339) == c.want {
+			if next, err := gronx.NextTickAfter(c.expr, after.In(zone), false); err == nil &&
+				next.Format(time.RFC3339) == c.want {
 				t.Log("gronx no longer does this")
 			}
 			if diff := cmp.Diff([]string{c.want}, ticks(t, c.expr, c.zone, c.after, time.RFC3339, 1)); diff != "" {
@@ -85,7 +90,8 @@ func TestGronxTakesEitherDayWithSecondsToo(t *testing.T) {
 	if next, err := gronx.NextTickAfter("0 0 0 13 * FRI", after, false); err != nil || next.Day() == 13 {
 		t.Log("gronx no longer does this")
 	}
-	if next, ok := parse(t, "0 0 0 13 * FRI", "").Next(after); !ok || next.Day() != 13 || next.Weekday() != time.Friday {
+	if next, ok := parse(t, "0 0 0 13 * FRI", "").Next(after); !ok || next.Day() != 13 ||
+		next.Weekday() != time.Friday {
 		t.Errorf("Next says %s, want a Friday the 13th", next)
 	}
 }

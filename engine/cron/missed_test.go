@@ -27,7 +27,8 @@ func checkMissed(t *testing.T, s *cron.Schedule, name string, after, until time.
 	want, wantSkipped := byIteration(s, after, until, keep)
 	got, skipped := s.Missed(after, until, keep)
 	if skipped != wantSkipped || fmt.Sprint(got) != fmt.Sprint(want) {
-		t.Errorf("%s, (%s, %s] keep %d:\n got %v and %d skipped\nwant %v and %d", name, after, until, keep, got, skipped, want, wantSkipped)
+		t.Errorf("%s, (%s, %s] keep %d:\n got %v and %d skipped\nwant %v and %d", name, after, until, keep, got,
+			skipped, want, wantSkipped)
 	}
 }
 
@@ -35,7 +36,8 @@ func TestMissedAgreesWithPlainIteration(t *testing.T) {
 	t.Logf("seed %d", *seed)
 	rnd := rand.New(rand.NewPCG(*seed, 2))
 	exprs := corpus()
-	zones := []string{"", "America/New_York", "Australia/Lord_Howe", "Antarctica/Casey", "Pacific/Apia", "America/Havana", "America/St_Johns", "Africa/Casablanca"}
+	zones := []string{"", "America/New_York", "Australia/Lord_Howe", "Antarctica/Casey", "Pacific/Apia",
+		"America/Havana", "America/St_Johns", "Africa/Casablanca"}
 	for range 150 / thin {
 		expr, zone := exprs[rnd.IntN(len(exprs))], zones[rnd.IntN(len(zones))]
 		s := parse(t, expr, zone)
@@ -81,24 +83,37 @@ func TestMissedBoundsAreOpenAndClosed(t *testing.T) {
 		skipped                        int64
 	}{
 		{"a tick at after is not missed", "0 * * * *", "", "2026-01-01T10:00:00Z", "2026-01-01T10:59:59Z", 5, nil, 0},
-		{"one at until is", "0 * * * *", "", "2026-01-01T10:00:00Z", "2026-01-01T11:00:00Z", 5, []string{"2026-01-01T11:00:00Z"}, 0},
-		{"a moment after a tick is after it", "0 * * * *", "", "2026-01-01T10:00:00.5Z", "2026-01-01T11:00:00.5Z", 5, []string{"2026-01-01T11:00:00Z"}, 0},
-		{"a moment before a tick is before it", "0 * * * *", "", "2026-01-01T09:59:59.5Z", "2026-01-01T10:59:59.5Z", 5, []string{"2026-01-01T10:00:00Z"}, 0},
-		{"the most recent are kept", "0 * * * *", "", "2026-01-01T00:00:00Z", "2026-01-01T10:00:00Z", 2, []string{"2026-01-01T09:00:00Z", "2026-01-01T10:00:00Z"}, 8},
+		{"one at until is", "0 * * * *", "", "2026-01-01T10:00:00Z", "2026-01-01T11:00:00Z", 5,
+			[]string{"2026-01-01T11:00:00Z"}, 0},
+		{"a moment after a tick is after it", "0 * * * *", "", "2026-01-01T10:00:00.5Z", "2026-01-01T11:00:00.5Z", 5,
+			[]string{"2026-01-01T11:00:00Z"}, 0},
+		{"a moment before a tick is before it", "0 * * * *", "", "2026-01-01T09:59:59.5Z", "2026-01-01T10:59:59.5Z", 5,
+			[]string{"2026-01-01T10:00:00Z"}, 0},
+		{"the most recent are kept", "0 * * * *", "", "2026-01-01T00:00:00Z", "2026-01-01T10:00:00Z", 2,
+			[]string{"2026-01-01T09:00:00Z", "2026-01-01T10:00:00Z"}, 8},
 		{"none are kept", "0 * * * *", "", "2026-01-01T00:00:00Z", "2026-01-01T10:00:00Z", 0, nil, 10},
 		{"fewer than none are none", "0 * * * *", "", "2026-01-01T00:00:00Z", "2026-01-01T10:00:00Z", -1, nil, 10},
-		{"exactly as many as there are", "0 * * * *", "", "2026-01-01T08:00:00Z", "2026-01-01T10:00:00Z", 2, []string{"2026-01-01T09:00:00Z", "2026-01-01T10:00:00Z"}, 0},
+		{"exactly as many as there are", "0 * * * *", "", "2026-01-01T08:00:00Z", "2026-01-01T10:00:00Z", 2,
+			[]string{"2026-01-01T09:00:00Z", "2026-01-01T10:00:00Z"}, 0},
 		{"an empty stretch", "* * * * * *", "", "2026-01-01T10:00:00Z", "2026-01-01T10:00:00Z", 5, nil, 0},
 		{"a clock that went back", "* * * * * *", "", "2026-01-01T10:00:00Z", "2025-01-01T10:00:00Z", 5, nil, 0},
-		{"years that are over", "0 0 0 1 * ? 2020", "", "2020-10-15T00:00:00Z", "2026-01-01T10:00:00Z", 1, []string{"2020-12-01T00:00:00Z"}, 1},
-		{"the gap's tick is the oldest kept", "30 2 * * *", "America/New_York", "2026-03-06T12:00:00Z", "2026-03-09T12:00:00Z", 2,
+		{"years that are over", "0 0 0 1 * ? 2020", "", "2020-10-15T00:00:00Z", "2026-01-01T10:00:00Z", 1,
+			[]string{"2020-12-01T00:00:00Z"}, 1},
+		{"the gap's tick is the oldest kept", "30 2 * * *", "America/New_York", "2026-03-06T12:00:00Z",
+			"2026-03-09T12:00:00Z", 2,
 			[]string{"2026-03-08T07:00:00Z", "2026-03-09T06:30:00Z"}, 1},
-		{"the gap's tick is skipped", "30 2 * * *", "America/New_York", "2026-03-07T12:00:00Z", "2026-03-09T12:00:00Z", 1, []string{"2026-03-09T06:30:00Z"}, 1},
-		{"the gap's tick is at until", "30 2 * * *", "America/New_York", "2026-03-07T12:00:00Z", "2026-03-08T07:00:00Z", 1, []string{"2026-03-08T07:00:00Z"}, 0},
-		{"the gap's tick is at after", "30 2 * * *", "America/New_York", "2026-03-08T07:00:00Z", "2026-03-09T06:29:59Z", 1, nil, 0},
-		{"both passes", "30 * * * *", "America/New_York", "2026-11-01T05:00:00Z", "2026-11-01T06:59:00Z", 9, []string{"2026-11-01T05:30:00Z", "2026-11-01T06:30:00Z"}, 0},
-		{"the first pass only", "30 1 * * *", "America/New_York", "2026-11-01T05:00:00Z", "2026-11-01T06:59:00Z", 9, []string{"2026-11-01T05:30:00Z"}, 0},
-		{"nothing from inside the second pass", "30 1 * * *", "America/New_York", "2026-11-01T06:10:00Z", "2026-11-01T06:59:00Z", 9, nil, 0},
+		{"the gap's tick is skipped", "30 2 * * *", "America/New_York", "2026-03-07T12:00:00Z", "2026-03-09T12:00:00Z",
+			1, []string{"2026-03-09T06:30:00Z"}, 1},
+		{"the gap's tick is at until", "30 2 * * *", "America/New_York", "2026-03-07T12:00:00Z", "2026-03-08T07:00:00Z",
+			1, []string{"2026-03-08T07:00:00Z"}, 0},
+		{"the gap's tick is at after", "30 2 * * *", "America/New_York", "2026-03-08T07:00:00Z", "2026-03-09T06:29:59Z",
+			1, nil, 0},
+		{"both passes", "30 * * * *", "America/New_York", "2026-11-01T05:00:00Z", "2026-11-01T06:59:00Z", 9,
+			[]string{"2026-11-01T05:30:00Z", "2026-11-01T06:30:00Z"}, 0},
+		{"the first pass only", "30 1 * * *", "America/New_York", "2026-11-01T05:00:00Z", "2026-11-01T06:59:00Z", 9,
+			[]string{"2026-11-01T05:30:00Z"}, 0},
+		{"nothing from inside the second pass", "30 1 * * *", "America/New_York", "2026-11-01T06:10:00Z",
+			"2026-11-01T06:59:00Z", 9, nil, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := parse(t, c.expr, c.zone)
@@ -131,7 +146,8 @@ func TestMissedCountsWhatNobodyCouldIterate(t *testing.T) {
 		}
 	}
 	s := parse(t, "@yearly", "")
-	if recent, skipped := s.Missed(time.Time{}, time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC), 1); len(recent) != 1 || skipped != 9997 {
+	if recent, skipped := s.Missed(time.Time{}, time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC), 1); len(
+		recent) != 1 || skipped != 9997 {
 		t.Errorf("over all time %v and %d skipped, want one and 9997", recent, skipped)
 	}
 }

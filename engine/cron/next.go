@@ -94,7 +94,8 @@ func (s *Schedule) gronxExpr() string {
 	case !s.days.either && !s.days.dom.whole:
 		dow = "*"
 	}
-	fields := []string{list(s.seconds, 60), list(s.minutes, 60), list(s.hours, 24), dom, list(s.days.months.members(), 12), dow, "*"}
+	fields := []string{list(s.seconds, 60), list(s.minutes, 60), list(s.hours, 24), dom,
+		list(s.days.months.members(), 12), dow, "*"}
 	if !s.days.anyYear {
 		years := s.days.years.members()
 		for i := range years {

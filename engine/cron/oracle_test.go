@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// The oracle says when an expression ticks without sharing a line with the package: it reads expressions with a parser of
-// its own, and watches a clock on the wall minute by minute around each change of a zone. Valid expressions only.
+// The oracle says when an expression ticks without sharing a line with the package: it reads
+// expressions with a parser of its own, and watches a clock on the wall minute by minute around
+// each change of a zone. Valid expressions only.
 
 // What the oracle knows: a little more than anything asks for.
 var oracleFirst, oracleLast = time.Date(1999, 12, 1, 0, 0, 0, 0, time.UTC), time.Date(2038, 2, 1, 0, 0, 0, 0, time.UTC)
@@ -48,7 +49,8 @@ func newOracle(expr string) *oracle {
 		parts = append([]string{"0"}, parts...)
 	}
 	o := &oracle{lastDow: map[int]bool{}, nth: map[[2]int]bool{}}
-	o.second, o.minute, o.hour = oracleValues(parts[0], 0, 59), oracleValues(parts[1], 0, 59), oracleValues(parts[2], 0, 23)
+	o.second, o.minute, o.hour = oracleValues(parts[0], 0, 59), oracleValues(parts[1], 0, 59),
+		oracleValues(parts[2], 0, 23)
 	o.readDom(parts[3])
 	months := strings.NewReplacer("JAN", "1", "FEB", "2", "MAR", "3", "APR", "4", "MAY", "5", "JUN", "6",
 		"JUL", "7", "AUG", "8", "SEP", "9", "OCT", "10", "NOV", "11", "DEC", "12")

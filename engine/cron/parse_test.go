@@ -16,7 +16,8 @@ func TestParseRefusesAndSaysWhy(t *testing.T) {
 		{" \t ", "must not be empty"},
 		{strings.Repeat("0", cron.MaxExpr+1), "is 257 bytes long, at most 256 are allowed"},
 		{"* * * *", "must have 5 fields (minute first), 6 (second first) or 7 (second first, year last), got 4"},
-		{"* * * * * * * *", "must have 5 fields (minute first), 6 (second first) or 7 (second first, year last), got 8"},
+		{"* * * * * * * *",
+			"must have 5 fields (minute first), 6 (second first) or 7 (second first, year last), got 8"},
 		{"0 0 1 1 * 2027", "ends with a year but has 6 fields; with a year all 7 are needed, second first"},
 		{"0 0 1 1 * 2027-2029", "ends with a year but has 6 fields; with a year all 7 are needed, second first"},
 		{"@every 5m", "@every is not supported; steps such as */5 * * * * are"},
@@ -53,7 +54,8 @@ func TestParseRefusesAndSaysWhy(t *testing.T) {
 		{"0\n * * * *", `minute: "0\n" is none of 0-59; *, lists, ranges and steps are allowed`},
 		{"\x1b[31m * * * *", `minute: "\x1b[31m" is none of 0-59; *, lists, ranges and steps are allowed`},
 		{"\xff\x00 * * * *", `minute: "\xff\x00" is none of 0-59; *, lists, ranges and steps are allowed`},
-		{strings.Repeat("y", 50) + " * * * *", `minute: "` + strings.Repeat("y", 40) + `"… is none of 0-59; *, lists, ranges and steps are allowed`},
+		{strings.Repeat("y", 50) + " * * * *", `minute: "` + strings.Repeat("y", 40) +
+			`"… is none of 0-59; *, lists, ranges and steps are allowed`},
 		{"*5 * * * *", `minute: "*5" is none of 0-59; *, lists, ranges and steps are allowed`},
 		{"**/5 * * * *", `minute: "**" is none of 0-59; *, lists, ranges and steps are allowed`},
 		{"*-5 * * * *", `minute: "*" is none of 0-59; *, lists, ranges and steps are allowed`},
@@ -63,7 +65,8 @@ func TestParseRefusesAndSaysWhy(t *testing.T) {
 		{"5-3 * * * *", "minute: the range 5-3 runs backwards; split it in two"},
 		{"* 22-2 * * *", "hour: the range 22-2 runs backwards; split it in two"},
 		{"* * * * FRI-MON", "day of week: the range FRI-MON runs backwards (0 and 7 are SUN); split it in two"},
-		{"* * * * * sat-sun", "day of week: the range sat-sun runs backwards (with seconds 1 is SUN and 7 is SAT); split it in two"},
+		{"* * * * * sat-sun",
+			"day of week: the range sat-sun runs backwards (with seconds 1 is SUN and 7 is SAT); split it in two"},
 		{"*,5 * * * *", "minute: * must stand alone, not in a list"},
 		{"* * ?,5 * *", "day of month: ? must stand alone, not in a list"},
 		{"? * * * *", `minute: "?" is none of 0-59; *, lists, ranges and steps are allowed`},
@@ -81,24 +84,30 @@ func TestParseRefusesAndSaysWhy(t *testing.T) {
 		{"70/5 * * * *", "minute: 70 is out of 0-59"},
 
 		{"* * * MARCH *", `month: "MARCH" is none of 1-12 or JAN-DEC; *, lists, ranges and steps are allowed`},
-		{"* * * * MONDAY", `day of week: "MONDAY" is none of 0-7 or SUN-SAT; *, lists, ranges and steps are allowed, and FRIL, FRI#2, ?`},
+		{"* * * * MONDAY",
+			`day of week: "MONDAY" is none of 0-7 or SUN-SAT; *, lists, ranges and steps are allowed, and FRIL, FRI#2, ?`},
 		{"* * * MON *", `month: "MON" is none of 1-12 or JAN-DEC; *, lists, ranges and steps are allowed`},
 		{"* * JAN * *", `day of month: "JAN" is none of 1-31; *, lists, ranges and steps are allowed, and L, 15W, ?`},
 
-		{"* * LW * *", `day of month: "LW" is not supported; L, the last day, and 15W, the weekday nearest to the 15th, are`},
-		{"* * L-3 * *", `day of month: "L-3" is not supported; L, the last day, and 15W, the weekday nearest to the 15th, are`},
+		{"* * LW * *",
+			`day of month: "LW" is not supported; L, the last day, and 15W, the weekday nearest to the 15th, are`},
+		{"* * L-3 * *",
+			`day of month: "L-3" is not supported; L, the last day, and 15W, the weekday nearest to the 15th, are`},
 		{"* * W * *", `day of month: "W" is none of 1-31; *, lists, ranges and steps are allowed, and L, 15W, ?`},
 		{"* * 99W * *", "day of month: 99 is out of 1-31"},
 		{"* * 0W * *", "day of month: 0 is out of 1-31"},
-		{"* * 10-15W * *", `day of month: "10-15" is none of 1-31; *, lists, ranges and steps are allowed, and L, 15W, ?`},
+		{"* * 10-15W * *",
+			`day of month: "10-15" is none of 1-31; *, lists, ranges and steps are allowed, and L, 15W, ?`},
 		{"* * L,45 * *", "day of month: 45 is out of 1-31"},
-		{"* * * * L", `day of week: "L" is none of 0-7 or SUN-SAT; *, lists, ranges and steps are allowed, and FRIL, FRI#2, ?`},
+		{"* * * * L",
+			`day of week: "L" is none of 0-7 or SUN-SAT; *, lists, ranges and steps are allowed, and FRIL, FRI#2, ?`},
 		{"* * * * 9L", "day of week: 9 is out of 0-7 (0 and 7 are SUN)"},
 		{"* * * * 9#9", "day of week: 9 is out of 0-7 (0 and 7 are SUN)"},
 		{"* * * * 5#0", "day of week: #0 is out of #1-#5"},
 		{"* * * * 5#6", "day of week: #6 is out of #1-#5"},
 		{"* * * * 5#", `day of week: #"" is out of #1-#5`},
-		{"* * * * #2", `day of week: "" is none of 0-7 or SUN-SAT; *, lists, ranges and steps are allowed, and FRIL, FRI#2, ?`},
+		{"* * * * #2",
+			`day of week: "" is none of 0-7 or SUN-SAT; *, lists, ranges and steps are allowed, and FRIL, FRI#2, ?`},
 
 		{"0 0 30 2 *", "never fires: no year has such a day"},
 		{"0 0 31 2,4,6,9,11 *", "never fires: no year has such a day"},
@@ -111,7 +120,8 @@ func TestParseRefusesAndSaysWhy(t *testing.T) {
 		{"0 0 0 ? 2 MON#5 2027", "never fires: no year has such a day"},
 	} {
 		_, err := cron.Parse(c.expr, "")
-		if e, ok := errors.AsType[*cron.Error](err); !ok || e.Field != "cron_expr" || e.Reason != c.want || e.Error() != "cron_expr: "+c.want {
+		if e, ok := errors.AsType[*cron.Error](err); !ok || e.Field != "cron_expr" || e.Reason != c.want ||
+			e.Error() != "cron_expr: "+c.want {
 			t.Errorf("Parse(%q):\n got %v\nwant cron_expr: %s", c.expr, err, c.want)
 		}
 	}
@@ -119,11 +129,14 @@ func TestParseRefusesAndSaysWhy(t *testing.T) {
 
 func TestParseRefusesWhatIsNoZone(t *testing.T) {
 	for _, zone := range []string{
-		"Local", "localtime", "posixrules", "Factory", "right/UTC", "right/Europe/Berlin", "posix/Europe/Berlin", "Europe", "Europe/Nowhere",
-		"../UTC", "/etc/localtime", "Europe/Berlin\x00", "\x1b[31m", "+02:00", "UTC+2", " UTC", "CEST", strings.Repeat("z", 300),
+		"Local", "localtime", "posixrules", "Factory", "right/UTC", "right/Europe/Berlin", "posix/Europe/Berlin",
+		"Europe", "Europe/Nowhere",
+		"../UTC", "/etc/localtime", "Europe/Berlin\x00", "\x1b[31m", "+02:00", "UTC+2", " UTC", "CEST",
+		strings.Repeat("z", 300),
 	} {
 		_, err := cron.Parse("@daily", zone)
-		if e, ok := errors.AsType[*cron.Error](err); !ok || e.Field != "time_zone" || !strings.HasSuffix(e.Reason, "is no IANA time zone; names such as Europe/Berlin are, and empty means UTC") {
+		if e, ok := errors.AsType[*cron.Error](err); !ok || e.Field != "time_zone" ||
+			!strings.HasSuffix(e.Reason, "is no IANA time zone; names such as Europe/Berlin are, and empty means UTC") {
 			t.Errorf("Parse in zone %q: %v", zone, err)
 		} else if len(e.Reason) > 200 || strings.ContainsAny(e.Reason, "\x00\x1b") {
 			t.Errorf("zone %q reaches the message as it is: %q", zone, e.Reason)
@@ -176,24 +189,32 @@ func TestExpressionsMeanWhatTheirDialectSays(t *testing.T) {
 		name, expr, layout string
 		want               []string // after 2026-01-01T00:00:00Z, a Thursday
 	}{
-		{"a plain number with five fields counts from SUN 0", "0 0 * * 1", day, []string{"Mon 2026-01-05", "Mon 2026-01-12"}},
+		{"a plain number with five fields counts from SUN 0", "0 0 * * 1", day,
+			[]string{"Mon 2026-01-05", "Mon 2026-01-12"}},
 		{"with seconds it counts from SUN 1", "0 0 0 * * 1", day, []string{"Sun 2026-01-04", "Sun 2026-01-11"}},
 		{"with a year too", "0 0 0 * * 7 *", day, []string{"Sat 2026-01-03", "Sat 2026-01-10"}},
 		{"0 is SUN with five fields", "0 0 * * 0", day, []string{"Sun 2026-01-04"}},
 		{"7 is SUN too", "0 0 * * 7", day, []string{"Sun 2026-01-04", "Sun 2026-01-11"}},
-		{"5-7 ends with SUN", "0 0 * * 5-7", day, []string{"Fri 2026-01-02", "Sat 2026-01-03", "Sun 2026-01-04", "Fri 2026-01-09"}},
+		{"5-7 ends with SUN", "0 0 * * 5-7", day,
+			[]string{"Fri 2026-01-02", "Sat 2026-01-03", "Sun 2026-01-04", "Fri 2026-01-09"}},
 		{"names mean the same with five fields", "0 0 * * mon", day, []string{"Mon 2026-01-05"}},
 		{"and with seconds", "0 0 0 * * Mon", day, []string{"Mon 2026-01-05"}},
 		{"ranges of names", "0 0 * JUL-AUG FRI-SAT", day, []string{"Fri 2026-07-03", "Sat 2026-07-04"}},
 		{"5/1 runs to SAT", "0 0 * * 5/1", day, []string{"Fri 2026-01-02", "Sat 2026-01-03", "Fri 2026-01-09"}},
-		{"7/2 begins with SUN", "0 0 * * 7/2", day, []string{"Sat 2026-01-03", "Sun 2026-01-04", "Tue 2026-01-06", "Thu 2026-01-08"}},
-		{"either day is enough with five fields", "0 0 13 * FRI", day, []string{"Fri 2026-01-02", "Fri 2026-01-09", "Tue 2026-01-13", "Fri 2026-01-16"}},
-		{"both must match when one holds a star", "0 0 */2 * MON", day, []string{"Mon 2026-01-05", "Mon 2026-01-19", "Mon 2026-02-09"}},
-		{"an explicit range of all days is no star", "0 0 1-31 * MON", day, []string{"Fri 2026-01-02", "Sat 2026-01-03"}},
-		{"both must match with seconds", "0 0 0 13 * FRI", day, []string{"Fri 2026-02-13", "Fri 2026-03-13", "Fri 2026-11-13"}},
+		{"7/2 begins with SUN", "0 0 * * 7/2", day,
+			[]string{"Sat 2026-01-03", "Sun 2026-01-04", "Tue 2026-01-06", "Thu 2026-01-08"}},
+		{"either day is enough with five fields", "0 0 13 * FRI", day,
+			[]string{"Fri 2026-01-02", "Fri 2026-01-09", "Tue 2026-01-13", "Fri 2026-01-16"}},
+		{"both must match when one holds a star", "0 0 */2 * MON", day,
+			[]string{"Mon 2026-01-05", "Mon 2026-01-19", "Mon 2026-02-09"}},
+		{"an explicit range of all days is no star", "0 0 1-31 * MON", day,
+			[]string{"Fri 2026-01-02", "Sat 2026-01-03"}},
+		{"both must match with seconds", "0 0 0 13 * FRI", day,
+			[]string{"Fri 2026-02-13", "Fri 2026-03-13", "Fri 2026-11-13"}},
 		{"? is a star", "0 0 ? * MON", day, []string{"Mon 2026-01-05", "Mon 2026-01-12"}},
 		{"L is the last day", "0 0 L * *", day, []string{"Sat 2026-01-31", "Sat 2026-02-28", "Tue 2026-03-31"}},
-		{"W is the nearest weekday", "0 0 15W * *", day, []string{"Thu 2026-01-15", "Mon 2026-02-16", "Mon 2026-03-16", "Wed 2026-04-15"}},
+		{"W is the nearest weekday", "0 0 15W * *", day,
+			[]string{"Thu 2026-01-15", "Mon 2026-02-16", "Mon 2026-03-16", "Wed 2026-04-15"}},
 		{"W stays in its month", "0 0 1W 8 *", day, []string{"Mon 2026-08-03", "Mon 2027-08-02"}},
 		{"also at its end", "0 0 31W * *", day, []string{"Fri 2026-01-30", "Tue 2026-03-31", "Fri 2026-05-29"}},
 		{"the last FRI", "0 0 * * FRIL", day, []string{"Fri 2026-01-30", "Fri 2026-02-27"}},
@@ -203,7 +224,8 @@ func TestExpressionsMeanWhatTheirDialectSays(t *testing.T) {
 		{"3#2 is TUE with seconds", "0 0 0 ? * 3#2", day, []string{"Tue 2026-01-13"}},
 		{"lists of them", "0 0 * * MON#1,FRI#3", day, []string{"Mon 2026-01-05", "Fri 2026-01-16", "Mon 2026-02-02"}},
 		{"a step of years begins at 1970", "0 0 0 1 1 ? */4", day, []string{"Tue 2030-01-01", "Sun 2034-01-01"}},
-		{"a leap day is found over 2100", "0 0 0 29 2 MON", day, []string{"Mon 2044-02-29", "Mon 2072-02-29", "Mon 2112-02-29"}},
+		{"a leap day is found over 2100", "0 0 0 29 2 MON", day,
+			[]string{"Mon 2044-02-29", "Mon 2072-02-29", "Mon 2112-02-29"}},
 		{"five fields are at second 0", "*/20 * * * *", clock, []string{"00:20:00", "00:40:00", "01:00:00"}},
 		{"a value with a step runs to the end", "40/10 5 * * *", clock, []string{"05:40:00", "05:50:00", "05:40:00"}},
 		{"a range with a step", "1-9/4 5 * * *", clock, []string{"05:01:00", "05:05:00", "05:09:00", "05:01:00"}},

@@ -18,14 +18,16 @@ import (
 )
 
 var (
-	full = flag.Bool("cron.full", false, "compare every zone with every expression; with KAGZI_TEST_LONG alone with one in twenty")
+	full = flag.Bool("cron.full", false,
+		"compare every zone with every expression; with KAGZI_TEST_LONG alone with one in twenty")
 	seed = flag.Uint64("cron.seed", 1, "for the sample of zones and expressions")
 )
 
 //go:embed testdata/zones.txt
 var zoneNames string
 
-var productFrom, productTo = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC).Unix(), time.Date(2038, 1, 1, 0, 0, 0, 0, time.UTC).Unix()
+var productFrom, productTo = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC).Unix(),
+	time.Date(2038, 1, 1, 0, 0, 0, 0, time.UTC).Unix()
 
 // pair is an expression with its oracle.
 type pair struct {
@@ -49,7 +51,8 @@ type comparison struct {
 
 // report says what was compared.
 func (c *comparison) report(clocks, exprs int) {
-	c.t.Logf("%d clocks, %d expressions: %d ticks by Missed, %d by Next, %d sums", clocks, exprs, c.byMissed.Load(), c.byNext.Load(), c.sums.Load())
+	c.t.Logf("%d clocks, %d expressions: %d ticks by Missed, %d by Next, %d sums", clocks, exprs, c.byMissed.Load(),
+		c.byNext.Load(), c.sums.Load())
 }
 
 // each calls f with every item, on all processors.
@@ -66,8 +69,8 @@ func each[T any](items []T, f func(T)) {
 	group.Wait()
 }
 
-// clocks is every zone, those whose offsets change at the same instants once: of 597 names that leaves some 190. Offsets
-// are looked at every so many seconds.
+// clocks is every zone, those whose offsets change at the same instants once: of 597 names that
+// leaves some 190. Offsets are looked at every so many seconds.
 func clocks(every int64) []*clock {
 	names := strings.Fields(zoneNames)
 	all := make([]*clock, len(names))
@@ -94,7 +97,8 @@ func parse(t *testing.T, expr, zone string) *cron.Schedule {
 	return s
 }
 
-// whole compares all ticks of 2000 to 2037 with what Missed says, a year at a time, and their number where they are too many.
+// whole compares all ticks of 2000 to 2037 with what Missed says, a year at a time, and their
+// number where they are too many.
 func (c *comparison) whole(clk *clock, p pair) {
 	s := parse(c.t, p.expr, clk.name)
 	if s == nil {
@@ -115,7 +119,8 @@ func (c *comparison) whole(clk *clock, p pair) {
 		want = want[skipped:]
 		for i := range got {
 			if got[i].Unix() != want[i] {
-				c.t.Errorf("%q in %s: Missed has %s, want %s", p.expr, clk.name, got[i].In(clk.zone), time.Unix(want[i], 0).In(clk.zone))
+				c.t.Errorf("%q in %s: Missed has %s, want %s", p.expr, clk.name, got[i].In(clk.zone),
+					time.Unix(want[i], 0).In(clk.zone))
 				return
 			}
 		}
@@ -135,12 +140,14 @@ func (c *comparison) chain(clk *clock, s *cron.Schedule, expr string, want []int
 		next, ok := s.Next(at)
 		if i == len(want) {
 			if ok && next.Unix() < to {
-				c.t.Errorf("%q in %s after %s: Next says %s, want none before %s", expr, clk.name, at.In(clk.zone), next.In(clk.zone), time.Unix(to, 0).In(clk.zone))
+				c.t.Errorf("%q in %s after %s: Next says %s, want none before %s", expr, clk.name, at.In(clk.zone),
+					next.In(clk.zone), time.Unix(to, 0).In(clk.zone))
 			}
 			return
 		}
 		if !ok || next.Unix() != want[i] {
-			c.t.Errorf("%q in %s after %s: Next says %s (%t), want %s", expr, clk.name, at.In(clk.zone), next.In(clk.zone), ok, time.Unix(want[i], 0).In(clk.zone))
+			c.t.Errorf("%q in %s after %s: Next says %s (%t), want %s", expr, clk.name, at.In(clk.zone),
+				next.In(clk.zone), ok, time.Unix(want[i], 0).In(clk.zone))
 			return
 		}
 		c.byNext.Add(1)

@@ -10,7 +10,8 @@ func dayOfMonthSpecial(r *rule, f *field, item string) (bool, error) {
 		f.last = true
 		return true, nil
 	case upper == "LW" || strings.HasPrefix(upper, "L-"):
-		return false, r.refuse("%s is not supported; L, the last day, and 15W, the weekday nearest to the 15th, are", quote(item))
+		return false, r.refuse("%s is not supported; L, the last day, and 15W, the weekday nearest to the 15th, are",
+			quote(item))
 	case upper == "W" || !strings.HasSuffix(upper, "W"):
 		return false, nil
 	}

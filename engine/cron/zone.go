@@ -16,8 +16,9 @@ var (
 // clamp is a time in Unix seconds, rounded down, and kept within what there is.
 func clamp(t time.Time) int64 { return min(max(t.Unix(), startOfTime), endOfTime) }
 
-// loadZone finds a zone of the IANA database. Names that a system keeps beside it are refused, since they mean different
-// things on different machines ("localtime") or count leap seconds ("right/UTC").
+// loadZone finds a zone of the IANA database. Names that a system keeps beside it are refused,
+// since they mean different things on different machines ("localtime") or count leap seconds
+// ("right/UTC").
 func loadZone(name string) (*time.Location, error) {
 	if name == "" {
 		return time.UTC, nil
@@ -26,7 +27,8 @@ func loadZone(name string) (*time.Location, error) {
 		strings.HasPrefix(name, "posix/") || strings.HasPrefix(name, "right/")
 	location, err := time.LoadLocation(name)
 	if err != nil || own {
-		reason := fmt.Sprintf("%s is no IANA time zone; names such as Europe/Berlin are, and empty means UTC", quote(name))
+		reason := fmt.Sprintf("%s is no IANA time zone; names such as Europe/Berlin are, and empty means UTC",
+			quote(name))
 		return nil, &Error{Field: "time_zone", Reason: reason}
 	}
 	return location, nil
@@ -40,14 +42,14 @@ type period struct {
 	before     int64 // the offset just before start; offset where nothing changes there
 }
 
-// reach is how far periodAt looks to either side. No zone has ever changed its offset twice in so short a time, and no clock
-// was ever put back by more than half of it.
+// reach is how far periodAt looks to either side. No zone has ever changed its offset twice in so
+// short a time, and no clock was ever put back by more than half of it.
 const reach = 2 * secondsPerDay
 
-// periodAt is the stretch around an instant, bounded by a change of the offset or else arbitrarily, but at a start where
-// nothing changes the clock shows nothing again. It looks at offsets only: time.Time.ZoneBounds answers with bounds that
-// are not so where a zone goes by its rule instead of by a table, such as an end before the instant itself on the last day
-// of a leap year.
+// periodAt is the stretch around an instant, bounded by a change of the offset or else arbitrarily,
+// but at a start where nothing changes the clock shows nothing again. It looks at offsets only:
+// time.Time.ZoneBounds answers with bounds that are not so where a zone goes by its rule instead of
+// by a table, such as an end before the instant itself on the last day of a leap year.
 func (s *Schedule) periodAt(instant int64) period {
 	p := period{start: instant - reach/2, end: instant + reach, offset: s.offset(instant)}
 	p.before = s.offset(instant - reach)
@@ -78,8 +80,8 @@ func (s *Schedule) change(early, late int64) int64 {
 	return late
 }
 
-// firstWall is the wall clock at the first instant of p at which a tick can be due: for fixed times not before the clock
-// has passed what it showed already.
+// firstWall is the wall clock at the first instant of p at which a tick can be due: for fixed times
+// not before the clock has passed what it showed already.
 func (s *Schedule) firstWall(p period) int64 {
 	if s.once {
 		return p.start + max(p.offset, p.before)

@@ -36,7 +36,8 @@ const (
 	maxSeriesName = 40
 )
 
-// backupName is what a scheduled backup is called: its series, and when it was made. Files with other names are nobody's.
+// backupName is what a scheduled backup is called: its series, and when it was made. Files with
+// other names are nobody's.
 var backupName = regexp.MustCompile(`^(.+)-([0-9]{8}T[0-9]{6}Z)\.db$`)
 
 // backupSeries is a series that says which database it is of, as seriesOf has it.
@@ -69,7 +70,8 @@ type backups struct {
 	failed string // why the last try failed; empty: it did not
 }
 
-// run makes a backup whenever one is due: an interval after the newest file in the directory, at once where that was missed.
+// run makes a backup whenever one is due: an interval after the newest file in the directory, at
+// once where that was missed.
 func (b *backups) run(ctx context.Context) error {
 	if b.every == 0 {
 		<-ctx.Done()
@@ -106,8 +108,9 @@ func (b *backups) run(ctx context.Context) error {
 	}
 }
 
-// sleepUntil waits, a minute at most at a time: a clock that is set, or a machine that slept, moves what is due. Where the clock has been set
-// back so far that there is more to wait than there was at first, it returns before: what is due now has to be found anew.
+// sleepUntil waits, a minute at most at a time: a clock that is set, or a machine that slept, moves
+// what is due. Where the clock has been set back so far that there is more to wait than there was
+// at first, it returns before: what is due now has to be found anew.
 func (b *backups) sleepUntil(ctx context.Context, at time.Time) error {
 	first := at.Round(0).Sub(b.now().Round(0))
 	for {
@@ -125,8 +128,9 @@ func (b *backups) sleepUntil(ctx context.Context, at time.Time) error {
 	}
 }
 
-// due is when the next backup is to be made. One whose name lies more than an interval ahead was made while the clock was: when that was nobody
-// knows, and it is no reason to wait, or a server that is restarted often would make none until then.
+// due is when the next backup is to be made. One whose name lies more than an interval ahead was
+// made while the clock was: when that was nobody knows, and it is no reason to wait, or a server
+// that is restarted often would make none until then.
 func (b *backups) due(now time.Time) (time.Time, error) {
 	files, err := b.files()
 	if err != nil {
@@ -202,7 +206,8 @@ func (b *backups) alone(ctx context.Context, file string) (engine.Backup, error)
 	}
 }
 
-// send makes a backup for who asked for it and opens it. Closing it deletes it. However long it takes to be sent, that keeps none that is due.
+// send makes a backup for who asked for it and opens it. Closing it deletes it. However long it
+// takes to be sent, that keeps none that is due.
 func (b *backups) send(ctx context.Context) (made engine.Backup, file io.ReadCloser, err error) {
 	select {
 	case b.asking <- struct{}{}:
@@ -216,7 +221,8 @@ func (b *backups) send(ctx context.Context) (made engine.Backup, file io.ReadClo
 	}()
 	if err := makePrivate(b.dir); err != nil {
 		b.log.Warn("no place for a backup", "error", err)
-		return made, nil, &engine.Error{Kind: engine.KindPrecondition, Message: "the server's directory of backups cannot be used; its log says why"}
+		return made, nil, &engine.Error{Kind: engine.KindPrecondition,
+			Message: "the server's directory of backups cannot be used; its log says why"}
 	}
 	path := filepath.Join(b.dir, "kagzi-backup-"+rand.Text()+".part")
 	if made, err = b.atOnce(ctx, path); err != nil {
@@ -229,7 +235,8 @@ func (b *backups) send(ctx context.Context) (made engine.Backup, file io.ReadClo
 	return made, &passing{File: f, done: func() { <-b.asking }}, nil
 }
 
-var errOtherBackup = &engine.Error{Kind: engine.KindPrecondition, Message: "another backup is being made or sent; try again when it is done"}
+var errOtherBackup = &engine.Error{Kind: engine.KindPrecondition,
+	Message: "another backup is being made or sent; try again when it is done"}
 
 // atOnce makes a backup unless another is being made.
 func (b *backups) atOnce(ctx context.Context, file string) (engine.Backup, error) {
@@ -263,8 +270,9 @@ type backupFile struct {
 	at   time.Time
 }
 
-// files is the scheduled backups of this database in the directory, newest first. Servers of other databases may have theirs there too. Those that do
-// not say which database they are of are this one's where no other has any.
+// files is the scheduled backups of this database in the directory, newest first. Servers of other
+// databases may have theirs there too. Those that do not say which database they are of are this
+// one's where no other has any.
 func (b *backups) files() (files []backupFile, err error) {
 	entries, err := os.ReadDir(b.dir)
 	if errors.Is(err, os.ErrNotExist) {
@@ -293,7 +301,9 @@ func (b *backups) files() (files []backupFile, err error) {
 	if !shared {
 		files = append(files, unsaid...)
 	}
-	slices.SortFunc(files, func(a, b backupFile) int { return cmp.Or(b.at.Compare(a.at), strings.Compare(a.name, b.name)) })
+	slices.SortFunc(files, func(a, b backupFile) int {
+		return cmp.Or(b.at.Compare(a.at), strings.Compare(a.name, b.name))
+	})
 	return files, err
 }
 
@@ -313,7 +323,8 @@ func (b *backups) drop(made string) error {
 	return nil
 }
 
-// sweep deletes what a server that was killed has left half-written, with what lies beside it. That it could not is no reason not to make a backup.
+// sweep deletes what a server that was killed has left half-written, with what lies beside it. That
+// it could not is no reason not to make a backup.
 func (b *backups) sweep(now time.Time) {
 	entries, _ := os.ReadDir(b.dir)
 	recent := map[string]bool{} // a log may be written while the file is not, and the other way round
@@ -387,8 +398,8 @@ func (c *Config) backupsDir() (dir string, err error) {
 	return filepath.Join(dir, "backups"), err
 }
 
-// seriesOf is what the scheduled backups of a database are called, so that servers of several may share a directory: after its name, and with a sum of
-// where it is, since two may have one name.
+// seriesOf is what the scheduled backups of a database are called, so that servers of several may
+// share a directory: after its name, and with a sum of where it is, since two may have one name.
 func seriesOf(d engine.Description, url string) string {
 	place := d.Backend + ":" + d.Database + "?" + searchPath(url)
 	sum := sha256.Sum256([]byte(place))
@@ -417,7 +428,8 @@ func (p *process) newBackups(about engine.Description) (*backups, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &backups{dir: dir, series: seriesOf(about, p.opened.database), every: c.BackupEvery, keep: c.BackupKeep, log: p.log, now: time.Now, one: make(chan struct{}, 1), asking: make(chan struct{}, 1)}
+	out := &backups{dir: dir, series: seriesOf(about, p.opened.database), every: c.BackupEvery, keep: c.BackupKeep,
+		log: p.log, now: time.Now, one: make(chan struct{}, 1), asking: make(chan struct{}, 1)}
 	out.make = func(ctx context.Context, file string) (engine.Backup, error) {
 		return p.backends.Backup(ctx, p.opened.database, file)
 	}

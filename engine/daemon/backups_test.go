@@ -20,7 +20,8 @@ import (
 // scheduled is backups in a directory of the test, whose make writes the time into the file.
 func scheduled(t *testing.T, every time.Duration, keep int) *backups {
 	return &backups{
-		dir: filepath.Join(t.TempDir(), "backups"), series: plainSeries, every: every, keep: keep, log: slog.New(slog.DiscardHandler), now: time.Now, one: make(chan struct{}, 1), asking: make(chan struct{}, 1),
+		dir: filepath.Join(t.TempDir(), "backups"), series: plainSeries, every: every, keep: keep,
+		log: slog.New(slog.DiscardHandler), now: time.Now, one: make(chan struct{}, 1), asking: make(chan struct{}, 1),
 		made: func(time.Time, error) {},
 		make: func(_ context.Context, file string) (engine.Backup, error) {
 			now := time.Now().UTC()
@@ -57,7 +58,8 @@ type turns struct {
 	back  int
 }
 
-func (s *turns) BackupTurn(context.Context, time.Duration) (wait time.Duration, giveBack func(context.Context) error, err error) {
+func (s *turns) BackupTurn(context.Context, time.Duration) (wait time.Duration, giveBack func(context.Context) error,
+	err error) {
 	if len(s.waits) > 0 {
 		wait, s.waits = s.waits[0], s.waits[1:]
 	}
@@ -84,7 +86,8 @@ func TestScheduledBackups(t *testing.T) {
 			var want []string
 			for _, ahead := range []time.Duration{100 * time.Hour, 200 * time.Hour} {
 				name := nameAt(begun.Add(ahead))
-				if err := errors.Join(os.MkdirAll(b.dir, 0o700), os.WriteFile(filepath.Join(b.dir, name), nil, 0o600)); err != nil {
+				if err := errors.Join(os.MkdirAll(b.dir, 0o700),
+					os.WriteFile(filepath.Join(b.dir, name), nil, 0o600)); err != nil {
 					t.Fatal(err)
 				}
 				want = append(want, name)
@@ -95,33 +98,36 @@ func TestScheduledBackups(t *testing.T) {
 			}
 		})
 	})
-	t.Run("they are made between restarts where the clock was ahead before, and none is told to be from the future", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			b := scheduled(t, time.Hour, 10)
-			b.made = func(at time.Time, err error) {
-				if now := time.Now(); err != nil || at.After(now) {
-					t.Errorf("at %s the last backup is told to be of %s (%v)", now, at, err)
-				}
-			}
-			begun := time.Now()
-			ahead := nameAt(begun.Add(1000 * time.Hour))
-			if err := errors.Join(os.MkdirAll(b.dir, 0o700), os.WriteFile(filepath.Join(b.dir, ahead), nil, 0o600)); err != nil {
-				t.Fatal(err)
-			}
-			var got []string
-			for range 4 { // each start ends before the interval is over
-				got = during(t, b, 31*time.Minute)
-				for _, f := range b.facts() {
-					if f.Name == "last" && f.Value > moment(time.Now()) {
-						t.Errorf("the last backup is said to be of %s", f.Value)
+	t.Run("they are made between restarts where the clock was ahead before, and none is told to be from the future",
+		func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := scheduled(t, time.Hour, 10)
+				b.made = func(at time.Time, err error) {
+					if now := time.Now(); err != nil || at.After(now) {
+						t.Errorf("at %s the last backup is told to be of %s (%v)", now, at, err)
 					}
 				}
-			}
-			if want := []string{nameAt(begun), nameAt(begun.Add(time.Hour)), nameAt(begun.Add(2 * time.Hour)), ahead}; !slices.Equal(got, want) {
-				t.Fatalf("files = %v, want %v", got, want)
-			}
+				begun := time.Now()
+				ahead := nameAt(begun.Add(1000 * time.Hour))
+				if err := errors.Join(os.MkdirAll(b.dir, 0o700),
+					os.WriteFile(filepath.Join(b.dir, ahead), nil, 0o600)); err != nil {
+					t.Fatal(err)
+				}
+				var got []string
+				for range 4 { // each start ends before the interval is over
+					got = during(t, b, 31*time.Minute)
+					for _, f := range b.facts() {
+						if f.Name == "last" && f.Value > moment(time.Now()) {
+							t.Errorf("the last backup is said to be of %s", f.Value)
+						}
+					}
+				}
+				if want := []string{nameAt(begun), nameAt(begun.Add(time.Hour)), nameAt(begun.Add(2 * time.Hour)),
+					ahead}; !slices.Equal(got, want) {
+					t.Fatalf("files = %v, want %v", got, want)
+				}
+			})
 		})
-	})
 	t.Run("they go on where the clock is set back while the next is waited for", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			b := scheduled(t, time.Hour, 10)
@@ -133,7 +139,8 @@ func TestScheduledBackups(t *testing.T) {
 				return time.Now().Add(-24 * time.Hour)
 			}
 			got := during(t, b, 100*time.Minute)
-			want := []string{nameAt(begun.Add(-24*time.Hour + 31*time.Minute)), nameAt(begun.Add(-24*time.Hour + 91*time.Minute)), nameAt(begun)}
+			want := []string{nameAt(begun.Add(-24*time.Hour + 31*time.Minute)),
+				nameAt(begun.Add(-24*time.Hour + 91*time.Minute)), nameAt(begun)}
 			if !slices.Equal(got, want) {
 				t.Fatalf("files = %v, want %v", got, want)
 			}
@@ -148,79 +155,87 @@ func TestScheduledBackups(t *testing.T) {
 			if !slices.Equal(got, []string{nameAt(begun)}) {
 				t.Fatalf("files after 59 minutes = %v, want the first alone", got)
 			}
-			if got = during(t, b, 2*time.Minute); !slices.Equal(got, []string{nameAt(begun), nameAt(begun.Add(time.Hour))}) {
+			if got = during(t, b, 2*time.Minute); !slices.Equal(
+				got, []string{nameAt(begun), nameAt(begun.Add(time.Hour))}) {
 				t.Fatalf("files after 61 minutes = %v, want two", got)
 			}
 		})
 	})
-	t.Run("servers of several databases that share a directory each make their own, and delete no other's", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			a, b := scheduled(t, time.Hour, 2), scheduled(t, time.Hour, 3)
-			a.series, b.series, b.dir = "kagzi-0000000a", "orders-0000000b", a.dir
-			unsaid := nameAt(time.Now().Add(-time.Minute)) // of either
-			if err := errors.Join(os.MkdirAll(a.dir, 0o700), os.WriteFile(filepath.Join(a.dir, "kagzi-0000000a-19900101T000000Z.db"), nil, 0o600),
-				os.WriteFile(filepath.Join(a.dir, "orders-0000000b-19900101T000000Z.db"), nil, 0o600), os.WriteFile(filepath.Join(a.dir, unsaid), nil, 0o600)); err != nil {
-				t.Fatal(err)
-			}
-			begun := time.Now()
-			ctx, stop := context.WithCancel(t.Context())
-			over := make(chan error)
-			go func() { over <- a.run(ctx) }()
-			got := during(t, b, 3*time.Hour+time.Minute)
-			stop()
-			if err := <-over; !errors.Is(err, context.Canceled) {
-				t.Errorf("run = %v, want it cancelled", err)
-			}
-			var want []string
-			for hour := range 4 {
-				at := begun.Add(time.Duration(hour) * time.Hour).UTC().Format(backupStamp)
-				if hour > 1 {
-					want = append(want, a.series+"-"+at+".db")
-				}
-				if hour > 0 {
-					want = append(want, b.series+"-"+at+".db")
-				}
-			}
-			want = append(want, unsaid)
-			slices.Sort(want)
-			if !slices.Equal(got, want) {
-				t.Errorf("files = %v, want %v", got, want)
-			}
-		})
-	})
-	t.Run("what it did not make stays, and what a killed server left half-written goes after a day", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			b := scheduled(t, time.Hour, 1)
-			if err := os.MkdirAll(b.dir, 0o700); err != nil {
-				t.Fatal(err)
-			}
-			others := []string{"kagzi-19900101T000000Z.db.mine", "kagzi-monday.db", "my.db"}
-			if err := os.WriteFile(filepath.Join(b.dir, "kagzi-19900101T000000Z.db"), nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
-			now := time.Now()
-			ages := map[string]time.Duration{
-				"kagzi-backup-1.part": 25 * time.Hour, "kagzi-backup-1.part-wal": 25 * time.Hour, "kagzi-backup-1.part.lock": 25 * time.Hour,
-				"kagzi-backup-2.part": 23 * time.Hour, "kagzi-backup-2.part.lock": 25 * time.Hour,
-				"kagzi-backup-3.part": 25 * time.Hour, "kagzi-backup-3.part-wal": 23 * time.Hour,
-				"kagzi-backup-4.part-shm": 25 * time.Hour,
-			}
-			for _, name := range others {
-				ages[name] = 0
-			}
-			for name, age := range ages {
-				file := filepath.Join(b.dir, name)
-				if err := errors.Join(os.WriteFile(file, nil, 0o600), os.Chtimes(file, now.Add(-age), now.Add(-age))); err != nil {
+	t.Run("servers of several databases that share a directory each make their own, and delete no other's",
+		func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a, b := scheduled(t, time.Hour, 2), scheduled(t, time.Hour, 3)
+				a.series, b.series, b.dir = "kagzi-0000000a", "orders-0000000b", a.dir
+				unsaid := nameAt(time.Now().Add(-time.Minute)) // of either
+				if err := errors.Join(os.MkdirAll(a.dir, 0o700),
+					os.WriteFile(filepath.Join(a.dir, "kagzi-0000000a-19900101T000000Z.db"), nil, 0o600),
+					os.WriteFile(filepath.Join(a.dir, "orders-0000000b-19900101T000000Z.db"), nil, 0o600),
+					os.WriteFile(filepath.Join(a.dir, unsaid), nil, 0o600)); err != nil {
 					t.Fatal(err)
 				}
-			}
-			want := append([]string{nameAt(now), "kagzi-backup-2.part", "kagzi-backup-2.part.lock", "kagzi-backup-3.part", "kagzi-backup-3.part-wal"}, others...)
-			slices.Sort(want)
-			if got := during(t, b, time.Minute); !slices.Equal(got, want) {
-				t.Fatalf("files = %v, want %v", got, want)
-			}
+				begun := time.Now()
+				ctx, stop := context.WithCancel(t.Context())
+				over := make(chan error)
+				go func() { over <- a.run(ctx) }()
+				got := during(t, b, 3*time.Hour+time.Minute)
+				stop()
+				if err := <-over; !errors.Is(err, context.Canceled) {
+					t.Errorf("run = %v, want it cancelled", err)
+				}
+				var want []string
+				for hour := range 4 {
+					at := begun.Add(time.Duration(hour) * time.Hour).UTC().Format(backupStamp)
+					if hour > 1 {
+						want = append(want, a.series+"-"+at+".db")
+					}
+					if hour > 0 {
+						want = append(want, b.series+"-"+at+".db")
+					}
+				}
+				want = append(want, unsaid)
+				slices.Sort(want)
+				if !slices.Equal(got, want) {
+					t.Errorf("files = %v, want %v", got, want)
+				}
+			})
 		})
-	})
+	t.Run("what it did not make stays, and what a killed server left half-written goes after a day",
+		func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := scheduled(t, time.Hour, 1)
+				if err := os.MkdirAll(b.dir, 0o700); err != nil {
+					t.Fatal(err)
+				}
+				others := []string{"kagzi-19900101T000000Z.db.mine", "kagzi-monday.db", "my.db"}
+				if err := os.WriteFile(filepath.Join(b.dir, "kagzi-19900101T000000Z.db"), nil, 0o600); err != nil {
+					t.Fatal(err)
+				}
+				now := time.Now()
+				ages := map[string]time.Duration{
+					"kagzi-backup-1.part": 25 * time.Hour, "kagzi-backup-1.part-wal": 25 * time.Hour,
+					"kagzi-backup-1.part.lock": 25 * time.Hour,
+					"kagzi-backup-2.part":      23 * time.Hour, "kagzi-backup-2.part.lock": 25 * time.Hour,
+					"kagzi-backup-3.part": 25 * time.Hour, "kagzi-backup-3.part-wal": 23 * time.Hour,
+					"kagzi-backup-4.part-shm": 25 * time.Hour,
+				}
+				for _, name := range others {
+					ages[name] = 0
+				}
+				for name, age := range ages {
+					file := filepath.Join(b.dir, name)
+					if err := errors.Join(os.WriteFile(file, nil, 0o600),
+						os.Chtimes(file, now.Add(-age), now.Add(-age))); err != nil {
+						t.Fatal(err)
+					}
+				}
+				want := append([]string{nameAt(now), "kagzi-backup-2.part", "kagzi-backup-2.part.lock",
+					"kagzi-backup-3.part", "kagzi-backup-3.part-wal"}, others...)
+				slices.Sort(want)
+				if got := during(t, b, time.Minute); !slices.Equal(got, want) {
+					t.Fatalf("files = %v, want %v", got, want)
+				}
+			})
+		})
 	t.Run("one that fails is told and tried again, ever more rarely", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			b := scheduled(t, time.Hour, 1)
@@ -279,7 +294,8 @@ func TestScheduledBackups(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 			defer cancel()
 			if err := b.run(ctx); !errors.Is(err, context.DeadlineExceeded) || fake.back != 0 || failed != 1 {
-				t.Errorf("%v; given back %d times, told of %d failures, want none given back and one told", err, fake.back, failed)
+				t.Errorf("%v; given back %d times, told of %d failures, want none given back and one told", err,
+					fake.back, failed)
 			}
 		})
 	})
@@ -299,16 +315,20 @@ func TestDatabasesHaveSeriesOfBackupsOfTheirOwn(t *testing.T) {
 	}
 	seen := map[string]bool{}
 	for _, series := range []string{
-		at("sqlite", "/a/kagzi.db", "sqlite:/a/kagzi.db"), at("sqlite", "/b/kagzi.db", "sqlite:/b/kagzi.db"), at("sqlite", "/a/orders.db", "sqlite:/a/orders.db"),
+		at("sqlite", "/a/kagzi.db", "sqlite:/a/kagzi.db"), at("sqlite", "/b/kagzi.db", "sqlite:/b/kagzi.db"),
+		at("sqlite", "/a/orders.db", "sqlite:/a/orders.db"),
 		at("sqlite", "/a/ü.db", "sqlite:/a/ü.db"), at("sqlite", "/a/"+strings.Repeat("x", 200), "sqlite:/a/x"),
-		at("postgres", "db/kagzi", "postgres://db/kagzi"), at("postgres", "db/kagzi", "postgres://db/kagzi?search_path=b"), at("postgres", "db:1/kagzi", "postgres://db:1/kagzi"),
+		at("postgres", "db/kagzi", "postgres://db/kagzi"),
+		at("postgres", "db/kagzi", "postgres://db/kagzi?search_path=b"),
+		at("postgres", "db:1/kagzi", "postgres://db:1/kagzi"),
 	} {
 		if seen[series] || !backupSeries.MatchString(series) || len(series) > 60 {
 			t.Errorf("series %q is another's, or no name for a file", series)
 		}
 		seen[series] = true
 	}
-	if a, b := at("postgres", "db/kagzi", "postgres://a:b@db/kagzi"), at("postgres", "db/kagzi", "postgres://a:c@db/kagzi?application_name=x"); a != b {
+	if a, b := at("postgres", "db/kagzi", "postgres://a:b@db/kagzi"),
+		at("postgres", "db/kagzi", "postgres://a:c@db/kagzi?application_name=x"); a != b {
 		t.Errorf("the series of a database is %q, and %q with another password", a, b)
 	}
 }
@@ -389,13 +409,15 @@ func TestTheTicksSinceABackupAreCounted(t *testing.T) {
 func TestWhatARestoreLosesIsToldInLinesFitForATerminal(t *testing.T) {
 	id := engine.NewID(time.UnixMicro(1))
 	done := &engine.Restoration{Database: "/data/kagzi.db", Kept: "/data/old\x1b[31m", Progress: engine.Progress{
-		Beyond:   []engine.RunBeyond{{ID: id, Namespace: "default", Type: "order", Status: engine.RunCompleted, Steps: 3, Had: 1}, {ID: id, Gone: true}},
+		Beyond: []engine.RunBeyond{{ID: id, Namespace: "default", Type: "order", Status: engine.RunCompleted,
+			Steps: 3, Had: 1}, {ID: id, Gone: true}},
 		Only:     make([]engine.RunBeyond, linesShown+7),
 		KeysBack: []string{"ops"},
 	}}
 	text := restorationText(done, &engine.RestoreParams{}, true)
 	for _, want := range []string{
-		"restored /data/kagzi.db", id.String() + "  default/order  was COMPLETED with 3 steps, has 1", "was DELETED", "and 7 more", "key ops was revoked",
+		"restored /data/kagzi.db", id.String() + "  default/order  was COMPLETED with 3 steps, has 1", "was DELETED",
+		"and 7 more", "key ops was revoked",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q does not tell %q", text, want)
@@ -404,7 +426,8 @@ func TestWhatARestoreLosesIsToldInLinesFitForATerminal(t *testing.T) {
 	if strings.Contains(text, "\x1b") {
 		t.Error("a name reaches the terminal as it is")
 	}
-	if text := restorationText(done, &engine.RestoreParams{DryRun: true}, true); !strings.Contains(text, "would restore") {
+	if text := restorationText(done, &engine.RestoreParams{DryRun: true}, true); !strings.Contains(
+		text, "would restore") {
 		t.Errorf("a dry run says %q", text)
 	}
 }
@@ -422,7 +445,8 @@ func TestABackupSaysOfWhatItIsAndIsNotMadeOfADatabaseThatWasLeft(t *testing.T) {
 		{"of the settings, but it was moved", engine.StandingMoved, nil, "", ""},
 		{"of the settings, but it is not whole", engine.StandingFilling, nil, "", ""},
 		{"one that is named", "", []string{"--db", "postgres://me:secret@host/kagzi"}, "postgres://me@host/kagzi", ""},
-		{"one that is named and was moved", engine.StandingMoved, []string{"--db", own}, own, `warning: go \x1b[2Jelsewhere`},
+		{"one that is named and was moved", engine.StandingMoved, []string{"--db", own}, own,
+			`warning: go \x1b[2Jelsewhere`},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			t.Setenv("KAGZI_DB_URL", own)

@@ -20,9 +20,12 @@ func (c *Config) encrypted() bool { return c.TLSCert != "" }
 func (c *Config) checkTLS() error {
 	switch {
 	case (c.TLSCert == "") != (c.TLSKey == ""):
-		return usagef("--tls-cert %q and --tls-key %q: a certificate and its private key go together; give both or neither", c.TLSCert, c.TLSKey)
+		return usagef(
+			"--tls-cert %q and --tls-key %q: a certificate and its private key go together; give both or neither",
+			c.TLSCert, c.TLSKey)
 	case c.ClientCA != "" && !c.encrypted():
-		return usagef("--client-ca %q: without --tls-cert and --tls-key there is no TLS in which a client could show a certificate", c.ClientCA)
+		return usagef(
+			"--client-ca %q: without --tls-cert and --tls-key there is no TLS in which a client could show a certificate", c.ClientCA)
 	}
 	return nil
 }
@@ -64,8 +67,8 @@ func ifUnsafe(err error) error {
 	return err
 }
 
-// renewCertificates takes up the certificates that next names, and reads their files anew. Where that cannot be, next gets what held has;
-// fixed are the settings that a restart would take up.
+// renewCertificates takes up the certificates that next names, and reads their files anew. Where
+// that cannot be, next gets what held has; fixed are the settings that a restart would take up.
 func (p *process) renewCertificates(next, held *Config) (fixed []string) {
 	if next.encrypted() != held.encrypted() {
 		fixed = []string{"tls-cert", "tls-key"}
@@ -108,7 +111,8 @@ func factsOfTLS(k *certs.Keeper) []server.Fact {
 	}
 }
 
-// authorityBeside is the file of the authority that `kagzi tls init` put beside a server's certificate; empty where there is none, or another one.
+// authorityBeside is the file of the authority that `kagzi tls init` put beside a server's
+// certificate; empty where there is none, or another one.
 func authorityBeside(k *certs.Keeper) string {
 	if k == nil {
 		return ""

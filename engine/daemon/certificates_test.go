@@ -31,13 +31,15 @@ func team(t *testing.T) certs.Files {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "tls")
 	renew(t, dir)
-	return certs.Files{Cert: filepath.Join(dir, "server.crt"), Key: filepath.Join(dir, "server.key"), ClientCA: filepath.Join(dir, "ca.crt")}
+	return certs.Files{Cert: filepath.Join(dir, "server.crt"), Key: filepath.Join(dir, "server.key"),
+		ClientCA: filepath.Join(dir, "ca.crt")}
 }
 
 // renew makes the server's certificate in a directory anew, or for the first time.
 func renew(t *testing.T, dir string) *x509.Certificate {
 	t.Helper()
-	made, err := certs.Team{Dir: dir, Local: []string{"localhost", "127.0.0.1"}, Days: 30, Renew: true, Now: time.Now()}.Make()
+	made, err := certs.Team{Dir: dir, Local: []string{"localhost", "127.0.0.1"}, Days: 30, Renew: true,
+		Now: time.Now()}.Make()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +104,8 @@ func TestAServerWithACertificateSpeaksTLSAndNothingElse(t *testing.T) {
 			told += f.Name + "=" + f.Value + ";"
 		}
 	}
-	if !strings.HasPrefix(told, "certificate=CN=localhost,O=Kagzi;holds for=localhost, 127.0.0.1;expires=") || !strings.HasSuffix(told, ";client certificates=yes, if they show one;") {
+	if !strings.HasPrefix(told, "certificate=CN=localhost,O=Kagzi;holds for=localhost, 127.0.0.1;expires=") ||
+		!strings.HasSuffix(told, ";client certificates=yes, if they show one;") {
 		t.Errorf("the server tells %q of its certificate", told)
 	}
 	if err := healthOf(t, s.Client); grpcstatus.Code(err) != codes.Unavailable {
@@ -110,7 +113,8 @@ func TestAServerWithACertificateSpeaksTLSAndNothingElse(t *testing.T) {
 	}
 	old := trust(t, c)
 	old.MaxVersion = tls.VersionTLS12
-	if _, err := infoOver(t, s.Client, old); grpcstatus.Code(err) != codes.Unavailable || !mentions(err, "protocol version") {
+	if _, err := infoOver(t, s.Client, old); grpcstatus.Code(err) != codes.Unavailable ||
+		!mentions(err, "protocol version") {
 		t.Errorf("with TLS 1.2: %v, want that the version is refused", err)
 	}
 	if _, err := infoOver(t, s.Client, &tls.Config{RootCAs: x509.NewCertPool()}); !mentions(err, "unknown authority") {
@@ -143,7 +147,8 @@ func TestWhatOtherMachinesReachOverHTTPIsEncryptedWhereTheServerIs(t *testing.T)
 	}
 	var out bytes.Buffer
 	announce(&out, s.Ready)
-	for _, want := range []string{"metrics   https://" + s.HTTP + "/metrics\n", "--address " + s.Client + " --tls-ca " + word(c.ClientCA) + "\n"} {
+	for _, want := range []string{"metrics   https://" + s.HTTP + "/metrics\n",
+		"--address " + s.Client + " --tls-ca " + word(c.ClientCA) + "\n"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("announcement %s, want %q in it", out.String(), want)
 		}
@@ -171,7 +176,8 @@ func TestNoCallIsLostWhileCertificatesChange(t *testing.T) {
 				}
 				var err error
 				if i == 0 { // on a connection that stays
-					_, err = kagziv1.NewAdminServiceClient(standing).GetServerInfo(t.Context(), &kagziv1.GetServerInfoRequest{})
+					_, err = kagziv1.NewAdminServiceClient(standing).GetServerInfo(
+						t.Context(), &kagziv1.GetServerInfoRequest{})
 				} else { // each on a connection of its own
 					_, err = infoOver(t, s.Client, trust(t, c))
 				}
@@ -195,7 +201,11 @@ func TestNoCallIsLostWhileCertificatesChange(t *testing.T) {
 	callers.Wait()
 	// Files are looked at at most once a second, so the last one is shown a second after it was made at the latest.
 	for shown := (*x509.Certificate)(nil); shown == nil || !shown.Equal(last); {
-		conn, err := tls.Dial("tcp", s.Client, func() *tls.Config { c := trust(t, c); c.NextProtos = []string{"h2"}; return c }())
+		conn, err := tls.Dial("tcp", s.Client, func() *tls.Config {
+			c := trust(t, c)
+			c.NextProtos = []string{"h2"}
+			return c
+		}())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -207,7 +217,9 @@ func TestNoCallIsLostWhileCertificatesChange(t *testing.T) {
 func TestSettingsOfTLSAreTakenUpWhenTheyAreReadAgain(t *testing.T) {
 	c, other := encrypted(t), team(t)
 	next := c
-	s, hear, _, lines := reloadable(t, c, func() bool { return false }, func() (Config, []string, error) { return next, nil, nil })
+	s, hear, _, lines := reloadable(t, c, func() bool { return false }, func() (Config, []string, error) {
+		return next, nil, nil
+	})
 	heard := func() (text string) { // what is logged when they are read, all of it once they are read a second time
 		hear <- os.Interrupt
 		hear <- os.Interrupt
@@ -222,8 +234,12 @@ func TestSettingsOfTLSAreTakenUpWhenTheyAreReadAgain(t *testing.T) {
 		says   []string
 		holds  string // the file of the certificate
 	}{
-		{"other files", func() { next.TLSCert, next.TLSKey, next.ClientCA = other.Cert, other.Key, "" }, []string{"certificate taken up", "authorities of clients"}, other.Cert},
-		{"a key that does not belong", func() { next.TLSKey = c.TLSKey }, []string{"level=WARN", "does not belong", "those before hold"}, other.Cert},
+		{"other files", func() {
+			next.TLSCert, next.TLSKey, next.ClientCA = other.Cert, other.Key, ""
+		}, []string{"certificate taken up", "authorities of clients"}, other.Cert},
+		{"a key that does not belong", func() {
+			next.TLSKey = c.TLSKey
+		}, []string{"level=WARN", "does not belong", "those before hold"}, other.Cert},
 		{"the first files", func() { next = c }, []string{"certificate taken up"}, c.TLSCert},
 		{"half of them", func() { next.TLSKey = "" }, []string{"level=WARN", "--tls-cert", "go together"}, c.TLSCert},
 	} {
@@ -243,7 +259,8 @@ func TestSettingsOfTLSAreTakenUpWhenTheyAreReadAgain(t *testing.T) {
 			t.Fatalf("%s: %v", step.name, err)
 		}
 		for _, f := range info.Facts {
-			want := map[string]string{"tls-cert": step.holds, "tls-key": strings.TrimSuffix(step.holds, "crt") + "key"}[f.Name]
+			want := map[string]string{"tls-cert": step.holds,
+				"tls-key": strings.TrimSuffix(step.holds, "crt") + "key"}[f.Name]
 			if f.Section == "settings" && want != "" && f.Value != want {
 				t.Errorf("%s: %s = %s, want %s", step.name, f.Name, f.Value, want)
 			}
@@ -274,13 +291,21 @@ func TestFilesOfTLSThatAreMissingOrWrongEndTheStart(t *testing.T) {
 		code   int
 		says   []string
 	}{
-		{"a certificate alone", func(c *Config) { c.TLSKey = "" }, 64, []string{"--tls-cert", "--tls-key", "go together"}},
+		{"a certificate alone", func(c *Config) {
+			c.TLSKey = ""
+		}, 64, []string{"--tls-cert", "--tls-key", "go together"}},
 		{"a key alone", func(c *Config) { c.TLSCert = "" }, 64, []string{"--tls-cert", "--tls-key", "go together"}},
-		{"authorities alone", func(c *Config) { c.TLSCert, c.TLSKey, c.ClientCA = "", "", files.ClientCA }, 64, []string{"--client-ca", "without --tls-cert"}},
+		{"authorities alone", func(c *Config) {
+			c.TLSCert, c.TLSKey, c.ClientCA = "", "", files.ClientCA
+		}, 64, []string{"--client-ca", "without --tls-cert"}},
 		{"a key that everybody can read", func(c *Config) { c.TLSKey = open }, 78, []string{open, "chmod 600"}},
 		{"no such file", func(c *Config) { c.TLSCert += "x" }, 64, []string{files.Cert + "x"}},
-		{"a credential that nobody handed over", func(c *Config) { c.TLSKey = "credential:tls-key" }, 64, []string{"--tls-key", "credential:tls-key", "LoadCredential"}},
-		{"a credential that is no name", func(c *Config) { c.TLSKey = "credential:../x" }, 64, []string{"--tls-key", "credential:../x"}},
+		{"a credential that nobody handed over", func(c *Config) {
+			c.TLSKey = "credential:tls-key"
+		}, 64, []string{"--tls-key", "credential:tls-key", "LoadCredential"}},
+		{"a credential that is no name", func(c *Config) {
+			c.TLSKey = "credential:../x"
+		}, 64, []string{"--tls-key", "credential:../x"}},
 	} {
 		t.Run(try.name, func(t *testing.T) {
 			if try.code == 78 && runtime.GOOS == "windows" {
@@ -289,7 +314,8 @@ func TestFilesOfTLSThatAreMissingOrWrongEndTheStart(t *testing.T) {
 			c := testConfig(t)
 			c.TLSCert, c.TLSKey = files.Cert, files.Key
 			try.change(&c)
-			if err := Run(t.Context(), c, Backends{}, unreached(t)); codeOf(err) != try.code || !mentions(err, try.says...) {
+			if err := Run(t.Context(), c, Backends{}, unreached(t)); codeOf(err) != try.code ||
+				!mentions(err, try.says...) {
 				t.Errorf("error %v with code %d, want one that says %q, with %d", err, codeOf(err), try.says, try.code)
 			}
 		})
@@ -329,7 +355,8 @@ func TestTheSettingsThatArePrintedNameTheFilesOfTLS(t *testing.T) {
 	if err := printConfig(&out, &c); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{`tls-cert = "/etc/kagzi/tls/server.crt"`, "# file k.toml:2", `tls-key = "credential:tls-key"`, `client-ca = "off"`} {
+	for _, want := range []string{`tls-cert = "/etc/kagzi/tls/server.crt"`, "# file k.toml:2",
+		`tls-key = "credential:tls-key"`, `client-ca = "off"`} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("printed:\n%s\nwant %s in it", out.String(), want)
 		}

@@ -21,8 +21,8 @@ func Commands(version string, b Backends) []*cobra.Command {
 	return []*cobra.Command{newServer(version, b, func(Ready) {}), newDatabase(b), newTLS()}
 }
 
-// Serve is `kagzi server` with these arguments, until ctx ends. It prints what the command prints to os.Stdout and os.Stderr as they are
-// now, and calls ready once it serves.
+// Serve is `kagzi server` with these arguments, until ctx ends. It prints what the command prints
+// to os.Stdout and os.Stderr as they are now, and calls ready once it serves.
 func Serve(ctx context.Context, version string, b Backends, args []string, ready func(Ready)) error {
 	cmd := newServer(version, b, ready)
 	cmd.SetArgs(args)
@@ -54,7 +54,8 @@ setting that names one can be credential:NAME, which systemd hands over by LoadC
 		Args: cobra.NoArgs,
 	}
 	register(cmd.Flags(), serverSettings)
-	printOnly := cmd.Flags().Bool("print-config", false, "print the settings, with where each comes from, and do nothing else")
+	printOnly := cmd.Flags().Bool("print-config", false,
+		"print the settings, with where each comes from, and do nothing else")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		read := func() (Config, []string, error) { return resolve(cmd.Flags(), serverSettings, system()) }
 		c, warnings, err := read()
@@ -118,8 +119,9 @@ type Serving struct {
 	ended  chan error
 }
 
-// Start runs a server with the settings that `kagzi server` would have without flags, and comes back when it serves, or with an error, also
-// when ctx ends before. It writes no log: the terminal belongs to somebody else.
+// Start runs a server with the settings that `kagzi server` would have without flags, and comes
+// back when it serves, or with an error, also when ctx ends before. It writes no log: the terminal
+// belongs to somebody else.
 func Start(ctx context.Context, version string, b Backends) (*Serving, error) {
 	flags := pflag.NewFlagSet("server", pflag.ContinueOnError)
 	register(flags, serverSettings)

@@ -14,8 +14,10 @@ type Config struct {
 	DB      string // URL of the database; empty: sqlite:<DataDir>/kagzi.db
 	DataDir string // empty: the system's place for a user's data
 	Listen  string // host:port for gRPC; port 0 picks a free one
-	HTTP    string // host:port of metrics and health, done without if it is taken and not in Sources; port 0 picks a free one; empty: none
-	File    string // that settings were read from; empty: none
+	// host:port of metrics and health, done without if it is taken and not in Sources; port 0 picks
+	// a free one; empty: none
+	HTTP string
+	File string // that settings were read from; empty: none
 
 	WorkerLease            time.Duration // how long a worker may be silent, at least two heartbeats
 	HeartbeatInterval      time.Duration
@@ -27,11 +29,13 @@ type Config struct {
 	AuditRetention         time.Duration // how long it is kept who changed what; 0: for good
 	BackupEvery            time.Duration // 0: no scheduled backups
 	BackupKeep             int           // how many of them stay
-	NamespaceRate          int           // runs and signals that clients may add to one namespace in a second; 0: no limit
-	BackupDir              string        // empty: backups in the data directory, or beside the database file
-	DrainTimeout           time.Duration // how long calls under way may go on after the process was told to stop
+	// runs and signals that clients may add to one namespace in a second; 0: no limit
+	NamespaceRate int
+	BackupDir     string        // empty: backups in the data directory, or beside the database file
+	DrainTimeout  time.Duration // how long calls under way may go on after the process was told to stop
 
-	// Files of TLS in PEM, as paths or as credential:NAME, which systemd handed over. The first two go together; empty: plaintext.
+	// Files of TLS in PEM, as paths or as credential:NAME, which systemd handed over. The first two
+	// go together; empty: plaintext.
 	TLSCert  string // with the certificates between it and its authority
 	TLSKey   string
 	ClientCA string // authorities of clients' certificates; empty: clients are asked for none
@@ -45,8 +49,9 @@ type Config struct {
 	Version string       // of the program
 	Log     *slog.Logger // nil: none; `kagzi server` makes one of LogLevel and LogFormat
 
-	// Sources says where settings come from, by their names as flags: "flag", "environment KAGZI_LISTEN", "file /etc/kagzi/kagzi.toml:3".
-	// Those left out are defaults, or were set by a program.
+	// Sources says where settings come from, by their names as flags: "flag", "environment
+	// KAGZI_LISTEN", "file /etc/kagzi/kagzi.toml:3". Those left out are defaults, or were set by a
+	// program.
 	Sources map[string]string
 }
 
@@ -72,11 +77,16 @@ func Defaults() Config {
 // check refuses settings that each are fine and together are not.
 func (c *Config) check() error {
 	if c.BackupEvery > 0 && c.BackupEvery < minBackupEvery {
-		return usagef("a backup every %s would leave time for little else; want --backup-every %s or longer, or 0 for none", c.BackupEvery, brief(minBackupEvery))
+		return usagef(
+			"a backup every %s would leave time for little else; want --backup-every %s or longer, or 0 for none",
+			c.BackupEvery, brief(minBackupEvery))
 	}
 	if c.WorkerLease < 2*c.HeartbeatInterval {
-		return usagef("a worker lease of %s is shorter than two heartbeats of %s: a single late one would cost a worker its runs; "+
-			"want --worker-lease %s or longer, or a shorter --heartbeat-interval", c.WorkerLease, c.HeartbeatInterval, 2*c.HeartbeatInterval)
+		return usagef(
+			"a worker lease of %s is shorter than two heartbeats of %s: a single late one would cost a worker its runs; "+
+				"want --worker-lease %s or longer, or a shorter --heartbeat-interval", c.WorkerLease,
+			c.HeartbeatInterval,
+			2*c.HeartbeatInterval)
 	}
 	return c.checkTLS()
 }

@@ -74,9 +74,10 @@ func TestEverySettingIsAFlagAndAVariable(t *testing.T) {
 			env    map[string]string
 			source string
 		}{
-			"flag":               {[]string{"--" + s.name + "=" + s.text}, nil, "flag"},
-			"variable":           {nil, map[string]string{variable: s.text}, "environment " + variable},
-			"flag over variable": {[]string{"--" + s.name + "=" + s.text}, map[string]string{variable: "nonsense"}, "flag"},
+			"flag":     {[]string{"--" + s.name + "=" + s.text}, nil, "flag"},
+			"variable": {nil, map[string]string{variable: s.text}, "environment " + variable},
+			"flag over variable": {[]string{"--" + s.name + "=" + s.text},
+				map[string]string{variable: "nonsense"}, "flag"},
 		} {
 			t.Run(s.name+"/"+way, func(t *testing.T) {
 				got, warnings, err := settle(try.args, try.env)
@@ -122,7 +123,9 @@ func TestOlderNamesStillWork(t *testing.T) {
 	}{
 		{"KAGZI_DB_URL", "sqlite:x.db", func(c *Config) { c.DB = "sqlite:x.db" }, ""},
 		{"KAGZI_WORKER_VISIBILITY_TIMEOUT_SECS", "300", func(c *Config) { c.WorkerLease = 5 * time.Minute }, ""},
-		{"KAGZI_COORDINATOR_WORKER_STALE_THRESHOLD_SECS", "45", func(c *Config) { c.WorkerLease = 45 * time.Second }, ""},
+		{"KAGZI_COORDINATOR_WORKER_STALE_THRESHOLD_SECS", "45", func(c *Config) {
+			c.WorkerLease = 45 * time.Second
+		}, ""},
 		{"KAGZI_WORKER_HEARTBEAT_INTERVAL_SECS", "5", func(c *Config) { c.HeartbeatInterval = 5 * time.Second }, ""},
 		{"KAGZI_WORKER_POLL_TIMEOUT_SECS", "50", func(c *Config) { c.PollTimeout = 50 * time.Second }, ""},
 		{"KAGZI_COORDINATOR_INTERVAL_SECS", "9", func(c *Config) { c.CoordinatorInterval = 9 * time.Second }, ""},
@@ -163,7 +166,8 @@ func TestOlderNamesStillWork(t *testing.T) {
 
 func TestOfTwoNamesTheNewerCountsAndTheOtherIsNamed(t *testing.T) {
 	c, warnings, err := settle(nil, map[string]string{
-		"KAGZI_WORKER_LEASE": "40s", "KAGZI_WORKER_VISIBILITY_TIMEOUT_SECS": "300", "KAGZI_COORDINATOR_WORKER_STALE_THRESHOLD_SECS": "40",
+		"KAGZI_WORKER_LEASE": "40s", "KAGZI_WORKER_VISIBILITY_TIMEOUT_SECS": "300",
+		"KAGZI_COORDINATOR_WORKER_STALE_THRESHOLD_SECS": "40",
 	})
 	if err != nil || c.WorkerLease != 40*time.Second {
 		t.Fatalf("lease = %v, %v, want 40s", c.WorkerLease, err)
@@ -175,16 +179,20 @@ func TestOfTwoNamesTheNewerCountsAndTheOtherIsNamed(t *testing.T) {
 }
 
 func TestDurationsMayBeDaysAndWeeks(t *testing.T) {
-	for text, want := range map[string]time.Duration{"400d": 9600 * time.Hour, "2w": 336 * time.Hour, "0d": 0, "9600h": 9600 * time.Hour, "3650d": engine.MaxDelay} {
+	for text, want := range map[string]time.Duration{
+		"400d": 9600 * time.Hour, "2w": 336 * time.Hour, "0d": 0, "9600h": 9600 * time.Hour, "3650d": engine.MaxDelay} {
 		for _, name := range []string{"retention", "audit-retention", "backup-every"} {
 			for how, said := range map[string]struct {
 				arguments []string
 				variables map[string]string
 			}{
-				"flag": {[]string{"--" + name, text}, nil}, "variable": {nil, map[string]string{"KAGZI_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_")): text}},
+				"flag": {[]string{"--" + name, text}, nil},
+				"variable": {nil, map[string]string{"KAGZI_" +
+					strings.ToUpper(strings.ReplaceAll(name, "-", "_")): text}},
 			} {
 				c, _, err := settle(said.arguments, said.variables)
-				got := map[string]time.Duration{"retention": c.Retention, "audit-retention": c.AuditRetention, "backup-every": c.BackupEvery}[name]
+				got := map[string]time.Duration{"retention": c.Retention, "audit-retention": c.AuditRetention,
+					"backup-every": c.BackupEvery}[name]
 				if err != nil || got != want {
 					t.Errorf("%s by %s = %s: %v, %v, want %v", name, how, text, got, err, want)
 				}
@@ -201,31 +209,41 @@ func TestBadValuesAreRefusedByNameValueAndWhatIsWanted(t *testing.T) {
 		values []string
 		want   string
 	}{
-		"config":                   {nil, "want a file"},
-		"db":                       {nil, "want sqlite:PATH or postgres://"},
-		"data-dir":                 {nil, "want a directory"},
-		"listen":                   {[]string{"50051", "localhost", "127.0.0.1:70000", "127.0.0.1:http", "::1:5"}, "want host:port such as 127.0.0.1:50051"},
-		"http":                     {[]string{"50052", "on", "127.0.0.1:70000"}, "want host:port such as 127.0.0.1:50052, or off"},
-		"worker-lease":             {[]string{"30", "x", "-1s", "99ms", "25h", "9999999999h"}, "want a duration from 100ms to 24h"},
-		"heartbeat-interval":       {[]string{"10", "0s"}, "want a duration from 10ms to 12h"},
-		"poll-timeout":             {[]string{"61s", "0s"}, "want a duration from 100ms to 1m"},
-		"coordinator-interval":     {[]string{"0s", "2h"}, "want a duration from 10ms to 1h"},
-		"coordinator-batch-size":   {[]string{"0", "-1", "1.5", "10001", "many"}, "want a whole number from 1 to 10000"},
-		"coordinator-catchup-rate": {[]string{"0", "-1", "1.5", "10001", "many"}, "want a whole number from 1 to 10000"},
-		"retention":                {[]string{"-1h", "-1d", "30", "d", "1.5d", "1d12h", "3651d", "522w", "4294967296d", "9223372036854775808w"}, "want a duration from 0s to 87600h, such as 90m, 720h or 30d"},
-		"audit-retention":          {[]string{"-1h", "-1d", "30", "d", "1.5d", "1d12h", "3651d", "522w", "4294967296d", "9223372036854775808w"}, "want a duration from 0s to 87600h, such as 90m, 720h or 30d"},
-		"backup-every":             {[]string{"-1h", "daily"}, "want a duration from 0s to 87600h, such as 90m, 720h or 30d"},
-		"backup-keep":              {[]string{"0", "10001", "all"}, "want a whole number from 1 to 10000"},
-		"namespace-rate":           {[]string{"-1", "1.5", "1000001", "off"}, "want a whole number from 1 to 1000000, or 0 for no limit"},
-		"backup-dir":               {nil, "want a directory"},
-		"drain-timeout":            {[]string{"30s", "0s"}, "want a duration from 100ms to 29s"},
-		"tls-cert":                 {[]string{"credential:", "credential:../x"}, "want a file, credential:NAME, or off"},
-		"tls-key":                  {[]string{"credential:.."}, "want a file, credential:NAME, or off"},
-		"client-ca":                {[]string{"credential:."}, "want a file, credential:NAME, or off"},
-		"insecure":                 {[]string{"yes"}, "want true or false"},
-		"allow-unleased-workers":   {[]string{"2"}, "want true or false"},
-		"log-level":                {[]string{"loud"}, "want debug, info, warn or error"},
-		"log-format":               {[]string{"xml"}, "want text or json"},
+		"config":   {nil, "want a file"},
+		"db":       {nil, "want sqlite:PATH or postgres://"},
+		"data-dir": {nil, "want a directory"},
+		"listen": {[]string{"50051", "localhost", "127.0.0.1:70000", "127.0.0.1:http", "::1:5"},
+			"want host:port such as 127.0.0.1:50051"},
+		"http": {[]string{"50052", "on", "127.0.0.1:70000"},
+			"want host:port such as 127.0.0.1:50052, or off"},
+		"worker-lease": {[]string{"30", "x", "-1s", "99ms", "25h", "9999999999h"},
+			"want a duration from 100ms to 24h"},
+		"heartbeat-interval":   {[]string{"10", "0s"}, "want a duration from 10ms to 12h"},
+		"poll-timeout":         {[]string{"61s", "0s"}, "want a duration from 100ms to 1m"},
+		"coordinator-interval": {[]string{"0s", "2h"}, "want a duration from 10ms to 1h"},
+		"coordinator-batch-size": {[]string{"0", "-1", "1.5", "10001", "many"},
+			"want a whole number from 1 to 10000"},
+		"coordinator-catchup-rate": {[]string{"0", "-1", "1.5", "10001", "many"},
+			"want a whole number from 1 to 10000"},
+		"retention": {[]string{"-1h", "-1d", "30", "d", "1.5d", "1d12h", "3651d", "522w", "4294967296d",
+			"9223372036854775808w"}, "want a duration from 0s to 87600h, such as 90m, 720h or 30d"},
+		"audit-retention": {[]string{"-1h", "-1d", "30", "d", "1.5d", "1d12h", "3651d", "522w", "4294967296d",
+			"9223372036854775808w"}, "want a duration from 0s to 87600h, such as 90m, 720h or 30d"},
+		"backup-every": {[]string{"-1h", "daily"},
+			"want a duration from 0s to 87600h, such as 90m, 720h or 30d"},
+		"backup-keep": {[]string{"0", "10001", "all"}, "want a whole number from 1 to 10000"},
+		"namespace-rate": {[]string{"-1", "1.5", "1000001", "off"},
+			"want a whole number from 1 to 1000000, or 0 for no limit"},
+		"backup-dir":    {nil, "want a directory"},
+		"drain-timeout": {[]string{"30s", "0s"}, "want a duration from 100ms to 29s"},
+		"tls-cert": {[]string{"credential:", "credential:../x"},
+			"want a file, credential:NAME, or off"},
+		"tls-key":                {[]string{"credential:.."}, "want a file, credential:NAME, or off"},
+		"client-ca":              {[]string{"credential:."}, "want a file, credential:NAME, or off"},
+		"insecure":               {[]string{"yes"}, "want true or false"},
+		"allow-unleased-workers": {[]string{"2"}, "want true or false"},
+		"log-level":              {[]string{"loud"}, "want debug, info, warn or error"},
+		"log-format":             {[]string{"xml"}, "want text or json"},
 	}
 	for _, s := range serverSettings {
 		try, ok := bad[s.name]
@@ -245,7 +263,8 @@ func TestBadValuesAreRefusedByNameValueAndWhatIsWanted(t *testing.T) {
 			}
 			_, _, err = settle(nil, map[string]string{s.variable(): text})
 			if err == nil || !mentions(err, s.variable(), `"`+text+`"`, try.want) || codeOf(err) != 64 {
-				t.Errorf("%s=%s: error %v with code %d, want one that says %q with 64", s.variable(), text, err, codeOf(err), try.want)
+				t.Errorf("%s=%s: error %v with code %d, want one that says %q with 64", s.variable(), text, err,
+					codeOf(err), try.want)
 			}
 		}
 	}
@@ -349,8 +368,10 @@ func TestADataDirectoryThatOthersMayWriteToIsRefused(t *testing.T) {
 
 func TestAVariableThatIsAlmostASettingsIsWarnedOf(t *testing.T) {
 	from := surroundings{environ: func() []string {
-		return []string{"KAGZI_LISTENN=1", "KAGZI_WORKER_LAESE=1m", "KAGZI_\x1bDB=x", "KAGZI_LISTEN=:1", "KAGZI_DB_URL=x", "KAGZI_TLS=1", "KAGZI_TIME=utc",
-			"KAGZI_PORT=tcp://10.0.0.1:50051", "KAGZI_SERVICE_HOST=10.0.0.1", "KAGZI_API_KEYS=x", "LISTEN=1", "PATH=/bin"}
+		return []string{"KAGZI_LISTENN=1", "KAGZI_WORKER_LAESE=1m", "KAGZI_\x1bDB=x", "KAGZI_LISTEN=:1",
+			"KAGZI_DB_URL=x", "KAGZI_TLS=1", "KAGZI_TIME=utc",
+			"KAGZI_PORT=tcp://10.0.0.1:50051", "KAGZI_SERVICE_HOST=10.0.0.1", "KAGZI_API_KEYS=x", "LISTEN=1",
+			"PATH=/bin"}
 	}}
 	want := []string{
 		"KAGZI_LISTENN is not heeded: there is no such setting; did you mean KAGZI_LISTEN?",

@@ -26,8 +26,8 @@ import (
 const (
 	// stopLimit is how long a stop may take, whatever happens.
 	stopLimit = 30 * time.Second
-	// netInterval is how often the coordinator looks at everything although nobody notified it, where several servers share a database
-	// and their notifications can be lost on the way.
+	// netInterval is how often the coordinator looks at everything although nobody notified it,
+	// where several servers share a database and their notifications can be lost on the way.
 	netInterval = 5 * time.Minute
 )
 
@@ -37,14 +37,16 @@ type Backends struct {
 	Migrate func(ctx context.Context, url string) error
 	Status  func(ctx context.Context, url string) (engine.SchemaStatus, error)
 	Check   func(ctx context.Context, url string) ([]engine.Finding, error)
-	// Accept takes what another program wrote to the database for right, unless there are findings, and returns where it keeps what was there.
+	// Accept takes what another program wrote to the database for right, unless there are findings,
+	// and returns where it keeps what was there.
 	Accept func(ctx context.Context, url string) (kept string, findings []engine.Finding, err error)
 	// Copy moves a database to another one; Release gives such a copy up, with force also one that ended.
 	Copy    func(ctx context.Context, p engine.CopyParams) (engine.CopyReport, error)
 	Release func(ctx context.Context, url string, force bool) error
 	// Holder is what the server says of itself that has the database to itself; empty: no server has.
 	Holder func(url string) (string, error)
-	// Backup makes file, a backup of the database, without a server or beside it; Receive makes one of what fill writes; Verify reads one.
+	// Backup makes file, a backup of the database, without a server or beside it; Receive makes one
+	// of what fill writes; Verify reads one.
 	Backup  func(ctx context.Context, url, file string) (engine.Backup, error)
 	Receive func(ctx context.Context, file string, fill func(io.Writer) error) (engine.Backup, error)
 	Verify  func(ctx context.Context, file string) (engine.Backup, []engine.Finding, error)
@@ -65,9 +67,9 @@ type Ready struct {
 	Version  string
 }
 
-// Run is a whole server: it calls ready once it serves, and stops in good order when ctx ends, which is no error. An error with
-// a method ExitCode() int says what the process is to end with; after a failure of the store that error comes at once, and
-// nothing was waited for.
+// Run is a whole server: it calls ready once it serves, and stops in good order when ctx ends,
+// which is no error. An error with a method ExitCode() int says what the process is to end with;
+// after a failure of the store that error comes at once, and nothing was waited for.
 func Run(ctx context.Context, c Config, b Backends, ready func(Ready)) error {
 	return run(ctx, c, b, nil, ready)
 }
@@ -101,7 +103,8 @@ func run(ctx context.Context, c Config, b Backends, r *reloading, ready func(Rea
 	if err != nil {
 		return coded(ctx, quietIfStopped(ctx, err)) // a service manager need not try again where a setting is wrong
 	}
-	p := &process{opened: opened{database: url}, log: c.Log, events: events, store: store, backends: b, certs: keeper, parts: parts.New()}
+	p := &process{opened: opened{database: url}, log: c.Log, events: events, store: store, backends: b, certs: keeper,
+		parts: parts.New()}
 	p.config.Store(&c)
 	about, err := p.start(ctx, at)
 	if err != nil {
@@ -171,7 +174,8 @@ func (p *process) start(ctx context.Context, at addresses) (Ready, error) {
 	}
 	p.startParts(options, copies, netFor(description), health)
 	return Ready{
-		Address: p.opened.listen, Client: dialable(p.opened.listen), TLS: p.certs != nil, CA: authorityBeside(p.certs), Keyed: p.keyed(ctx), HTTP: dialable(p.opened.http), HTTPS: p.webEncrypted(&at),
+		Address: p.opened.listen, Client: dialable(p.opened.listen), TLS: p.certs != nil, CA: authorityBeside(p.certs),
+		Keyed: p.keyed(ctx), HTTP: dialable(p.opened.http), HTTPS: p.webEncrypted(&at),
 		Database: description, Version: c.Version,
 	}, nil
 }
@@ -207,7 +211,8 @@ func (p *process) startParts(options server.Options, copies *backups, safetyNet 
 	options.Backup = copies.send
 	var upkeep *coordinator.Coordinator // which the server tells of, and which tells the server
 	options.Facts = func() []server.Fact {
-		return slices.Concat(looksOf(upkeep.Looks()), copies.facts(), factsOfTLS(p.certs), settingsOf(p.config.Load(), p.opened))
+		return slices.Concat(looksOf(upkeep.Looks()), copies.facts(), factsOfTLS(p.certs),
+			settingsOf(p.config.Load(), p.opened))
 	}
 	srv := server.New(p.store, matcher, options)
 	copies.made = srv.BackupMade
@@ -221,7 +226,9 @@ func (p *process) startParts(options server.Options, copies *backups, safetyNet 
 		matcher.KeepTime(clock)
 	}
 	if health != nil {
-		p.parts.Start("metrics and health", func(ctx context.Context) error { return web.Serve(ctx, health, srv, c.Version, p.log) })
+		p.parts.Start("metrics and health", func(ctx context.Context) error {
+			return web.Serve(ctx, health, srv, c.Version, p.log)
+		})
 	}
 	p.parts.Start("dispatcher", matcher.Run)
 	p.parts.Start("server", func(ctx context.Context) error { return srv.Run(ctx, p.listener) })
@@ -241,8 +248,9 @@ func (p *process) serverOptions(ctx context.Context, at *addresses, warnings []s
 	c := p.config.Load()
 	options := server.Options{
 		Log: p.log, Version: c.Version, HeartbeatInterval: c.HeartbeatInterval, WorkerLease: c.WorkerLease,
-		PollTimeout: c.PollTimeout, DrainTimeout: c.DrainTimeout, AllowUnleased: c.AllowUnleased, NamespaceRate: c.NamespaceRate,
-		Events: p.events, Warnings: warnings, NeedKey: len(at.exposed()) > 0 && !c.Insecure,
+		PollTimeout: c.PollTimeout, DrainTimeout: c.DrainTimeout, AllowUnleased: c.AllowUnleased,
+		NamespaceRate: c.NamespaceRate,
+		Events:        p.events, Warnings: warnings, NeedKey: len(at.exposed()) > 0 && !c.Insecure,
 	}
 	if p.certs != nil {
 		options.TLS = p.certs.RPC()

@@ -141,13 +141,17 @@ func TestAStartThatTheDatabaseRefusesEndsWithTheCodeOfItsReason(t *testing.T) {
 		interrupted bool
 		code        int // 0: no error
 	}{
-		{name: "a newer program has used it", err: &engine.Error{Kind: engine.KindPrecondition, Message: "run that one"}, code: 6},
-		{name: "it does not answer", err: &engine.Error{Kind: engine.KindUnavailable, Message: "connection refused"}, code: 7},
+		{name: "a newer program has used it", err: &engine.Error{
+			Kind: engine.KindPrecondition, Message: "run that one"}, code: 6},
+		{name: "it does not answer", err: &engine.Error{
+			Kind: engine.KindUnavailable, Message: "connection refused"}, code: 7},
 		{name: "its URL is wrong", err: engine.Invalid("db", "is no URL"), code: 64},
 		{name: "it failed", err: errors.New("no such table"), code: 1},
-		{name: "it did not answer until the stop", err: &engine.Error{Kind: engine.KindUnavailable, Message: "connection refused"}, interrupted: true},
+		{name: "it did not answer until the stop",
+			err: &engine.Error{Kind: engine.KindUnavailable, Message: "connection refused"}, interrupted: true},
 		{name: "it was let be for the stop", err: context.Canceled, interrupted: true},
-		{name: "it is in use, as the stop came", err: &engine.Error{Kind: engine.KindPrecondition, Message: "in use"}, interrupted: true, code: 6},
+		{name: "it is in use, as the stop came", err: &engine.Error{Kind: engine.KindPrecondition, Message: "in use"},
+			interrupted: true, code: 6},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			ctx, interrupt := context.WithCancel(t.Context())
@@ -351,10 +355,12 @@ func (closable) Fatal() <-chan struct{} { return nil }
 func TestTheAnnouncementNamesAddressDatabaseVersionAndTheNextCommand(t *testing.T) {
 	var out bytes.Buffer
 	announce(&out, Ready{
-		Address: "0.0.0.0:1234", Client: "127.0.0.1:1234", Version: "v1", Database: engine.Description{Backend: "sqlite", Database: "/data/\x1b[31mk.db"},
+		Address: "0.0.0.0:1234", Client: "127.0.0.1:1234", Version: "v1",
+		Database: engine.Description{Backend: "sqlite", Database: "/data/\x1b[31mk.db"},
 	})
-	want := "kagzi server is ready\n  address   0.0.0.0:1234\n  database  sqlite /data/\\x1b[31mk.db\n  version   v1\n" +
-		"  next      kagzi workflow list --address 127.0.0.1:1234\n"
+	want :=
+		"kagzi server is ready\n  address   0.0.0.0:1234\n  database  sqlite /data/\\x1b[31mk.db\n  version   v1\n" +
+			"  next      kagzi workflow list --address 127.0.0.1:1234\n"
 	if out.String() != want {
 		t.Errorf("announcement:\n%s\nwant:\n%s", out.String(), want)
 	}
@@ -368,7 +374,8 @@ func TestTheNextCommandOfTheAnnouncementReachesTheServer(t *testing.T) {
 		{Ready{}, " a:1\n"},
 		{Ready{Keyed: true}, " a:1 --api-key-file FILE\n"},
 		{Ready{TLS: true}, " a:1 --tls\n"},
-		{Ready{TLS: true, CA: "/the tls/ca.crt", Keyed: true}, " a:1 --tls-ca " + word("/the tls/ca.crt") + " --api-key-file FILE\n"},
+		{Ready{TLS: true, CA: "/the tls/ca.crt", Keyed: true},
+			" a:1 --tls-ca " + word("/the tls/ca.crt") + " --api-key-file FILE\n"},
 	} {
 		var out bytes.Buffer
 		c.ready.Client = "a:1"
@@ -402,7 +409,8 @@ func TestAnAuthorityThatDidNotSignTheCertificateIsNotNamed(t *testing.T) {
 }
 
 func TestDatabaseCommandsPrintWhatTheyFind(t *testing.T) {
-	statuses := []engine.SchemaStatus{{Applied: 1, Newest: 3, Pending: []string{"0002_b", "0003_c"}}, {Applied: 3, Newest: 3}}
+	statuses := []engine.SchemaStatus{{Applied: 1, Newest: 3, Pending: []string{"0002_b", "0003_c"}},
+		{Applied: 3, Newest: 3}}
 	var findings []engine.Finding
 	b := Backends{
 		Status: func(context.Context, string) (engine.SchemaStatus, error) { return statuses[0], nil },
@@ -415,7 +423,8 @@ func TestDatabaseCommandsPrintWhatTheyFind(t *testing.T) {
 	moved := engine.SchemaStatus{Applied: 3, Newest: 3}
 	moved.Refuse(engine.StandingMoved, `{"to":"box\u001b","done":true}`)
 	const movedText = `this database was moved to box\x1b: start the server on that one; to undo it while nobody has served that one, ` + "`kagzi db copy --release URL --force`"
-	missing, newer := engine.SchemaStatus{Newest: 3, Pending: []string{"0001_a"}, Missing: true}, engine.SchemaStatus{Applied: 4, Newest: 3}
+	missing, newer := engine.SchemaStatus{Newest: 3, Pending: []string{"0001_a"}, Missing: true},
+		engine.SchemaStatus{Applied: 4, Newest: 3}
 	for _, step := range []struct {
 		name, out string
 		as        string
@@ -433,12 +442,14 @@ func TestDatabaseCommandsPrintWhatTheyFind(t *testing.T) {
 		{name: "check", out: "sound\n"},
 		{name: "check", as: "json", out: `{"database":"postgres://ada@box/x","sound":true,"findings":[]}` + "\n"},
 		{
-			name: "check", findings: []engine.Finding{{Subject: "run 1", Text: "no lease\x1b"}, {Subject: "step 2", Text: "orphan"}},
+			name: "check", findings: []engine.Finding{
+				{Subject: "run 1", Text: "no lease\x1b"}, {Subject: "step 2", Text: "orphan"}},
 			out: "run 1: no lease\\x1b\nstep 2: orphan\n", fails: "findings: 2", code: 1,
 		},
 		{
 			name: "check", as: "json", findings: []engine.Finding{{Subject: "run 1", Text: "no lease\x1b"}},
-			out: `{"database":"postgres://ada@box/x","sound":false,"findings":["run 1: no lease\u001b"]}` + "\n", fails: "findings: 1", code: 1,
+			out:   `{"database":"postgres://ada@box/x","sound":false,"findings":["run 1: no lease\u001b"]}` + "\n",
+			fails: "findings: 1", code: 1,
 		},
 		{name: "status", status: &moved, out: "schema 3 of 3\n", fails: "this database was moved to box", code: 6},
 		{name: "check", out: "sound\nnot to be served: " + movedText + "\n"},
@@ -461,7 +472,8 @@ func TestDatabaseCommandsPrintWhatTheyFind(t *testing.T) {
 		if out.String() != step.out {
 			t.Errorf("%s %s prints %q, want %q", step.name, step.as, out, step.out)
 		}
-		if (err == nil) != (step.fails == "") || err != nil && (codeOf(err) != step.code || !mentions(err, step.fails) || mentions(err, "secret")) {
+		if (err == nil) != (step.fails == "") || err != nil &&
+			(codeOf(err) != step.code || !mentions(err, step.fails) || mentions(err, "secret")) {
 			t.Errorf("%s %s ends with %v, want %q and code %d", step.name, step.as, err, step.fails, step.code)
 		}
 	}

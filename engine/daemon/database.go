@@ -23,7 +23,8 @@ func newDatabase(b Backends) *cobra.Command {
 Exit code: 0 when it worked, 1 when not, 5 when the database or the backup is not there, 6 when another process has the database or what is
 there already stands against it, 7 when no database answers, 64 when the command is wrong, 130 when interrupted.`,
 	}
-	for _, c := range []*cobra.Command{newMigrate(b), newStatus(b), newCheck(b), newBackup(b), newRestore(b), newDatabaseCopy(b)} {
+	for _, c := range []*cobra.Command{newMigrate(b), newStatus(b), newCheck(b), newBackup(b), newRestore(b),
+		newDatabaseCopy(b)} {
 		cmd.AddCommand(codedCommand(c))
 	}
 	return cmd
@@ -74,14 +75,16 @@ func (p printer) print(text string, document any) error {
 }
 
 func newMigrate(b Backends) *cobra.Command {
-	cmd := databaseCommand("migrate", "Bring the schema up to date, as a server does when it starts", func(ctx context.Context, c Config, p printer) error {
-		url, err := c.privateDatabase()
-		if err != nil {
-			return err
-		}
-		return migrate(ctx, b, url, p)
-	})
-	cmd.Long = `Bring the schema of a database up to date, as a server does when it starts. A database that is not there is made.
+	cmd := databaseCommand("migrate", "Bring the schema up to date, as a server does when it starts",
+		func(ctx context.Context, c Config, p printer) error {
+			url, err := c.privateDatabase()
+			if err != nil {
+				return err
+			}
+			return migrate(ctx, b, url, p)
+		})
+	cmd.Long =
+		`Bring the schema of a database up to date, as a server does when it starts. A database that is not there is made.
 
 Exit code: 0 when the schema is this program's, 6 when another process has the database, it was moved to another one or a newer program has
 used it, 7 when no database answers, else 1.`
@@ -89,14 +92,16 @@ used it, 7 when no database answers, else 1.`
 }
 
 func newStatus(b Backends) *cobra.Command {
-	cmd := databaseCommand("status", "Compare the schema with what this program has; change nothing", func(ctx context.Context, c Config, p printer) error {
-		url, _, err := c.database()
-		if err != nil {
-			return err
-		}
-		return status(ctx, b, url, p)
-	})
-	cmd.Long = `Compare the schema of a database with what this program has. It changes nothing, and a server may be at work.
+	cmd := databaseCommand("status", "Compare the schema with what this program has; change nothing",
+		func(ctx context.Context, c Config, p printer) error {
+			url, _, err := c.database()
+			if err != nil {
+				return err
+			}
+			return status(ctx, b, url, p)
+		})
+	cmd.Long =
+		`Compare the schema of a database with what this program has. It changes nothing, and a server may be at work.
 
 Exit code: 0 when a server of this program can be started on the database, which brings the schema up to date by itself where some is
 pending; 5 when there is no database file yet; 6 when the database is not to be served by this program, because it was moved to another one,
@@ -152,11 +157,13 @@ func ifNoDatabase(ctx context.Context, b Backends, url string, err error) error 
 func unserved(url string, s *engine.SchemaStatus) error {
 	switch {
 	case s.Missing:
-		return &exitError{code: exitNotFound, err: fmt.Errorf("there is no database %s: a server makes it, or kagzi db migrate", output.Plain(withoutPassword(url)))}
+		return &exitError{code: exitNotFound, err: fmt.Errorf(
+			"there is no database %s: a server makes it, or kagzi db migrate", output.Plain(withoutPassword(url)))}
 	case s.Refusal != "":
 		return &exitError{code: exitConflict, err: errors.New(s.Refusal)}
 	case s.Applied > s.Newest:
-		return &exitError{code: exitConflict, err: fmt.Errorf("schema %d was made by a newer program, this one knows up to %d: use that program", s.Applied, s.Newest)}
+		return &exitError{code: exitConflict, err: fmt.Errorf(
+			"schema %d was made by a newer program, this one knows up to %d: use that program", s.Applied, s.Newest)}
 	}
 	return nil
 }
@@ -192,21 +199,24 @@ func documentOfStatus(url string, s *engine.SchemaStatus) statusDocument {
 
 func newCheck(b Backends) *cobra.Command {
 	var accept bool
-	cmd := databaseCommand("check", "Look for what is wrong in the data: exit 0 when sound, 1 with one line per finding", func(ctx context.Context, c Config, p printer) error {
-		if accept {
-			url, err := c.privateDatabase()
+	cmd := databaseCommand("check",
+		"Look for what is wrong in the data: exit 0 when sound, 1 with one line per finding",
+		func(ctx context.Context, c Config, p printer) error {
+			if accept {
+				url, err := c.privateDatabase()
+				if err != nil {
+					return err
+				}
+				return acceptDatabase(ctx, b, url, p)
+			}
+			url, _, err := c.database()
 			if err != nil {
 				return err
 			}
-			return acceptDatabase(ctx, b, url, p)
-		}
-		url, _, err := c.database()
-		if err != nil {
-			return err
-		}
-		return check(ctx, b, url, p)
-	})
-	cmd.Long = `Look for what is wrong in the data. A server may be at work. Of a database that was moved to another one, or that a copy has not filled
+			return check(ctx, b, url, p)
+		})
+	cmd.Long =
+		`Look for what is wrong in the data. A server may be at work. Of a database that was moved to another one, or that a copy has not filled
 yet, it says so too.
 
 Exit code: 0 when it is sound, 1 with one line per finding, 5 when there is no database file, 6 with --accept when another process has it, 7
@@ -216,7 +226,8 @@ Each page of an SQLite file ends with a checksum, which shows damage that SQLite
 sqlite3; pages that they write have no checksum and count as damaged. After a repair with such a program --accept takes all pages as they are,
 damaged ones included, if nothing else is wrong: it writes the file anew and keeps the one that was there. No server may run on it then.
 A backup is better, if there is one: kagzi db restore.`
-	cmd.Flags().BoolVar(&accept, "accept", false, "take what another program wrote to an SQLite file for right, if nothing else is wrong")
+	cmd.Flags().BoolVar(&accept, "accept", false,
+		"take what another program wrote to an SQLite file for right, if nothing else is wrong")
 	return cmd
 }
 
@@ -252,7 +263,8 @@ type checkDocument struct {
 	Refusal  string   `json:"refusal,omitempty"`
 }
 
-// print writes the findings, or that the database is sound; then why it is not to be served, if it is not. That there are findings is an error.
+// print writes the findings, or that the database is sound; then why it is not to be served, if it
+// is not. That there are findings is an error.
 func (d *checkDocument) print(p printer, findings []engine.Finding, sound string) error {
 	d.Sound, d.Findings = len(findings) == 0, findingLines(findings)
 	text := sound

@@ -94,7 +94,9 @@ func makeBackup(cmd *cobra.Command, b Backends, c *Config, file string) (made en
 		if err == nil || engine.KindOf(err) == engine.KindExists || ctx.Err() != nil {
 			return made, withoutPassword(url), err
 		}
-		fmt.Fprintf(cmd.ErrOrStderr(), "warning: the server at %s made no backup (%s); it is made straight from the database\n", output.Plain(address), output.Plain(err.Error()))
+		fmt.Fprintf(cmd.ErrOrStderr(),
+			"warning: the server at %s made no backup (%s); it is made straight from the database\n",
+			output.Plain(address), output.Plain(err.Error()))
 	}
 	if err := refuseLeft(cmd, b, url); err != nil {
 		return made, "", err
@@ -103,8 +105,9 @@ func makeBackup(cmd *cobra.Command, b Backends, c *Config, file string) (made en
 	return made, withoutPassword(url), ifNoDatabase(ctx, b, url, err)
 }
 
-// refuseLeft refuses a backup of a database whose rows are elsewhere by now, or not all here yet: whoever asks for one of the database that they
-// use would hear that it was made, and have the old rows. Where the database is named they are told, and have it.
+// refuseLeft refuses a backup of a database whose rows are elsewhere by now, or not all here yet:
+// whoever asks for one of the database that they use would hear that it was made, and have the old
+// rows. Where the database is named they are told, and have it.
 func refuseLeft(cmd *cobra.Command, b Backends, url string) error {
 	s, err := b.Status(cmd.Context(), url)
 	if err != nil || s.Standing == "" {
@@ -140,11 +143,13 @@ func verifyBackup(cmd *cobra.Command, b Backends, file string) error {
 		unsound = fmt.Errorf("the backup is not sound (findings: %d)", len(findings))
 	}
 	if asJSON(cmd) {
-		d := verifiedDocument{backupDocument: documentOf(&made), Sound: unsound == nil, Findings: findingLines(findings)}
+		d := verifiedDocument{backupDocument: documentOf(&made), Sound: unsound == nil,
+			Findings: findingLines(findings)}
 		return errors.Join(json.NewEncoder(cmd.OutOrStdout()).Encode(d), unsound)
 	}
 	for _, f := range findings {
-		if _, err := fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s\n", output.Plain(f.Subject), output.Plain(f.Text)); err != nil {
+		if _, err := fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s\n", output.Plain(f.Subject),
+			output.Plain(f.Text)); err != nil {
 			return err
 		}
 	}
@@ -211,7 +216,8 @@ func backupText(b *engine.Backup) string {
 	if !b.TakenAt.IsZero() {
 		taken = moment(b.TakenAt)
 	}
-	return fmt.Sprintf("backup   %s\ntaken    %s\nholds    %d runs (%d open), %d step attempts, schema %d\nsize     %d bytes\nSHA-256  %x\n",
+	return fmt.Sprintf(
+		"backup   %s\ntaken    %s\nholds    %d runs (%d open), %d step attempts, schema %d\nsize     %d bytes\nSHA-256  %x\n",
 		output.Plain(b.File), taken, b.Rows.Runs, b.Rows.OpenRuns, b.Rows.Steps, b.Schema, b.Bytes, b.SHA256)
 }
 

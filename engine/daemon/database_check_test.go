@@ -41,7 +41,8 @@ func TestCheckAcceptsOnlyWhenAsked(t *testing.T) {
 	if out, err := runCheck(t, b); err != nil || out != "sound\n" || asked != 0 {
 		t.Errorf("output = %q (%v), asked %d times, want sound and nothing accepted", out, err, asked)
 	}
-	if out, err := runCheck(t, b, "--accept"); err != nil || asked != 1 || !strings.Contains(out, "kept as kagzi.db.before") {
+	if out, err := runCheck(t, b, "--accept"); err != nil || asked != 1 ||
+		!strings.Contains(out, "kept as kagzi.db.before") {
 		t.Errorf("output = %q (%v), asked %d times, want where the file is kept", out, err, asked)
 	}
 }
@@ -50,7 +51,8 @@ func TestWhatIsNotSoundIsNotAccepted(t *testing.T) {
 	b := Backends{Accept: func(context.Context, string) (string, []engine.Finding, error) {
 		return "", []engine.Finding{{Subject: "run 1", Text: "has no payload row"}}, nil
 	}}
-	if out, err := runCheck(t, b, "--accept"); err == nil || !strings.Contains(out, "run 1: has no payload row") || strings.Contains(out, "accepted") {
+	if out, err := runCheck(t, b, "--accept"); err == nil || !strings.Contains(out, "run 1: has no payload row") ||
+		strings.Contains(out, "accepted") {
 		t.Errorf("output = %q (%v), want what was found", out, err)
 	}
 }
@@ -71,14 +73,16 @@ func runBackup(t *testing.T, b Backends, args ...string) (out string, err error)
 
 func TestABackupThatIsNotSoundIsADocumentToo(t *testing.T) {
 	b := Backends{Verify: func(context.Context, string) (engine.Backup, []engine.Finding, error) {
-		return engine.Backup{File: "kagzi.db", Schema: 7}, []engine.Finding{{Subject: "run 1", Text: "has no payload row"}}, nil
+		return engine.Backup{File: "kagzi.db", Schema: 7},
+			[]engine.Finding{{Subject: "run 1", Text: "has no payload row"}}, nil
 	}}
 	out, err := runBackup(t, b, "--verify", "kagzi.db", "-o", "json")
 	if err == nil {
 		t.Error("a backup that is not sound passes")
 	}
 	var d verifiedDocument
-	if err := json.Unmarshal([]byte(out), &d); err != nil || d.Sound || d.File != "kagzi.db" || len(d.Findings) != 1 || d.Findings[0] != "run 1: has no payload row" {
+	if err := json.Unmarshal([]byte(out), &d); err != nil || d.Sound || d.File != "kagzi.db" || len(d.Findings) != 1 ||
+		d.Findings[0] != "run 1: has no payload row" {
 		t.Errorf("output = %q (%v), want one document with the finding", out, err)
 	}
 }
@@ -93,8 +97,10 @@ func TestABackupOfNoDatabaseSaysSoAsOtherCommandsDo(t *testing.T) {
 			return engine.SchemaStatus{Missing: true}, nil
 		},
 	}
-	_, err := runBackup(t, b, "--db", "sqlite:"+filepath.Join(t.TempDir(), "kagzi.db"), filepath.Join(t.TempDir(), "to.db"))
-	if coded, ok := errors.AsType[*exitError](err); !ok || coded.code != exitNotFound || !mentions(err, "there is no database") {
+	_, err := runBackup(t, b, "--db", "sqlite:"+filepath.Join(t.TempDir(), "kagzi.db"),
+		filepath.Join(t.TempDir(), "to.db"))
+	if coded, ok := errors.AsType[*exitError](err); !ok || coded.code != exitNotFound ||
+		!mentions(err, "there is no database") {
 		t.Errorf("%v, want that there is none", err)
 	}
 }

@@ -41,7 +41,8 @@ URLs are sqlite:PATH and postgres://USER@HOST/DATABASE; a password is better kep
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&p.From, "from", "", "database to take the rows of; default is that of the server's settings")
-	flags.StringVar(&p.To, "to", "", "empty database to bring them to, or one that this copy has begun to fill; default as with --from")
+	flags.StringVar(&p.To, "to", "",
+		"empty database to bring them to, or one that this copy has begun to fill; default as with --from")
 	flags.BoolVar(&p.Snapshot, "snapshot", false, "leave the source alone, and its servers at work")
 	flags.StringVar(&release, "release", "", "source to let be served again; default as with --from")
 	flags.BoolVar(&force, "force", false, "with --release: although the copy is whole, which nobody has served")
@@ -63,7 +64,8 @@ URLs are sqlite:PATH and postgres://USER@HOST/DATABASE; a password is better kep
 		case release != "":
 			return releaseDatabase(cmd.Context(), b, release, force, cmd.OutOrStdout())
 		case p.From == "" || p.To == "":
-			return usagef("want --from URL and --to URL, such as --from sqlite:kagzi.db --to postgres://kagzi@localhost/kagzi")
+			return usagef(
+				"want --from URL and --to URL, such as --from sqlite:kagzi.db --to postgres://kagzi@localhost/kagzi")
 		case force:
 			return usagef("--force goes with --release only")
 		}
@@ -77,7 +79,8 @@ func releaseDatabase(ctx context.Context, b Backends, url string, force bool, w 
 	if err := b.Release(ctx, url, force); err != nil {
 		return ifNoDatabase(ctx, b, url, err)
 	}
-	_, err := fmt.Fprintf(w, "released: %s may be served again\nnext      kagzi server --db %s\n", output.Plain(withoutPassword(url)), word(withoutPassword(url)))
+	_, err := fmt.Fprintf(w, "released: %s may be served again\nnext      kagzi server --db %s\n",
+		output.Plain(withoutPassword(url)), word(withoutPassword(url)))
 	return err
 }
 
@@ -88,7 +91,8 @@ func copyDatabase(ctx context.Context, b Backends, p engine.CopyParams, out, mes
 	report, err := b.Copy(ctx, p)
 	if err != nil {
 		if ctx.Err() != nil && !p.Snapshot {
-			fmt.Fprintln(messages, "interrupted: the same command goes on where this one stopped; `kagzi db copy --release URL` gives the copy up")
+			fmt.Fprintln(messages,
+				"interrupted: the same command goes on where this one stopped; `kagzi db copy --release URL` gives the copy up")
 		}
 		return errors.Join(ctx.Err(), ifNoDatabase(ctx, b, p.From, err))
 	}
@@ -120,7 +124,8 @@ func (l *copyLines) tell(p engine.CopyProgress) {
 		fmt.Fprintf(l.w, "compared %d of %d rows (%s)\n", p.Rows, p.Total, output.Plain(p.Table))
 		return
 	}
-	fmt.Fprintf(l.w, "copied %d of %d rows (%s), %s\n", p.Rows, p.Total, output.Plain(p.Table), rate(p.Bytes, now.Sub(l.begun)))
+	fmt.Fprintf(l.w, "copied %d of %d rows (%s), %s\n", p.Rows, p.Total, output.Plain(p.Table),
+		rate(p.Bytes, now.Sub(l.begun)))
 }
 
 // rate is megabytes in a second.
@@ -140,7 +145,8 @@ func printCopy(w io.Writer, p engine.CopyParams, r engine.CopyReport, took time.
 	case r.Before:
 		fmt.Fprintf(&text, "this copy had ended before: %s is whole\n", output.Plain(to))
 	default:
-		fmt.Fprintf(&text, "%10d  rows in all, the same in both databases, in %s\n", r.Rows(), took.Round(time.Millisecond))
+		fmt.Fprintf(&text, "%10d  rows in all, the same in both databases, in %s\n", r.Rows(),
+			took.Round(time.Millisecond))
 	}
 	if !p.Snapshot {
 		fmt.Fprintf(&text, `next      start the server on the new database, at the address that workers know:

@@ -40,10 +40,12 @@ func TestCopySaysWhatArrivedAndWhatToDoNext(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if asked.From != "sqlite:a.db" || asked.To != "postgres://me:secret@host/kagzi" || asked.Snapshot || time.Since(asked.Now) > time.Minute {
+	if asked.From != "sqlite:a.db" || asked.To != "postgres://me:secret@host/kagzi" || asked.Snapshot ||
+		time.Since(asked.Now) > time.Minute {
 		t.Errorf("asked for %+v", asked)
 	}
-	for _, want := range []string{"9  runs", "9  rows in all, the same in both databases", "kagzi server --db postgres://me@host/kagzi"} {
+	for _, want := range []string{"9  runs", "9  rows in all, the same in both databases",
+		"kagzi server --db postgres://me@host/kagzi"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("output lacks %q:\n%s", want, out)
 		}
@@ -60,7 +62,8 @@ func TestACopySaysHowMuchItHasComparedOnceItHasComparedSome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := Backends{Copy: func(_ context.Context, p engine.CopyParams) (engine.CopyReport, error) {
 			for _, progress := range []engine.CopyProgress{
-				{Verifying: true, Total: 9}, {Verifying: true, Table: "fires", Total: 9}, {Verifying: true, Table: "ru\x1b[2Jns", Rows: 5, Total: 9},
+				{Verifying: true, Total: 9}, {Verifying: true, Table: "fires", Total: 9},
+				{Verifying: true, Table: "ru\x1b[2Jns", Rows: 5, Total: 9},
 			} {
 				p.Progress(progress)
 				time.Sleep(2 * copyInterval)
@@ -68,7 +71,8 @@ func TestACopySaysHowMuchItHasComparedOnceItHasComparedSome(t *testing.T) {
 			return engine.CopyReport{}, nil
 		}}
 		_, messages, err := runCopy(t.Context(), b, "--from", "sqlite:a.db", "--to", "sqlite:b.db")
-		if want := "all rows arrived; reading both databases back\ncompared 5 of 9 rows (" + output.Plain("ru\x1b[2Jns") + ")\n"; err != nil || messages != want {
+		if want := "all rows arrived; reading both databases back\ncompared 5 of 9 rows (" +
+			output.Plain("ru\x1b[2Jns") + ")\n"; err != nil || messages != want {
 			t.Errorf("messages = %q (%v), want %q", messages, err, want)
 		}
 	})
@@ -81,7 +85,8 @@ func TestCopyThatIsInterruptedSaysHowToGoOn(t *testing.T) {
 		return engine.CopyReport{}, errors.New("the database does not answer")
 	}}
 	_, messages, err := runCopy(ctx, b, "--from", "sqlite:a.db", "--to", "sqlite:b.db")
-	if !errors.Is(err, context.Canceled) || !strings.Contains(messages, "the same command") || !strings.Contains(messages, "--release") {
+	if !errors.Is(err, context.Canceled) || !strings.Contains(messages, "the same command") ||
+		!strings.Contains(messages, "--release") {
 		t.Errorf("error = %v, messages = %q, want an interruption and both ways on", err, messages)
 	}
 }
@@ -110,7 +115,8 @@ func TestACopyKnowsTheDatabaseOfTheSettingsByAWord(t *testing.T) {
 			return nil
 		},
 	}
-	for _, args := range [][]string{{"--from", "default", "--to", "sqlite:b.db"}, {"--from", "sqlite:b.db", "--to", "default"}, {"--release", "default"}} {
+	for _, args := range [][]string{{"--from", "default", "--to", "sqlite:b.db"},
+		{"--from", "sqlite:b.db", "--to", "default"}, {"--release", "default"}} {
 		if _, _, err := runCopy(t.Context(), b, args...); err != nil {
 			t.Errorf("%v: %v", args, err)
 		}
@@ -127,7 +133,8 @@ func TestReleaseIsAskedForByItself(t *testing.T) {
 		return nil
 	}}
 	out, _, err := runCopy(t.Context(), b, "--release", "postgres://me:secret@host/kagzi", "--force")
-	if err != nil || len(asked) != 2 || asked[0] != "postgres://me:secret@host/kagzi" || asked[1] != true || strings.Contains(out, "secret") {
+	if err != nil || len(asked) != 2 || asked[0] != "postgres://me:secret@host/kagzi" || asked[1] != true ||
+		strings.Contains(out, "secret") {
 		t.Errorf("asked for %v, said %q (%v)", asked, out, err)
 	}
 	for _, args := range [][]string{

@@ -36,7 +36,8 @@ given, 7 when no database answers, else 1.`,
 		Args: cobra.ExactArgs(1),
 	}
 	register(cmd.Flags(), databaseSettings)
-	cmd.Flags().BoolVar(&p.Force, "force", false, "replace a database with rows, and take a backup that contradicts itself")
+	cmd.Flags().BoolVar(&p.Force, "force", false,
+		"replace a database with rows, and take a backup that contradicts itself")
 	cmd.Flags().BoolVar(&p.Refire, "refire", false, "fire the ticks of schedules since the backup, as missed ones")
 	cmd.Flags().BoolVar(&p.DryRun, "dry-run", false, "say what would be done and lost, and change nothing")
 	document := documentFlag(cmd)
@@ -84,7 +85,8 @@ func restore(ctx context.Context, b Backends, p engine.RestoreParams, to printer
 	if err != nil && len(done.Findings) == 0 {
 		return ifMissing(p.File, err)
 	}
-	return errors.Join(to.print(restorationText(&done, &p, err == nil), restorationDocument(&done, &p, err == nil)), err)
+	return errors.Join(to.print(restorationText(&done, &p, err == nil), restorationDocument(&done, &p, err == nil)),
+		err)
 }
 
 type runDocument struct {
@@ -99,7 +101,8 @@ type runDocument struct {
 func runDocuments(runs []engine.RunBeyond, both bool) []runDocument {
 	list := make([]runDocument, len(runs))
 	for i, r := range runs {
-		list[i] = runDocument{RunID: r.ID.String(), Namespace: r.Namespace, Type: r.Type, Status: statusOf(&r), Steps: r.Steps}
+		list[i] = runDocument{RunID: r.ID.String(), Namespace: r.Namespace, Type: r.Type, Status: statusOf(&r),
+			Steps: r.Steps}
 		if both {
 			list[i].BackupSteps = &runs[i].Had
 		}
@@ -131,9 +134,11 @@ func restorationDocument(done *engine.Restoration, p *engine.RestoreParams, ok b
 		Findings  []string       `json:"findings"`
 		Schedules int            `json:"schedules_moved_on"`
 	}{
-		ok && !p.DryRun, done.Database, done.Kept, documentOf(&done.Backup), done.Changed.Leases, done.Changed.Workers, done.Changed.Ticks,
+		ok && !p.DryRun, done.Database, done.Kept, documentOf(&done.Backup), done.Changed.Leases, done.Changed.Workers,
+		done.Changed.Ticks,
 		runDocuments(done.Progress.Beyond, true), runDocuments(done.Progress.Only, false),
-		append([]string{}, done.Progress.KeysBack...), done.Progress.Unknown, findingLines(done.Findings), done.Changed.Schedules,
+		append([]string{}, done.Progress.KeysBack...), done.Progress.Unknown, findingLines(done.Findings),
+		done.Changed.Schedules,
 	}
 }
 
@@ -157,23 +162,27 @@ func restorationText(done *engine.Restoration, p *engine.RestoreParams, ok bool)
 	if done.Kept != "" {
 		fmt.Fprintf(&t, "the database that was there is kept as %s\n", output.Plain(done.Kept))
 	}
-	fmt.Fprintf(&t, "leases ended: %d; workers taken offline: %d; ticks of schedules skipped: %d\n", done.Changed.Leases, done.Changed.Workers, done.Changed.Ticks)
+	fmt.Fprintf(&t, "leases ended: %d; workers taken offline: %d; ticks of schedules skipped: %d\n",
+		done.Changed.Leases, done.Changed.Workers, done.Changed.Ticks)
 	progress := &done.Progress
 	if progress.Unknown != "" {
 		fmt.Fprintf(&t, "what was there before could not be compared: %s\n", output.Plain(progress.Unknown))
 	}
 	fmt.Fprintf(&t, "open runs that had gone on since the backup: %d\n", len(progress.Beyond))
 	for _, r := range progress.Beyond[:min(len(progress.Beyond), linesShown)] {
-		fmt.Fprintf(&t, "  %s  %s/%s  was %s with %d steps, has %d\n", r.ID, output.Plain(r.Namespace), output.Plain(r.Type), statusOf(&r), r.Steps, r.Had)
+		fmt.Fprintf(&t, "  %s  %s/%s  was %s with %d steps, has %d\n", r.ID, output.Plain(r.Namespace),
+			output.Plain(r.Type), statusOf(&r), r.Steps, r.Had)
 	}
 	more(&t, len(progress.Beyond))
 	fmt.Fprintf(&t, "runs that the backup does not hold: %d\n", len(progress.Only))
 	for _, r := range progress.Only[:min(len(progress.Only), linesShown)] {
-		fmt.Fprintf(&t, "  %s  %s/%s  was %s with %d steps\n", r.ID, output.Plain(r.Namespace), output.Plain(r.Type), statusOf(&r), r.Steps)
+		fmt.Fprintf(&t, "  %s  %s/%s  was %s with %d steps\n", r.ID, output.Plain(r.Namespace), output.Plain(r.Type),
+			statusOf(&r), r.Steps)
 	}
 	more(&t, len(progress.Only))
 	for _, name := range progress.KeysBack {
-		fmt.Fprintf(&t, "key %s was revoked since the backup and is valid again: revoke it once more\n", output.Plain(name))
+		fmt.Fprintf(&t, "key %s was revoked since the backup and is valid again: revoke it once more\n",
+			output.Plain(name))
 	}
 	return t.String()
 }

@@ -15,7 +15,8 @@ func defaultDataDir(system string) (string, error) {
 		if dir := os.Getenv("LocalAppData"); dir != "" {
 			return filepath.Join(dir, "kagzi"), nil
 		}
-		return "", usagef("%%LocalAppData%% is not set, so there is no place for the database; say --data-dir DIR or --db URL")
+		return "",
+			usagef("%%LocalAppData%% is not set, so there is no place for the database; say --data-dir DIR or --db URL")
 	case "darwin":
 		return inHome("Library", "Application Support", "kagzi")
 	}
@@ -33,8 +34,8 @@ func inHome(parts ...string) (string, error) {
 	return filepath.Join(append([]string{home}, parts...)...), nil
 }
 
-// makePrivate makes the data directory, for its owner only, and refuses one that others may write to: they could put another
-// database in the place of ours.
+// makePrivate makes the data directory, for its owner only, and refuses one that others may write
+// to: they could put another database in the place of ours.
 func makePrivate(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return usagef("data directory: %w", err)

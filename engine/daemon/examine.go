@@ -32,8 +32,9 @@ const (
 	leastDisk  = 256 << 20 // below, a server refuses new runs
 )
 
-// Examine looks at what a server needs that is started here without flags: its settings, its data directory and the disk under it, the schema
-// of its database, its ports. It changes nothing, and is for machines on which none runs.
+// Examine looks at what a server needs that is started here without flags: its settings, its data
+// directory and the disk under it, the schema of its database, its ports. It changes nothing, and
+// is for machines on which none runs.
 func Examine(ctx context.Context, b Backends) []Finding { return examine(ctx, b, system()) }
 
 func examine(ctx context.Context, b Backends, from surroundings) []Finding {
@@ -44,7 +45,8 @@ func examine(ctx context.Context, b Backends, from surroundings) []Finding {
 		err = c.check()
 	}
 	if err != nil {
-		return []Finding{{"settings", wrong, err.Error(), "put it right; kagzi server --print-config says where each setting comes from"}}
+		return []Finding{{"settings", wrong, err.Error(),
+			"put it right; kagzi server --print-config says where each setting comes from"}}
 	}
 	list := []Finding{ofSettings(&c, warnings)}
 	url, dir, err := c.database()
@@ -88,7 +90,8 @@ func ofDirectory(dir string) Finding {
 		err = platform.CheckPrivate(info)
 	}
 	if err != nil {
-		f.State, f.Text, f.Advice = wrong, fmt.Sprintf("%s: %v", dir, err), "make it yours alone, or name another with --data-dir"
+		f.State, f.Text, f.Advice = wrong, fmt.Sprintf("%s: %v", dir, err),
+			"make it yours alone, or name another with --data-dir"
 	}
 	return f
 }
@@ -119,15 +122,20 @@ func ofSchema(ctx context.Context, b Backends, url string) Finding {
 	status, err := b.Status(ctx, url)
 	switch {
 	case err != nil:
-		return Finding{"database", wrong, withoutPassword(url) + ": " + err.Error(), "see that it is there and may be read: kagzi db status"}
+		return Finding{"database", wrong, withoutPassword(url) + ": " + err.Error(),
+			"see that it is there and may be read: kagzi db status"}
 	case status.Applied == 0:
 		return Finding{"database", well, withoutPassword(url) + " is not there yet; a server makes it", ""}
 	case status.Refusal != "":
 		return Finding{"database", wrong, withoutPassword(url) + " is not to be served", status.Refusal}
 	case status.Applied > status.Newest:
-		return Finding{"database", wrong, fmt.Sprintf("%s has schema %d, made by a newer program; this one knows %d", withoutPassword(url), status.Applied, status.Newest), "use the newer program"}
+		return Finding{"database", wrong, fmt.Sprintf(
+			"%s has schema %d, made by a newer program; this one knows %d", withoutPassword(url), status.Applied,
+			status.Newest), "use the newer program"}
 	case len(status.Pending) > 0:
-		return Finding{"database", worrying, fmt.Sprintf("%s has schema %d of %d", withoutPassword(url), status.Applied, status.Newest), "a server brings it up to date when it starts; so does: kagzi db migrate"}
+		return Finding{"database", worrying, fmt.Sprintf(
+			"%s has schema %d of %d", withoutPassword(url), status.Applied, status.Newest),
+			"a server brings it up to date when it starts; so does: kagzi db migrate"}
 	}
 	return Finding{"database", well, fmt.Sprintf("%s, schema %d", withoutPassword(url), status.Applied), ""}
 }
@@ -148,7 +156,8 @@ func ofPorts(ctx context.Context, c *Config) []Finding {
 			if op := (*net.OpError)(nil); errors.As(err, &op) {
 				err = op.Err
 			}
-			f.State, f.Text = wrong, fmt.Sprintf("%s cannot be listened on: %v%s", place.address, err, takenBy(place.address))
+			f.State, f.Text = wrong, fmt.Sprintf("%s cannot be listened on: %v%s", place.address, err,
+				takenBy(place.address))
 			f.Advice = "end what has it, or choose another with " + place.flag
 		}
 		list = append(list, f)

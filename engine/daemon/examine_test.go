@@ -19,7 +19,8 @@ func sick(t *testing.T, status engine.SchemaStatus, failure error, env map[strin
 	t.Helper()
 	b := Backends{Status: func(context.Context, string) (engine.SchemaStatus, error) { return status, failure }}
 	found := map[string]string{}
-	for _, f := range examine(t.Context(), b, surroundings{lookup: func(name string) (string, bool) { text, ok := env[name]; return text, ok }}) {
+	for _, f := range examine(t.Context(), b,
+		surroundings{lookup: func(name string) (string, bool) { text, ok := env[name]; return text, ok }}) {
 		if (f.State == well) != (f.Advice == "") {
 			t.Errorf("%+v: want advice just where it is not well", f)
 		}
@@ -46,7 +47,8 @@ func TestExamine(t *testing.T) {
 		fresh := free()
 		fresh["KAGZI_DATA_DIR"] = filepath.Join(dir, "none", "yet")
 		found := sick(t, engine.SchemaStatus{Newest: 3}, nil, fresh)
-		if !strings.Contains(found["data directory"], "ok") || !strings.Contains(found["database"], "not there yet") || !strings.HasPrefix(found["disk"], "ok ") {
+		if !strings.Contains(found["data directory"], "ok") || !strings.Contains(found["database"], "not there yet") ||
+			!strings.HasPrefix(found["disk"], "ok ") {
 			t.Errorf("before the first start: %q", found)
 		}
 	})
@@ -69,7 +71,8 @@ func TestExamine(t *testing.T) {
 	t.Run("tells a wrong setting, and then nothing that hangs on it", func(t *testing.T) {
 		env := free()
 		env["KAGZI_WORKER_LEASE"] = "soon"
-		if found := sick(t, sound, nil, env); len(found) != 1 || !strings.Contains(found["settings"], "KAGZI_WORKER_LEASE") {
+		if found := sick(t, sound, nil, env); len(found) != 1 ||
+			!strings.Contains(found["settings"], "KAGZI_WORKER_LEASE") {
 			t.Errorf("found %q", found)
 		}
 	})
@@ -78,8 +81,10 @@ func TestExamine(t *testing.T) {
 			status engine.SchemaStatus
 			err    error
 		}{
-			"warn sqlite:" + filepath.Join(dir, "kagzi.db") + " has schema 2 of 3": {engine.SchemaStatus{Applied: 2, Newest: 3, Pending: []string{"0003_x"}}, nil},
-			"is not to be served":     {engine.SchemaStatus{Applied: 3, Newest: 3, Standing: engine.StandingMoved, Refusal: "moved to box"}, nil},
+			"warn sqlite:" + filepath.Join(dir, "kagzi.db") +
+				" has schema 2 of 3": {engine.SchemaStatus{Applied: 2, Newest: 3, Pending: []string{"0003_x"}}, nil},
+			"is not to be served": {engine.SchemaStatus{
+				Applied: 3, Newest: 3, Standing: engine.StandingMoved, Refusal: "moved to box"}, nil},
 			"made by a newer program": {engine.SchemaStatus{Applied: 4, Newest: 3}, nil},
 			"no route to host":        {engine.SchemaStatus{}, errors.New("no route to host")},
 		} {
@@ -102,7 +107,8 @@ func TestExamine(t *testing.T) {
 			if err := os.Chmod(dir, 0o777); err != nil {
 				t.Fatal(err)
 			}
-			if got := sick(t, sound, nil, free())["data directory"]; !strings.Contains(got, "bad") || !strings.Contains(got, "chmod 700") {
+			if got := sick(t, sound, nil, free())["data directory"]; !strings.Contains(got, "bad") ||
+				!strings.Contains(got, "chmod 700") {
 				t.Errorf("data directory: %q", got)
 			}
 		})

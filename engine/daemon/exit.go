@@ -27,7 +27,8 @@ var kindExit = map[engine.Kind]int{
 	engine.KindInvalid: exitUsage,
 }
 
-// coded gives an error of a database the exit code of its kind, if it does not bring one. What fails because the user interrupted is that.
+// coded gives an error of a database the exit code of its kind, if it does not bring one. What
+// fails because the user interrupted is that.
 func coded(ctx context.Context, err error) error {
 	code, known := kindExit[engine.KindOf(err)]
 	if own := interface{ ExitCode() int }(nil); !known || errors.As(err, &own) {

@@ -44,9 +44,10 @@ func (c *Config) checkEncryption(at *addresses) error {
 		"or listen on 127.0.0.1; or add --insecure if that is what you want", e.flag, e.text)
 }
 
-// checkKeys refuses an address that other machines can reach where nobody needs a key, or nobody has one that opens it, unless that is wanted.
-// url is the database's.
-func (c *Config) checkKeys(ctx context.Context, store engine.Store, url string, at *addresses) (hasKey bool, err error) {
+// checkKeys refuses an address that other machines can reach where nobody needs a key, or nobody
+// has one that opens it, unless that is wanted. url is the database's.
+func (c *Config) checkKeys(ctx context.Context, store engine.Store, url string, at *addresses) (hasKey bool,
+	err error) {
 	reachable := at.exposed()
 	if len(reachable) == 0 {
 		return true, nil // and nobody asks
@@ -67,19 +68,26 @@ func (c *Config) checkKeys(ctx context.Context, store engine.Store, url string, 
 		none = "all keys have expired, so none of them might do anything"
 	}
 	e := reachable[0]
-	return false, unsafef("%s %q: other machines could reach this server, and %s. Make a key with \"kagzi key create NAME --role admin --db %s\"; "+
-		"or listen on 127.0.0.1; or add --insecure if that is what you want", e.flag, e.text, none, word(withoutPassword(url)))
+	return false,
+		unsafef(
+			"%s %q: other machines could reach this server, and %s. Make a key with \"kagzi key create NAME --role admin --db %s\"; "+
+				"or listen on 127.0.0.1; or add --insecure if that is what you want", e.flag, e.text, none,
+			word(withoutPassword(url)))
 }
 
 // warnings are what is insecure for as long as this server runs, because it is wanted so.
 func (c *Config) warnings(at *addresses, hasKey bool) (list []string) {
 	for _, e := range at.exposed() {
 		if !c.encrypted() {
-			list = append(list, fmt.Sprintf("other machines can reach %s %s, and nothing that they send and get is encrypted (--insecure)", e.flag, output.Plain(e.text)))
+			list = append(list,
+				fmt.Sprintf(
+					"other machines can reach %s %s, and nothing that they send and get is encrypted (--insecure)",
+					e.flag, output.Plain(e.text)))
 		}
 	}
 	if len(at.exposed()) > 0 && !hasKey {
-		list = append(list, "other machines can reach this server, and as long as there is no key, they may do everything (--insecure); make one: kagzi key create NAME --role admin")
+		list = append(list,
+			"other machines can reach this server, and as long as there is no key, they may do everything (--insecure); make one: kagzi key create NAME --role admin")
 	}
 	return list
 }

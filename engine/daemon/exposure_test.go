@@ -29,10 +29,12 @@ func withKeys(keys ...engine.APIKey) Backends {
 }
 
 func adminKey(expires time.Time) engine.APIKey {
-	return engine.APIKey{ID: engine.ID{1}, Name: "root", Role: engine.RoleAdmin, CreatedAt: time.Now(), ExpiresAt: expires}
+	return engine.APIKey{ID: engine.ID{1}, Name: "root", Role: engine.RoleAdmin, CreatedAt: time.Now(),
+		ExpiresAt: expires}
 }
 
-// elsewhere are hosts by which other machines could reach this one: all addresses, those of the network, and names of these.
+// elsewhere are hosts by which other machines could reach this one: all addresses, those of the
+// network, and names of these.
 func elsewhere(t *testing.T) []string {
 	t.Helper()
 	hosts := []string{"", "0.0.0.0", "::", "::ffff:0.0.0.0"}
@@ -79,10 +81,14 @@ func TestAServerThatOtherMachinesCouldReachIsRefusedBeforeItListens(t *testing.T
 				b    Backends
 				says []string
 			}{
-				{"with nothing", false, embedded(nil), []string{"encrypted", "kagzi tls init", "--tls-cert", "--tls-key"}},
-				{"with a key and no TLS", false, withKeys(adminKey(time.Time{})), []string{"encrypted", "kagzi tls init"}},
-				{"with TLS and no key", true, withKeys(), []string{"no key", "kagzi key create", "--role admin --db sqlite:"}},
-				{"with TLS and an expired key", true, withKeys(adminKey(time.Now().Add(-time.Second))), []string{"expired", "kagzi key create"}},
+				{"with nothing", false, embedded(nil),
+					[]string{"encrypted", "kagzi tls init", "--tls-cert", "--tls-key"}},
+				{"with a key and no TLS", false, withKeys(adminKey(time.Time{})),
+					[]string{"encrypted", "kagzi tls init"}},
+				{"with TLS and no key", true, withKeys(),
+					[]string{"no key", "kagzi key create", "--role admin --db sqlite:"}},
+				{"with TLS and an expired key", true, withKeys(adminKey(time.Now().Add(-time.Second))),
+					[]string{"expired", "kagzi key create"}},
 			} {
 				t.Run(flag+" "+host+" "+try.name, func(t *testing.T) {
 					c := testConfig(t)
@@ -93,7 +99,8 @@ func TestAServerThatOtherMachinesCouldReachIsRefusedBeforeItListens(t *testing.T
 						c.TLSCert, c.TLSKey = files.Cert, files.Key
 					}
 					err := Run(t.Context(), c, try.b, unreached(t))
-					if codeOf(err) != 78 || !mentions(err, append(try.says, flag, address, "127.0.0.1", "--insecure")...) {
+					if codeOf(err) != 78 || !mentions(err,
+						append(try.says, flag, address, "127.0.0.1", "--insecure")...) {
 						t.Errorf("error %v with code %d, want one that says %q, with 78", err, codeOf(err), try.says)
 					}
 				})
@@ -106,7 +113,9 @@ func TestAServerWhoseKeysCannotBeReadDoesNotListenWhereOthersReachIt(t *testing.
 	files := team(t)
 	c := testConfig(t)
 	c.Listen, c.TLSCert, c.TLSKey = "0.0.0.0:0", files.Cert, files.Key
-	broken := embedded(func(inner engine.Store) engine.Store { return &withKeyring{Store: inner, err: errors.New("gone")} })
+	broken := embedded(func(inner engine.Store) engine.Store {
+		return &withKeyring{Store: inner, err: errors.New("gone")}
+	})
 	if err := Run(t.Context(), c, broken, unreached(t)); !mentions(err, "look for keys", "gone") {
 		t.Errorf("Run = %v, want that the keys could not be read", err)
 	}
@@ -152,10 +161,18 @@ func TestInsecureSaysWhatIsNotSecureAtEachStart(t *testing.T) {
 	}{
 		{"nothing that others reach", func(*Config) {}, nil, nil},
 		{"neither", func(c *Config) { c.Listen = "0.0.0.0:0" }, nil, []string{"encrypted", "no key"}},
-		{"no encryption", func(c *Config) { c.Listen = "0.0.0.0:0" }, []engine.APIKey{adminKey(time.Time{})}, []string{"--listen 0.0.0.0:0, and nothing"}},
-		{"no key", func(c *Config) { c.Listen, c.TLSCert, c.TLSKey = "0.0.0.0:0", files.Cert, files.Key }, nil, []string{"no key"}},
-		{"both listeners", func(c *Config) { c.Listen, c.HTTP = "0.0.0.0:0", "0.0.0.0:0" }, []engine.APIKey{adminKey(time.Time{})}, []string{"--listen", "--http"}},
-		{"all is well", func(c *Config) { c.Listen, c.TLSCert, c.TLSKey = "0.0.0.0:0", files.Cert, files.Key }, []engine.APIKey{adminKey(time.Time{})}, nil},
+		{"no encryption", func(c *Config) {
+			c.Listen = "0.0.0.0:0"
+		}, []engine.APIKey{adminKey(time.Time{})}, []string{"--listen 0.0.0.0:0, and nothing"}},
+		{"no key", func(c *Config) {
+			c.Listen, c.TLSCert, c.TLSKey = "0.0.0.0:0", files.Cert, files.Key
+		}, nil, []string{"no key"}},
+		{"both listeners", func(c *Config) {
+			c.Listen, c.HTTP = "0.0.0.0:0", "0.0.0.0:0"
+		}, []engine.APIKey{adminKey(time.Time{})}, []string{"--listen", "--http"}},
+		{"all is well", func(c *Config) {
+			c.Listen, c.TLSCert, c.TLSKey = "0.0.0.0:0", files.Cert, files.Key
+		}, []engine.APIKey{adminKey(time.Time{})}, nil},
 	} {
 		t.Run(try.name, func(t *testing.T) {
 			var log bytes.Buffer
@@ -167,7 +184,9 @@ func TestInsecureSaysWhatIsNotSecureAtEachStart(t *testing.T) {
 			if err := <-s.done; err != nil {
 				t.Fatal(err)
 			}
-			warned := slices.DeleteFunc(strings.Split(log.String(), "\n"), func(l string) bool { return !strings.Contains(l, "level=WARN") })
+			warned := slices.DeleteFunc(strings.Split(log.String(), "\n"), func(l string) bool {
+				return !strings.Contains(l, "level=WARN")
+			})
 			if len(warned) != len(try.want) {
 				t.Fatalf("warnings %q, want %d", warned, len(try.want))
 			}
@@ -182,7 +201,8 @@ func TestInsecureSaysWhatIsNotSecureAtEachStart(t *testing.T) {
 
 func TestWordsOfAShellStayWords(t *testing.T) {
 	for text, want := range map[string]string{ // where cmd and PowerShell take it apart
-		`C:\a\b.crt`: `C:\a\b.crt`, "": `""`, `C:\Program Files\k`: `"C:\Program Files\k"`, `C:\a b\`: `"C:\a b\\"`, "it's": `"it's"`,
+		`C:\a\b.crt`: `C:\a\b.crt`, "": `""`, `C:\Program Files\k`: `"C:\Program Files\k"`, `C:\a b\`: `"C:\a b\\"`,
+		"it's":                     `"it's"`,
 		"postgres://u@h/d?a=b&c=d": `"postgres://u@h/d?a=b&c=d"`, `a "b\" c`: `"a \"b\\\" c"`,
 	} {
 		if got := wordOn("windows", text); got != want {
@@ -190,7 +210,8 @@ func TestWordsOfAShellStayWords(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"sqlite:/a/b.db": "sqlite:/a/b.db", "": "''", "a b": "'a b'", "it's": `'it'\''s'`, "$(x)": "'$(x)'", "a\x1b[m": `'a\x1b[m'`,
+		"sqlite:/a/b.db": "sqlite:/a/b.db", "": "''", "a b": "'a b'", "it's": `'it'\''s'`, "$(x)": "'$(x)'",
+		"a\x1b[m":                  `'a\x1b[m'`,
 		"postgres://u@h/d?a=b&c=d": "'postgres://u@h/d?a=b&c=d'",
 	} {
 		if got := wordOn("linux", text); got != want {

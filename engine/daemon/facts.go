@@ -55,8 +55,9 @@ func settingsOf(c *Config, o opened) []server.Fact {
 	return facts
 }
 
-// withoutPassword is the URL of a database with nothing secret in it. One that cannot be read shows only its kind, and what is none nothing,
-// unless it can be but a name: libpq's own words, host=db password=…, are no setting of ours, and are given all the same.
+// withoutPassword is the URL of a database with nothing secret in it. One that cannot be read shows
+// only its kind, and what is none nothing, unless it can be but a name: libpq's own words, host=db
+// password=…, are no setting of ours, and are given all the same.
 func withoutPassword(text string) string {
 	scheme, rest, found := strings.Cut(text, ":")
 	switch {
@@ -69,7 +70,8 @@ func withoutPassword(text string) string {
 	if err != nil {
 		return scheme + ":…"
 	}
-	if strings.Contains(u.EscapedPath()+u.RawQuery+u.Fragment, "@") { // the rest of a password with a /, ? or # in it, at which its place ends
+	if strings.Contains(u.EscapedPath()+u.RawQuery+u.Fragment, "@") {
+		// the rest of a password with a /, ? or # in it, at which its place ends
 		return scheme + ":…"
 	}
 	if u.User != nil {

@@ -20,7 +20,8 @@ import (
 )
 
 func TestTheSettingsAreToldAsTheyHoldWithWhereTheyComeFrom(t *testing.T) {
-	c, _, err := settle([]string{"--listen=127.0.0.1:0", "--db=postgres://kagzi:hunter2@db/kagzi"}, map[string]string{"KAGZI_WORKER_VISIBILITY_TIMEOUT_SECS": "40"})
+	c, _, err := settle([]string{"--listen=127.0.0.1:0", "--db=postgres://kagzi:hunter2@db/kagzi"},
+		map[string]string{"KAGZI_WORKER_VISIBILITY_TIMEOUT_SECS": "40"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,8 +38,10 @@ func TestTheSettingsAreToldAsTheyHoldWithWhereTheyComeFrom(t *testing.T) {
 		got[f.Name] = f
 	}
 	for name, want := range map[string][2]string{
-		"listen": {"127.0.0.1:5", "flag"}, "db": {"postgres://kagzi@db/kagzi", "flag"}, "data-dir": {"", "default"}, "http": {"127.0.0.1:6", "default"}, "retention": {"1h", ""},
-		"worker-lease": {"40s", "environment KAGZI_WORKER_VISIBILITY_TIMEOUT_SECS"}, "poll-timeout": {"1m", "default"}, "insecure": {"false", "default"},
+		"listen": {"127.0.0.1:5", "flag"}, "db": {"postgres://kagzi@db/kagzi", "flag"}, "data-dir": {"", "default"},
+		"http": {"127.0.0.1:6", "default"}, "retention": {"1h", ""},
+		"worker-lease": {"40s", "environment KAGZI_WORKER_VISIBILITY_TIMEOUT_SECS"}, "poll-timeout": {"1m", "default"},
+		"insecure": {"false", "default"},
 	} {
 		if f := got[name]; f.Value != want[0] || f.Source != want[1] {
 			t.Errorf("%s = %q from %q, want %q from %q", name, f.Value, f.Source, want[0], want[1])
@@ -79,10 +82,12 @@ func TestTheCoordinatorsLooksAreTold(t *testing.T) {
 		looks coordinator.Looks
 		want  []string
 	}{
-		{coordinator.Looks{Interval: 5 * time.Second}, []string{"last look", "none yet", "next due", "waits for a ring", "interval", "5s"}},
+		{coordinator.Looks{Interval: 5 * time.Second},
+			[]string{"last look", "none yet", "next due", "waits for a ring", "interval", "5s"}},
 		{
 			coordinator.Looks{At: at, Took: 1234567, Next: at.Add(time.Minute), Interval: time.Hour},
-			[]string{"last look", "2026-11-20T12:00:00.001Z", "took", "1.235ms", "next due", "2026-11-20T12:01:00.001Z", "interval", "1h"},
+			[]string{"last look", "2026-11-20T12:00:00.001Z", "took", "1.235ms", "next due", "2026-11-20T12:01:00.001Z",
+				"interval", "1h"},
 		},
 	} {
 		var got []string
@@ -121,7 +126,8 @@ func TestAServerTellsItsFactsAndItsEventsOverTheWire(t *testing.T) {
 		values[f.Section+"/"+f.Name] = f.Value
 	}
 	for name, want := range map[string]string{
-		"settings/listen": s.Address, "settings/data-dir": c.DataDir, "settings/db": "sqlite:" + filepath.Join(c.DataDir, "kagzi.db"),
+		"settings/listen": s.Address, "settings/data-dir": c.DataDir,
+		"settings/db":          "sqlite:" + filepath.Join(c.DataDir, "kagzi.db"),
 		"coordinator/interval": "5s",
 	} {
 		if values[name] != want {
@@ -135,11 +141,13 @@ func TestAServerTellsItsFactsAndItsEventsOverTheWire(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = kagziv1.NewWorkflowScheduleServiceClient(conn).CreateWorkflowSchedule(ctx, &kagziv1.CreateWorkflowScheduleRequest{CronExpr: "* * * * * *", WorkflowType: "t"})
+	_, err = kagziv1.NewWorkflowScheduleServiceClient(conn).CreateWorkflowSchedule(
+		ctx, &kagziv1.CreateWorkflowScheduleRequest{CronExpr: "* * * * * *", WorkflowType: "t"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, want := range []string{"other machines can reach --listen", "other machines can reach this server", "server started", "schedule fired"} {
+	for i, want := range []string{"other machines can reach --listen", "other machines can reach this server",
+		"server started", "schedule fired"} {
 		if e, err := events.Recv(); err != nil || e.Sequence != int64(i+1) || !strings.HasPrefix(e.Message, want) {
 			t.Errorf("event %d is %v, %v, want %q", i+1, e, err, want)
 		}

@@ -158,8 +158,9 @@ func fileSettings() []*setting {
 	return known
 }
 
-// instead asks whether the known name that is nearest to one that is not known was meant, if it is near enough. It and distance stand in
-// package profile too: the SDK and the engine may not import each other.
+// instead asks whether the known name that is nearest to one that is not known was meant, if it is
+// near enough. It and distance stand in package profile too: the SDK and the engine may not import
+// each other.
 func instead(name string, known []string) string {
 	nearest, least := "", max(len(name)/2, 2)+1
 	for _, candidate := range known {
@@ -194,8 +195,8 @@ func distance(a, b string) int {
 	return row[len(b)]
 }
 
-// credentialMark begins the name of a file that the service manager hands to the service, which may not read it where it lies: systemd's
-// LoadCredential=NAME:PATH.
+// credentialMark begins the name of a file that the service manager hands to the service, which may
+// not read it where it lies: systemd's LoadCredential=NAME:PATH.
 const credentialMark = "credential:"
 
 // fileOf is the path of a file that a setting names, as it is or as a credential.

@@ -61,7 +61,8 @@ func TestEverySettingIsAKeyOfTheFile(t *testing.T) {
 }
 
 func TestAFlagGoesBeforeAVariableAndThatBeforeTheFile(t *testing.T) {
-	path := written(t, "[server]\nlog-level = \"error\"\npoll-timeout = \"11s\"\ndrain-timeout = \"11s\"\nworker-lease = \"50s\"\n")
+	path := written(
+		t, "[server]\nlog-level = \"error\"\npoll-timeout = \"11s\"\ndrain-timeout = \"11s\"\nworker-lease = \"50s\"\n")
 	c, err := settleBeside(path, []string{"--poll-timeout=13s"}, map[string]string{
 		"KAGZI_POLL_TIMEOUT": "12s", "KAGZI_DRAIN_TIMEOUT": "12s", "KAGZI_WORKER_VISIBILITY_TIMEOUT_SECS": "40",
 	})
@@ -76,7 +77,8 @@ func TestAFlagGoesBeforeAVariableAndThatBeforeTheFile(t *testing.T) {
 	}
 	want := map[string]string{
 		"config": path + " default", "poll-timeout": "13s flag", "drain-timeout": "12s environment KAGZI_DRAIN_TIMEOUT",
-		"worker-lease": "40s environment KAGZI_WORKER_VISIBILITY_TIMEOUT_SECS", "log-level": "error file " + path + ":2",
+		"worker-lease": "40s environment KAGZI_WORKER_VISIBILITY_TIMEOUT_SECS",
+		"log-level":    "error file " + path + ":2",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("settings (-want +got):\n%s", diff)
@@ -98,7 +100,8 @@ func TestAFileThatIsNamedMustBeThereAndOneThatIsLookedForNeedNot(t *testing.T) {
 	}
 	named := written(t, "[server]\nretention = \"1h\"\n")
 	beside := written(t, "nonsense")
-	if c, err := settleBeside(beside, nil, map[string]string{"KAGZI_CONFIG": named}); err != nil || c.File != named || brief(c.Retention) != "1h" {
+	if c, err := settleBeside(beside, nil, map[string]string{"KAGZI_CONFIG": named}); err != nil || c.File != named ||
+		brief(c.Retention) != "1h" {
 		t.Errorf("with another one named: %q, %v, want only the other one read", c.File, err)
 	}
 	if c, err := settleBeside(beside, []string{"--config", "off"}, nil); err != nil || c.File != "" {
@@ -111,25 +114,34 @@ func TestAFileThatIsNamedMustBeThereAndOneThatIsLookedForNeedNot(t *testing.T) {
 
 func TestWhatIsWrongInAFileIsSaidWithItsLine(t *testing.T) {
 	for text, want := range map[string][]string{
-		"[server]\n\nlisten = \"127.0.0.1:1\"\nworker-leese = \"30s\"": {":4: ", `no setting "worker-leese"`, `did you mean "worker-lease"?`},
-		"[server]\nconfig = \"x\"":                                     {":2: ", `no setting "config"`},
-		"[server]\nzzzzzzzzzz = 1":                                     {":2: ", `no setting "zzzzzzzzzz"`},
-		"[server]\nlisten.port = 1":                                    {":2: ", `no setting "listen.port"`},
-		"[server.listen]\nport = 1":                                    {":1: ", "listen: want a text in quotes"},
-		"[server]\nworker-lease = 30":                                  {":2: ", "worker-lease", `"30"`, "want a duration from 100ms to 24h"},
-		"[server]\ncoordinator-batch-size = 0":                         {":2: ", "coordinator-batch-size", "want a whole number from 1 to 10000"},
-		"[server]\ncoordinator-batch-size = 1.5":                       {":2: ", "coordinator-batch-size", "want a text in quotes, a whole number"},
-		"[server]\ninsecure = [true]":                                  {":2: ", "insecure", "want a text in quotes, a whole number"},
-		"[server]\nretention = 2026-01-01":                             {":2: ", "retention", "want a text in quotes, a whole number"},
-		"# x\n[sever]\nlisten = \"127.0.0.1:1\"":                       {":2: ", `no table "sever"`, `did you mean "server"?`},
-		"[Server]\nlisten = \"127.0.0.1:1\"":                           {":2: ", `no table "Server"`, `did you mean "server"?`},
-		"listen = \"127.0.0.1:1\"":                                     {":1: ", `"listen" stands outside of the table [server]`},
-		"server = 3":                                                   {":1: "},
-		"[[server]]\nlisten = \"127.0.0.1:1\"":                         {":1: "},
-		"[server]\nlisten =":                                           {":2: "},
-		"[server]\nlisten = \"a:1\"\nlisten = \"a:2\"":                 {":3: ", "already defined"},
-		"[server]\n\"\x1b[2J\" = 1":                                    {":2: "},
-		"[server]\n\"\\u001b[2J\" = 1":                                 {":2: ", `no setting "\x1b[2J"`},
+		"[server]\n\nlisten = \"127.0.0.1:1\"\nworker-leese = \"30s\"": {
+			":4: ", `no setting "worker-leese"`, `did you mean "worker-lease"?`},
+		"[server]\nconfig = \"x\"":  {":2: ", `no setting "config"`},
+		"[server]\nzzzzzzzzzz = 1":  {":2: ", `no setting "zzzzzzzzzz"`},
+		"[server]\nlisten.port = 1": {":2: ", `no setting "listen.port"`},
+		"[server.listen]\nport = 1": {":1: ", "listen: want a text in quotes"},
+		"[server]\nworker-lease = 30": {
+			":2: ", "worker-lease", `"30"`, "want a duration from 100ms to 24h"},
+		"[server]\ncoordinator-batch-size = 0": {
+			":2: ", "coordinator-batch-size", "want a whole number from 1 to 10000"},
+		"[server]\ncoordinator-batch-size = 1.5": {
+			":2: ", "coordinator-batch-size", "want a text in quotes, a whole number"},
+		"[server]\ninsecure = [true]": {
+			":2: ", "insecure", "want a text in quotes, a whole number"},
+		"[server]\nretention = 2026-01-01": {
+			":2: ", "retention", "want a text in quotes, a whole number"},
+		"# x\n[sever]\nlisten = \"127.0.0.1:1\"": {
+			":2: ", `no table "sever"`, `did you mean "server"?`},
+		"[Server]\nlisten = \"127.0.0.1:1\"": {
+			":2: ", `no table "Server"`, `did you mean "server"?`},
+		"listen = \"127.0.0.1:1\"": {
+			":1: ", `"listen" stands outside of the table [server]`},
+		"server = 3":                                   {":1: "},
+		"[[server]]\nlisten = \"127.0.0.1:1\"":         {":1: "},
+		"[server]\nlisten =":                           {":2: "},
+		"[server]\nlisten = \"a:1\"\nlisten = \"a:2\"": {":3: ", "already defined"},
+		"[server]\n\"\x1b[2J\" = 1":                    {":2: "},
+		"[server]\n\"\\u001b[2J\" = 1":                 {":2: ", `no setting "\x1b[2J"`},
 	} {
 		path := written(t, text)
 		_, err := settleBeside(path, nil, nil)
@@ -149,17 +161,20 @@ func TestAWrongValueOfADatabaseShowsNoPassword(t *testing.T) {
 		t.Errorf("error %v, want one that says what is wanted", err)
 	}
 	var out bytes.Buffer
-	c, err := settleBeside(written(t, "[server]\ndb = \"postgres://kagzi:hunter2@db/kagzi?password=hunter2\"\n"), nil, nil)
+	c, err := settleBeside(written(t, "[server]\ndb = \"postgres://kagzi:hunter2@db/kagzi?password=hunter2\"\n"), nil,
+		nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := printConfig(&out, &c); err != nil || strings.Contains(out.String(), "hunter2") || !strings.Contains(out.String(), "postgres://kagzi@db/kagzi") {
+	if err := printConfig(&out, &c); err != nil || strings.Contains(out.String(), "hunter2") ||
+		!strings.Contains(out.String(), "postgres://kagzi@db/kagzi") {
 		t.Errorf("printed %s, %v, want the database without its password", out.String(), err)
 	}
 }
 
 func TestWhatClientsKeepInTheFileIsTheirs(t *testing.T) {
-	path := written(t, "[client]\naddress = 3\n[profile.far]\nnonsense = [1]\n[server]\nretention = 0\ninsecure = false\n")
+	path := written(
+		t, "[client]\naddress = 3\n[profile.far]\nnonsense = [1]\n[server]\nretention = 0\ninsecure = false\n")
 	if c, err := settleBeside(path, nil, nil); err != nil || c.Retention != 0 {
 		t.Errorf("retention %v, %v, want 0 and no error", c.Retention, err)
 	}
@@ -172,7 +187,8 @@ func TestDatabaseCommandsReadTheSameFileAndIgnoreTheRestOfIt(t *testing.T) {
 	path := written(t, "[server]\ndb = \"sqlite:x.db\"\nworker-lease = \"30s\"\n")
 	fs := pflag.NewFlagSet("db", pflag.ContinueOnError)
 	register(fs, databaseSettings)
-	c, _, err := resolve(fs, databaseSettings, surroundings{file: path, lookup: func(string) (string, bool) { return "", false }})
+	c, _, err := resolve(fs, databaseSettings,
+		surroundings{file: path, lookup: func(string) (string, bool) { return "", false }})
 	if err != nil || c.DB != "sqlite:x.db" || c.WorkerLease != Defaults().WorkerLease {
 		t.Errorf("%+v, %v, want the database of the file", c, err)
 	}
@@ -182,7 +198,8 @@ func TestPrintedSettingsAreAFileThatSaysTheSame(t *testing.T) {
 	path := written(t, "[server]\nlog-format = \"json\"\n")
 	env := map[string]string{"KAGZI_WORKER_VISIBILITY_TIMEOUT_SECS": "45"}
 	for _, args := range [][]string{
-		{"--db=sqlite:/a \"b\"\\c\u202e\x1b/d.db", "--insecure", "--coordinator-batch-size=7", "--http="}, {"--data-dir=/some/where"},
+		{"--db=sqlite:/a \"b\"\\c\u202e\x1b/d.db", "--insecure", "--coordinator-batch-size=7", "--http="},
+		{"--data-dir=/some/where"},
 	} {
 		c, err := settleBeside(path, args, env)
 		if err != nil {
@@ -212,7 +229,8 @@ func TestPrintedSettingsAreAFileThatSaysTheSame(t *testing.T) {
 func TestPrintedSettingsSayWhereTheyComeFrom(t *testing.T) {
 	path := written(t, "[server]\nlog-format = \"json\"\n")
 	dir := filepath.Join(t.TempDir(), "some where")
-	c, err := settleBeside(path, []string{"--data-dir=" + dir, "--http="}, map[string]string{"KAGZI_SCHEDULER_INTERVAL_SECS": "9"})
+	c, err := settleBeside(path, []string{"--data-dir=" + dir, "--http="},
+		map[string]string{"KAGZI_SCHEDULER_INTERVAL_SECS": "9"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -227,8 +245,10 @@ func TestPrintedSettingsSayWhereTheyComeFrom(t *testing.T) {
 		}
 	}
 	for line, source := range map[string]string{
-		fmt.Sprintf("# config = %q", path): "default", fmt.Sprintf("data-dir = %q", dir): "flag", fmt.Sprintf("# db = %q", "sqlite:"+filepath.Join(dir, "kagzi.db")): "default",
-		`http = "off"`: "flag", `coordinator-interval = "9s"`: "environment KAGZI_SCHEDULER_INTERVAL_SECS", `log-format = "json"`: "file " + path + ":2",
+		fmt.Sprintf("# config = %q", path): "default", fmt.Sprintf("data-dir = %q", dir): "flag",
+		fmt.Sprintf("# db = %q", "sqlite:"+filepath.Join(dir, "kagzi.db")): "default",
+		`http = "off"`: "flag", `coordinator-interval = "9s"`: "environment KAGZI_SCHEDULER_INTERVAL_SECS",
+		`log-format = "json"`:        "file " + path + ":2",
 		`listen = "127.0.0.1:50051"`: "default", `insecure = false`: "default",
 	} {
 		if got[line] != source {
@@ -260,7 +280,8 @@ func TestADataDirectoryMovesTheDatabaseOfPrintedSettings(t *testing.T) {
 }
 
 func TestWhereAFileHasTheServerListen(t *testing.T) {
-	for text, want := range map[string]string{"listen = \"127.0.0.1:8000\"\n": "", "[server]\nlisten = \":9\"\n": ":9", "": "", "listen = ": ""} {
+	for text, want := range map[string]string{
+		"listen = \"127.0.0.1:8000\"\n": "", "[server]\nlisten = \":9\"\n": ":9", "": "", "listen = ": ""} {
 		if got := ListenIn(written(t, text)); got != want {
 			t.Errorf("%q has it listen on %q, want %q", text, got, want)
 		}

@@ -40,7 +40,8 @@ func TestHealthOverHTTPIsThatOfTheDatabase(t *testing.T) {
 			t.Errorf("%s = %d %q, want 200 ok", path, status, text)
 		}
 		store.failure.Store(&engine.Error{Kind: engine.KindExhausted, Message: "the disk is\x1b full"})
-		if status, text := get(t, s.HTTP, path); status != http.StatusServiceUnavailable || text != "the disk is\\x1b full\n" {
+		if status, text := get(t, s.HTTP, path); status != http.StatusServiceUnavailable ||
+			text != "the disk is\\x1b full\n" {
 			t.Errorf("%s = %d %q, want 503 and why", path, status, text)
 		}
 		if err := healthOf(t, s.Client); err == nil || !mentions(err, "NOT_SERVING") {
@@ -87,7 +88,8 @@ func TestHTTPCanBeTurnedOff(t *testing.T) {
 func TestHTTPIsNotForOtherMachinesWithoutInsecure(t *testing.T) {
 	c := testConfig(t)
 	c.HTTP = "0.0.0.0:0"
-	if err := Run(t.Context(), c, embedded(nil), unreached(t)); err == nil || codeOf(err) != 78 || !mentions(err, "--http", "--insecure") {
+	if err := Run(t.Context(), c, embedded(nil), unreached(t)); err == nil || codeOf(err) != 78 ||
+		!mentions(err, "--http", "--insecure") {
 		t.Errorf("error %v with code %d, want one that names --http and --insecure, with 78", err, codeOf(err))
 	}
 	var log bytes.Buffer
@@ -122,11 +124,13 @@ func TestATakenPortOfHTTPStopsTheServerOnlyIfItWasAskedFor(t *testing.T) {
 	if err := errors.Join(<-s.done); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(log.String(), "level=WARN") || !strings.Contains(log.String(), c.HTTP) || !strings.Contains(log.String(), "another program") {
+	if !strings.Contains(log.String(), "level=WARN") || !strings.Contains(log.String(), c.HTTP) ||
+		!strings.Contains(log.String(), "another program") {
 		t.Errorf("log = %s, want a warning that another program listens on %s", log.String(), c.HTTP)
 	}
 	c.Sources = map[string]string{"http": "flag"}
-	if err := Run(t.Context(), c, embedded(nil), unreached(t)); err == nil || codeOf(err) != 1 || !mentions(err, c.HTTP, "--http") {
+	if err := Run(t.Context(), c, embedded(nil), unreached(t)); err == nil || codeOf(err) != 1 ||
+		!mentions(err, c.HTTP, "--http") {
 		t.Errorf("error %v with code %d, want one that names %s and --http, with 1", err, codeOf(err), c.HTTP)
 	}
 }

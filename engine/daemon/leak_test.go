@@ -31,7 +31,8 @@ func openFiles() int {
 	return len(entries)
 }
 
-// slackFiles is by how many descriptors two counts may differ: the runtime opens some of its own when it first needs them.
+// slackFiles is by how many descriptors two counts may differ: the runtime opens some of its own
+// when it first needs them.
 const slackFiles = 5
 
 func TestServersLeaveNothingBehind(t *testing.T) {
@@ -68,11 +69,13 @@ func TestCancelledWaitsLeaveNothingBehind(t *testing.T) {
 	}
 	defer conn.Close()
 	client := kagziv1.NewWorkflowServiceClient(conn)
-	started, err := client.StartWorkflow(t.Context(), &kagziv1.StartWorkflowRequest{WorkflowType: "nobodys", TaskQueue: "default"})
+	started, err := client.StartWorkflow(t.Context(),
+		&kagziv1.StartWorkflowRequest{WorkflowType: "nobodys", TaskQueue: "default"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A wait is under way when something came of it: what the run is like, or that another run, waited for behind it, does not exist.
+	// A wait is under way when something came of it: what the run is like, or that another run,
+	// waited for behind it, does not exist.
 	giveUp := func(n int) error {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()

@@ -21,8 +21,8 @@ func systemResolver(ctx context.Context, host string) ([]netip.Addr, error) {
 	return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 }
 
-// listenAddress is where to listen, as numbers, so that a name cannot come to mean something else after it was checked. flag names the
-// setting that text is of.
+// listenAddress is where to listen, as numbers, so that a name cannot come to mean something else
+// after it was checked. flag names the setting that text is of.
 func listenAddress(ctx context.Context, flag, text string, resolve resolver) (endpoint, error) {
 	host, port, err := net.SplitHostPort(text)
 	if err != nil {
@@ -37,7 +37,8 @@ func listenAddress(ctx context.Context, flag, text string, resolve resolver) (en
 	if len(candidates) > 0 {
 		host = preferred(candidates).String()
 	}
-	return endpoint{flag: flag, text: text, address: net.JoinHostPort(host, port), exposed: !allLoopback(candidates)}, nil
+	return endpoint{flag: flag, text: text, address: net.JoinHostPort(host, port), exposed: !allLoopback(candidates)},
+		nil
 }
 
 func addressesOf(ctx context.Context, host string, resolve resolver) ([]netip.Addr, error) {
@@ -79,12 +80,14 @@ func listen(ctx context.Context, flag, address string) (net.Listener, error) {
 		if op := (*net.OpError)(nil); errors.As(err, &op) {
 			cause = op.Err
 		}
-		return nil, fmt.Errorf("listen on %s: %w; choose another address with %s, where port 0 picks a free one", address, cause, flag)
+		return nil, fmt.Errorf("listen on %s: %w; choose another address with %s, where port 0 picks a free one",
+			address, cause, flag)
 	}
 	return l, nil
 }
 
-// dialable is an address that a client on this machine can use: a server that listens everywhere listens on loopback too.
+// dialable is an address that a client on this machine can use: a server that listens everywhere
+// listens on loopback too.
 func dialable(address string) string {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {

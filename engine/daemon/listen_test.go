@@ -41,7 +41,8 @@ func TestWhatOtherMachinesCanReachIsKnown(t *testing.T) {
 	} {
 		t.Run(try.listen, func(t *testing.T) {
 			e, err := listenAddress(t.Context(), "--listen", try.listen, names)
-			if want := (endpoint{flag: "--listen", text: try.listen, address: try.address, exposed: try.exposed}); err != nil || e != want {
+			if want := (endpoint{flag: "--listen", text: try.listen, address: try.address,
+				exposed: try.exposed}); err != nil || e != want {
 				t.Errorf("%+v, %v, want %+v", e, err, want)
 			}
 		})
@@ -49,7 +50,8 @@ func TestWhatOtherMachinesCanReachIsKnown(t *testing.T) {
 }
 
 func TestAHostThatIsNotKnownIsAUsageError(t *testing.T) {
-	if _, err := listenAddress(t.Context(), "--listen", "nowhere:1", names); err == nil || codeOf(err) != 64 || !mentions(err, "nowhere:1", "no such host") {
+	if _, err := listenAddress(t.Context(), "--listen", "nowhere:1", names); err == nil || codeOf(err) != 64 ||
+		!mentions(err, "nowhere:1", "no such host") {
 		t.Errorf("error %v with code %d, want one that names the host, with 64", err, codeOf(err))
 	}
 }

@@ -63,7 +63,8 @@ func busy(t *testing.T) *served {
 	t.Cleanup(func() { conn.Close() })
 	ctx, runs, workers := t.Context(), kagziv1.NewWorkflowServiceClient(conn), kagziv1.NewWorkerServiceClient(conn)
 	for range 2 {
-		if _, err := runs.StartWorkflow(ctx, &kagziv1.StartWorkflowRequest{WorkflowType: "t", TaskQueue: "q"}); err != nil {
+		if _, err := runs.StartWorkflow(ctx, &kagziv1.StartWorkflowRequest{
+			WorkflowType: "t", TaskQueue: "q"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -86,9 +87,10 @@ func busy(t *testing.T) *served {
 			t.Fatal(err)
 		}
 		if task := answer.GetTask(); task != nil {
-			send(&kagziv1.SessionRequest{Seq: 3, Operation: &kagziv1.SessionRequest_CompleteWorkflow{CompleteWorkflow: &kagziv1.CompleteWorkflowRequest{
-				RunId: task.RunId, LeaseToken: task.LeaseToken,
-			}}})
+			send(&kagziv1.SessionRequest{Seq: 3, Operation: &kagziv1.SessionRequest_CompleteWorkflow{
+				CompleteWorkflow: &kagziv1.CompleteWorkflowRequest{
+					RunId: task.RunId, LeaseToken: task.LeaseToken,
+				}}})
 		}
 		if answer.GetCompletedWorkflow() != nil {
 			return s
@@ -127,15 +129,18 @@ func TestMetricsSayWhatWasDoneAndWhatIsThere(t *testing.T) {
 		}
 	}
 	for _, name := range []string{
-		`kagzi_claim_duration_seconds_count`, `kagzi_commit_writes_count`, `kagzi_commit_writes_sum`, `kagzi_database_size_bytes`,
-		`kagzi_notifications_total{kind="queue"}`, `kagzi_queue_oldest_due_run_age_seconds{namespace="default",queue="q"}`,
+		`kagzi_claim_duration_seconds_count`, `kagzi_commit_writes_count`, `kagzi_commit_writes_sum`,
+		`kagzi_database_size_bytes`,
+		`kagzi_notifications_total{kind="queue"}`,
+		`kagzi_queue_oldest_due_run_age_seconds{namespace="default",queue="q"}`,
 		`go_goroutines`, `process_start_time_seconds`,
 	} {
 		if got[name] <= 0 {
 			t.Errorf("%s = %v, want more than 0", name, got[name])
 		}
 	}
-	if one, all := got[`kagzi_commit_duration_seconds_bucket{le="0.0001"}`], got[`kagzi_commit_duration_seconds_bucket{le="+Inf"}`]; one > all || all != 1 {
+	if one, all := got[`kagzi_commit_duration_seconds_bucket{le="0.0001"}`],
+		got[`kagzi_commit_duration_seconds_bucket{le="+Inf"}`]; one > all || all != 1 {
 		t.Errorf("buckets hold %v of %v, want at most all of 1", one, all)
 	}
 }

@@ -33,7 +33,8 @@ func TestWhatAServerWritesIsForItsOwnerOnlyUnderEveryUmask(t *testing.T) {
 						want = 0o700
 					}
 					if info.Mode().Perm() != want {
-						t.Errorf("under umask %03o the mode of %s is %04o, want %04o", mask, path, info.Mode().Perm(), want)
+						t.Errorf("under umask %03o the mode of %s is %04o, want %04o", mask, path,
+							info.Mode().Perm(), want)
 					}
 					return nil
 				})
@@ -67,7 +68,8 @@ func TestADataDirectoryOfAnotherUserIsRefused(t *testing.T) {
 	if err := os.Chown(c.DataDir, 12345, -1); err != nil {
 		t.Fatal(err)
 	}
-	if err := Run(t.Context(), c, embedded(nil), unreached(t)); codeOf(err) != 78 || !mentions(err, c.DataDir, "another user") {
+	if err := Run(t.Context(), c, embedded(nil), unreached(t)); codeOf(err) != 78 ||
+		!mentions(err, c.DataDir, "another user") {
 		t.Errorf("error %v with code %d, want that it is another user's, with 78", err, codeOf(err))
 	}
 }

@@ -10,8 +10,9 @@ import (
 	"github.com/kagzi/kagzi/engine/daemon/internal/output"
 )
 
-// printConfig writes the settings as a file of settings, with where each comes from behind it. What it cannot hold is a comment, and so is the
-// database where it only follows from the data directory: a file that named it would hold it there. A password is left out.
+// printConfig writes the settings as a file of settings, with where each comes from behind it. What
+// it cannot hold is a comment, and so is the database where it only follows from the data
+// directory: a file that named it would hold it there. A password is left out.
 func printConfig(w io.Writer, c *Config) error {
 	database, _, err := c.database()
 	if err != nil {

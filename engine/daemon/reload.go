@@ -33,8 +33,8 @@ func (r *reloading) run(ctx context.Context, p *process) error {
 	}
 }
 
-// reload reads the settings and takes up what can be changed in a running server. The others are named. Where the settings are not
-// good, those before hold.
+// reload reads the settings and takes up what can be changed in a running server. The others are
+// named. Where the settings are not good, those before hold.
 func (r *reloading) reload(p *process) {
 	next, warnings, err := r.read()
 	if err != nil {

@@ -16,7 +16,8 @@ import (
 )
 
 // reloadable is a server whose settings are read by read when the test sends a signal; lines is its log.
-func reloadable(t *testing.T, c Config, lost func() bool, read func() (Config, []string, error)) (s *served, hear chan<- os.Signal, level slog.Leveler, lines <-chan string) {
+func reloadable(t *testing.T, c Config, lost func() bool, read func() (Config, []string, error)) (s *served,
+	hear chan<- os.Signal, level slog.Leveler, lines <-chan string) {
 	t.Helper()
 	heard, log := make(chan os.Signal), make(chan string, 100)
 	ctx, stop := context.WithCancel(context.Background())
@@ -76,7 +77,9 @@ func TestSettingsReadAgainChangeTheLogLevelAndNameWhatCannotChange(t *testing.T)
 	next := c
 	next.LogLevel, next.Sources = slog.LevelDebug, map[string]string{"log-level": "file k.toml:2"}
 	next.WorkerLease, next.DB = 2*c.WorkerLease, "postgres://kagzi:hunter2@db/kagzi"
-	s, hear, level, lines := reloadable(t, c, func() bool { return false }, func() (Config, []string, error) { return next, []string{"an old name"}, nil })
+	s, hear, level, lines := reloadable(t, c, func() bool { return false }, func() (Config, []string, error) {
+		return next, []string{"an old name"}, nil
+	})
 	hear <- os.Interrupt // whatever it is
 	var got []string
 	for len(got) < 3 {
@@ -85,7 +88,8 @@ func TestSettingsReadAgainChangeTheLogLevelAndNameWhatCannotChange(t *testing.T)
 		}
 	}
 	text := strings.Join(got, "")
-	for _, want := range []string{"an old name", "settings read again", "log_level=DEBUG", "level=WARN", `settings="db, worker-lease"`} {
+	for _, want := range []string{"an old name", "settings read again", "log_level=DEBUG", "level=WARN",
+		`settings="db, worker-lease"`} {
 		if !strings.Contains(text, want) {
 			t.Errorf("log = %s, want %s", text, want)
 		}

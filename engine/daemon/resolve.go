@@ -26,8 +26,9 @@ func system() surroundings {
 	return surroundings{lookup: os.LookupEnv, environ: os.Environ, file: defaultFile()}
 }
 
-// resolve makes a Config of the flags that were given, else of the environment, else of the file, else of the defaults. The warnings
-// name variables that should be called otherwise or that are not heeded.
+// resolve makes a Config of the flags that were given, else of the environment, else of the file,
+// else of the defaults. The warnings name variables that should be called otherwise or that are not
+// heeded.
 func resolve(fs *pflag.FlagSet, settings []setting, from surroundings) (c Config, warnings []string, err error) {
 	c = Defaults()
 	c.Sources = map[string]string{}
@@ -57,8 +58,9 @@ func resolve(fs *pflag.FlagSet, settings []setting, from surroundings) (c Config
 	return c, append(warnings, from.misspelt()...), nil
 }
 
-// misspelt warns of variables that are almost called as those of a server. Others may begin with KAGZI_ as well: those of clients and workers, and
-// what Kubernetes sets for a service of that name.
+// misspelt warns of variables that are almost called as those of a server. Others may begin with
+// KAGZI_ as well: those of clients and workers, and what Kubernetes sets for a service of that
+// name.
 func (from surroundings) misspelt() (warnings []string) {
 	if from.environ == nil {
 		return nil
@@ -77,7 +79,8 @@ func (from surroundings) misspelt() (warnings []string) {
 		}
 		for _, meant := range known {
 			if distance(name, meant) <= 2 && !slices.Contains(otherVariables, meant) {
-				warnings = append(warnings, fmt.Sprintf("%s is not heeded: there is no such setting; did you mean %s?", output.Plain(name), meant))
+				warnings = append(warnings, fmt.Sprintf(
+					"%s is not heeded: there is no such setting; did you mean %s?", output.Plain(name), meant))
 				break
 			}
 		}
@@ -87,8 +90,10 @@ func (from surroundings) misspelt() (warnings []string) {
 
 // otherVariables are those of clients, workers and databases.
 var otherVariables = []string{
-	"KAGZI_ADDRESS", "KAGZI_API_KEY", "KAGZI_API_KEY_FILE", "KAGZI_NAMESPACE", "KAGZI_NO_COLOR", "KAGZI_OUTPUT", "KAGZI_PROFILE", "KAGZI_TIME",
-	"KAGZI_TIMEOUT", "KAGZI_TLS", "KAGZI_TLS_CA", "KAGZI_TLS_CLIENT_CERT", "KAGZI_TLS_CLIENT_KEY", "KAGZI_TLS_SERVER_NAME",
+	"KAGZI_ADDRESS", "KAGZI_API_KEY", "KAGZI_API_KEY_FILE", "KAGZI_NAMESPACE", "KAGZI_NO_COLOR", "KAGZI_OUTPUT",
+	"KAGZI_PROFILE", "KAGZI_TIME",
+	"KAGZI_TIMEOUT", "KAGZI_TLS", "KAGZI_TLS_CA", "KAGZI_TLS_CLIENT_CERT", "KAGZI_TLS_CLIENT_KEY",
+	"KAGZI_TLS_SERVER_NAME",
 	"KAGZI_ALLOW_NETWORK_FS", "KAGZI_ALLOW_UNSAFE_DB", "KAGZI_CHECK", "KAGZI_FAILPOINT", "KAGZI_UNSAFE_SYNCHRONOUS",
 }
 

@@ -16,7 +16,8 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// setting is one thing that a flag, an environment variable or a file says. Its variable is KAGZI_ and its name in capitals.
+// setting is one thing that a flag, an environment variable or a file says. Its variable is KAGZI_
+// and its name in capitals.
 type setting struct {
 	name  string
 	usage string
@@ -53,7 +54,8 @@ func (s *setting) variable() string {
 // databaseSettings are what `kagzi db` shares with the server. The file comes first: it holds the others.
 var databaseSettings = []setting{
 	{
-		name: "config", usage: "file of settings, or off (default kagzi.toml in the system's place for your settings, if it is there)",
+		name:  "config",
+		usage: "file of settings, or off (default kagzi.toml in the system's place for your settings, if it is there)",
 		form:  "file",
 		parse: textOf(func(c *Config) *string { return &c.File }, "a file"),
 		show:  func(c *Config) string { return c.File },
@@ -102,7 +104,8 @@ var serverSettings = slices.Concat(databaseSettings, []setting{
 	},
 	{
 		name: "coordinator-catchup-rate", usage: "missed ticks of schedules that fire in a second, over all schedules",
-		older: []variable{{name: "KAGZI_SCHEDULER_MAX_WORKFLOWS_PER_TICK", deprecated: true}}, // which bounded the same, for each round of the scheduler
+		// which bounded the same, for each round of the scheduler
+		older: []variable{{name: "KAGZI_SCHEDULER_MAX_WORKFLOWS_PER_TICK", deprecated: true}},
 		form:  formNumber, parse: parseNumber(func(c *Config) *int { return &c.CoordinatorCatchupRate }),
 		show: func(c *Config) string { return strconv.Itoa(c.CoordinatorCatchupRate) },
 	},
@@ -118,13 +121,15 @@ var serverSettings = slices.Concat(databaseSettings, []setting{
 		show: func(c *Config) string { return strconv.Itoa(c.BackupKeep) },
 	},
 	{
-		name: "backup-dir", usage: "directory of those backups (default backups in the data directory, or beside the database file)",
+		name:  "backup-dir",
+		usage: "directory of those backups (default backups in the data directory, or beside the database file)",
 		form:  "directory",
 		parse: textOf(func(c *Config) *string { return &c.BackupDir }, "a directory"),
 		show:  func(c *Config) string { return c.BackupDir },
 	},
 	{
-		name: "namespace-rate", usage: "runs and signals in a second that clients may add to one namespace at this server; 0 is no limit",
+		name:  "namespace-rate",
+		usage: "runs and signals in a second that clients may add to one namespace at this server; 0 is no limit",
 		form:  formNumber,
 		parse: parseRate,
 		show:  func(c *Config) string { return strconv.Itoa(c.NamespaceRate) },
@@ -134,20 +139,26 @@ var serverSettings = slices.Concat(databaseSettings, []setting{
 	tlsFile("tls-cert", "certificate of the server in PEM, with those between it and its authority; turns TLS on",
 		func(c *Config) *string { return &c.TLSCert }),
 	tlsFile("tls-key", "private key of that certificate", func(c *Config) *string { return &c.TLSKey }),
-	tlsFile("client-ca", "authorities of clients' certificates, whose common names are names of keys", func(c *Config) *string { return &c.ClientCA }),
+	tlsFile("client-ca", "authorities of clients' certificates, whose common names are names of keys",
+		func(c *Config) *string { return &c.ClientCA }),
 	{
-		name: "insecure", usage: "allow --listen and --http where other machines reach them, without encryption or without a key", onOff: true,
+		name:  "insecure",
+		usage: "allow --listen and --http where other machines reach them, without encryption or without a key",
+		onOff: true,
 		parse: switchOf(func(c *Config) *bool { return &c.Insecure }),
 		show:  func(c *Config) string { return strconv.FormatBool(c.Insecure) },
 	},
 	{
-		name: "allow-unleased-workers", usage: "accept writes without a lease token, from workers of the first Kagzi", onOff: true,
+		name: "allow-unleased-workers", usage: "accept writes without a lease token, from workers of the first Kagzi",
+		onOff: true,
 		parse: switchOf(func(c *Config) *bool { return &c.AllowUnleased }),
 		show:  func(c *Config) string { return strconv.FormatBool(c.AllowUnleased) },
 	},
 	{
 		name: "log-level", usage: "debug, info, warn or error",
-		form: "level", parse: parseLogLevel, show: func(c *Config) string { return strings.ToLower(c.LogLevel.String()) },
+		form: "level", parse: parseLogLevel, show: func(c *Config) string {
+			return strings.ToLower(c.LogLevel.String())
+		},
 		live: true,
 	},
 	{
@@ -184,8 +195,10 @@ func tlsFile(name, usage string, field func(*Config) *string) setting {
 	}
 }
 
-// duration is a setting from least to most. The seeds' names for it hold whole seconds; those of the scheduler are deprecated.
-func duration(name, usage string, field func(*Config) *time.Duration, least, most time.Duration, older ...string) setting {
+// duration is a setting from least to most. The seeds' names for it hold whole seconds; those of
+// the scheduler are deprecated.
+func duration(name, usage string, field func(*Config) *time.Duration, least, most time.Duration,
+	older ...string) setting {
 	s := setting{name: name, usage: usage, form: "duration", show: func(c *Config) string { return brief(*field(c)) }}
 	s.parse = func(c *Config, text string) error {
 		d, err := parseDuration(text)
@@ -200,7 +213,8 @@ func duration(name, usage string, field func(*Config) *time.Duration, least, mos
 		return nil
 	}
 	for _, name := range older {
-		s.older = append(s.older, variable{name: name, seconds: true, deprecated: strings.HasPrefix(name, "KAGZI_SCHEDULER_")})
+		s.older = append(s.older, variable{name: name, seconds: true,
+			deprecated: strings.HasPrefix(name, "KAGZI_SCHEDULER_")})
 	}
 	return s
 }
@@ -289,7 +303,8 @@ func parseRate(c *Config, text string) error {
 }
 
 func parseLogLevel(c *Config, text string) error {
-	levels := map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError}
+	levels := map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn,
+		"error": slog.LevelError}
 	level, ok := levels[strings.ToLower(text)]
 	if !ok {
 		return errors.New("want debug, info, warn or error")

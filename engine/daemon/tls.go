@@ -52,7 +52,8 @@ when others may read a secret of it, else 1.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&t.Dir, "dir", "", `directory of the files (default "tls" in the system's place for your settings)`)
-	f.StringSliceVar(&t.Hosts, "host", nil, "name or address by which clients reach the server, beside localhost (default this machine's name)")
+	f.StringSliceVar(&t.Hosts, "host", nil,
+		"name or address by which clients reach the server, beside localhost (default this machine's name)")
 	f.StringSliceVar(&t.Clients, "client", nil, "name of a key: make a certificate that is as good as its secret")
 	f.IntVar(&t.Days, "days", teamDays, "how long the certificates hold")
 	f.BoolVar(&t.Renew, "renew", false, "make the server's certificate anew, and those of the clients that are named")
@@ -123,7 +124,8 @@ func tellTeam(w io.Writer, dir string, made []certs.Made) error {
 			clients = append(clients, m)
 			what = "for a client with the rights of the key " + m.Leaf.Subject.CommonName
 		}
-		fmt.Fprintf(&b, "%s  %s, %s, until %s\n", did, output.Plain(m.Cert), output.Plain(what), m.Leaf.NotAfter.UTC().Format(time.DateOnly))
+		fmt.Fprintf(&b, "%s  %s, %s, until %s\n", did, output.Plain(m.Cert), output.Plain(what),
+			m.Leaf.NotAfter.UTC().Format(time.DateOnly))
 	}
 	file := func(name string) string { return word(filepath.Join(dir, name)) }
 	clientCA := ""
@@ -135,7 +137,8 @@ func tellTeam(w io.Writer, dir string, made []certs.Made) error {
 		"  clients   kagzi workflow list --address %s --tls-ca %s\n",
 		file("server.crt"), file("server.key"), clientCA, net.JoinHostPort(host, "50051"), file("ca.crt"))
 	for _, m := range clients {
-		fmt.Fprintf(&b, "  as %s   … --tls-client-cert %s --tls-client-key %s\n", output.Plain(m.Leaf.Subject.CommonName), word(m.Cert), word(m.Key))
+		fmt.Fprintf(&b, "  as %s   … --tls-client-cert %s --tls-client-key %s\n",
+			output.Plain(m.Leaf.Subject.CommonName), word(m.Cert), word(m.Key))
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
@@ -187,8 +190,11 @@ func showCertificates(w io.Writer, files []string, now time.Time) error {
 			if now.Before(s.From) {
 				left = "not valid yet"
 			}
-			_, err := fmt.Fprintf(w, "%s\n  subject   %s\n  issuer    %s\n  for       %s\n  hosts     %s\n  key       %s\n  valid     %s to %s (%s)\n",
-				output.Plain(name), output.Plain(s.Subject), output.Plain(s.Issuer), s.For, output.Plain(cmp.Or(strings.Join(s.Hosts, ", "), "none")), s.Kind,
+			_, err := fmt.Fprintf(
+				w,
+				"%s\n  subject   %s\n  issuer    %s\n  for       %s\n  hosts     %s\n  key       %s\n  valid     %s to %s (%s)\n",
+				output.Plain(name), output.Plain(s.Subject), output.Plain(s.Issuer), s.For,
+				output.Plain(cmp.Or(strings.Join(s.Hosts, ", "), "none")), s.Kind,
 				s.From.UTC().Format(time.RFC3339), s.Until.UTC().Format(time.RFC3339), left)
 			if err != nil {
 				return err

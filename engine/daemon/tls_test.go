@@ -32,10 +32,12 @@ func TestTLSInitSaysWhatItMadeAndWhatToTypeNext(t *testing.T) {
 	in := func(name string) string { return word(filepath.Join(dir, name)) }
 	for _, want := range []string{
 		"made  " + dir + "/ca.crt, the authority, which clients trust, until ",
-		"made  " + dir + "/server.crt, for a server at kagzi.example.com, localhost, 10.0.0.7, 127.0.0.1, ::1, until " + until + "\n",
+		"made  " + dir + "/server.crt, for a server at kagzi.example.com, localhost, 10.0.0.7, 127.0.0.1, ::1, until " +
+			until + "\n",
 		"made  " + dir + "/client-ci.crt, for a client with the rights of the key ci, until " + until + "\n",
 		"kagzi key create NAME --role admin --db default\n",
-		"kagzi server --listen :50051 --tls-cert " + in("server.crt") + " --tls-key " + in("server.key") + " --client-ca " + in("ca.crt") + "\n",
+		"kagzi server --listen :50051 --tls-cert " + in("server.crt") + " --tls-key " + in("server.key") +
+			" --client-ca " + in("ca.crt") + "\n",
 		"kagzi workflow list --address kagzi.example.com:50051 --tls-ca " + in("ca.crt") + "\n",
 		"--tls-client-cert " + in("client-ci.crt") + " --tls-client-key " + in("client-ci.key") + "\n",
 	} {
@@ -44,10 +46,12 @@ func TestTLSInitSaysWhatItMadeAndWhatToTypeNext(t *testing.T) {
 		}
 	}
 	out, err = typed(t, "init", "--dir", dir)
-	if err != nil || strings.Contains(out, "made") || strings.Contains(out, "--client-ca") || strings.Count(out, "kept") != 2 {
+	if err != nil || strings.Contains(out, "made") || strings.Contains(out, "--client-ca") ||
+		strings.Count(out, "kept") != 2 {
 		t.Errorf("a second time: %v\n%s\nwant that all is kept, and no word of clients", err, out)
 	}
-	if out, err = typed(t, "init", "--dir", dir, "--renew"); err != nil || strings.Count(out, "made") != 1 || strings.Count(out, "kept") != 1 {
+	if out, err = typed(t, "init", "--dir", dir, "--renew"); err != nil || strings.Count(out, "made") != 1 ||
+		strings.Count(out, "kept") != 1 {
 		t.Errorf("renewed: %v\n%s\nwant that the server's is made", err, out)
 	}
 }
@@ -62,7 +66,8 @@ func TestTLSInitRefusesWhatCannotBe(t *testing.T) {
 		{[]string{"--client", "../x"}, `client "../x"`},
 		{[]string{"--days", "0"}, "want 1 to 3650"},
 	} {
-		if _, err := typed(t, append([]string{"init", "--dir", dir}, try.args...)...); codeOf(err) != 64 || !mentions(err, try.says) {
+		if _, err := typed(t, append([]string{"init", "--dir", dir}, try.args...)...); codeOf(err) != 64 ||
+			!mentions(err, try.says) {
 			t.Errorf("%q: %v with code %d, want %q with 64", try.args, err, codeOf(err), try.says)
 		}
 	}
@@ -76,7 +81,8 @@ func TestTLSCommandsEndWithTheCodesOfOthers(t *testing.T) {
 	if _, err := typed(t, "init", "--dir", dir, "--host", "one.example.com"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := typed(t, "init", "--dir", dir, "--host", "other.example.com"); codeOf(err) != 6 || !mentions(err, "--renew") {
+	if _, err := typed(t, "init", "--dir", dir, "--host", "other.example.com"); codeOf(err) != 6 ||
+		!mentions(err, "--renew") {
 		t.Errorf("another host: %v with code %d, want --renew with 6", err, codeOf(err))
 	}
 	nope := filepath.Join(dir, "nope.crt")
@@ -100,7 +106,8 @@ func TestWithoutADirectoryTheFilesAreAmongTheSettings(t *testing.T) {
 }
 
 func TestACertificateHoldsForThisMachineIfNothingElseIsSaid(t *testing.T) {
-	for host, want := range map[string]string{"box": "box localhost", "localhost": "localhost", "no host!": "localhost"} {
+	for host, want := range map[string]string{
+		"box": "box localhost", "localhost": "localhost", "no host!": "localhost"} {
 		got := localHosts(func() (string, error) { return host, nil })
 		if strings.Join(got, " ") != want+" 127.0.0.1 ::1" {
 			t.Errorf("on %q it holds for %q, want %s", host, got, want)
@@ -110,7 +117,8 @@ func TestACertificateHoldsForThisMachineIfNothingElseIsSaid(t *testing.T) {
 		t.Errorf("without a name it holds for %q", got)
 	}
 	for want, hosts := range map[string][]string{
-		"box": {"localhost", "box"}, "10.0.0.7": {"localhost", "127.0.0.1", "10.0.0.7"}, "localhost": {"localhost", "::1"}, "a": {"*.x", "a"},
+		"box": {"localhost", "box"}, "10.0.0.7": {"localhost", "127.0.0.1", "10.0.0.7"},
+		"localhost": {"localhost", "::1"}, "a": {"*.x", "a"},
 	} {
 		if got := reachable(hosts); got != want {
 			t.Errorf("of %q others use %s, want %s", hosts, got, want)
@@ -126,7 +134,8 @@ func TestTLSShowPrintsCertificatesAndFailsForOneThatHasExpired(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		files.Cert + "\n", "subject   CN=localhost,O=Kagzi\n", "issuer    CN=Kagzi authority ", "for       servers\n", "hosts     localhost, 127.0.0.1\n",
+		files.Cert + "\n", "subject   CN=localhost,O=Kagzi\n", "issuer    CN=Kagzi authority ", "for       servers\n",
+		"hosts     localhost, 127.0.0.1\n",
 		"key       ECDSA P-256\n", "(19 days left)\n",
 	} {
 		if !strings.Contains(out.String(), want) {
@@ -134,7 +143,8 @@ func TestTLSShowPrintsCertificatesAndFailsForOneThatHasExpired(t *testing.T) {
 		}
 	}
 	out.Reset()
-	if err := showCertificates(&out, []string{files.Cert, files.ClientCA}, at.AddDate(0, 0, 30)); err == nil || !strings.Contains(out.String(), "(expired)") ||
+	if err := showCertificates(&out, []string{files.Cert, files.ClientCA}, at.AddDate(0, 0, 30)); err == nil ||
+		!strings.Contains(out.String(), "(expired)") ||
 		!strings.Contains(out.String(), files.ClientCA) {
 		t.Errorf("error %v, shown:\n%s\nwant both, and that one has expired", err, out.String())
 	}

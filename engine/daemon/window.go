@@ -28,17 +28,19 @@ type Window struct {
 // windowBuffer is how much a connection within the process holds.
 const windowBuffer = 256 << 10
 
-// Look opens a window on the database at url, a file of SQLite, read-only: every call that would change something is refused, and
-// another process may serve the database meanwhile.
+// Look opens a window on the database at url, a file of SQLite, read-only: every call that would
+// change something is refused, and another process may serve the database meanwhile.
 func Look(ctx context.Context, url, version string, b Backends) (*Window, error) {
 	w, err := open(ctx, url, version, b, true)
 	return w, ifNoDatabase(ctx, b, url, err)
 }
 
-// Open opens a window on the database at url, through which keys are made where no server runs or nobody has a key to it. An empty url is
-// the database that a server without flags would have. It is opened as by a server, and its schema brought up to date; SQLite lets only one
-// process have it. Nothing happens in it by itself: no schedule fires and no worker is taken offline. One that is not there is made with
-// create only: who mistypes a name and looks for keys must not read that there are none.
+// Open opens a window on the database at url, through which keys are made where no server runs or
+// nobody has a key to it. An empty url is the database that a server without flags would have. It
+// is opened as by a server, and its schema brought up to date; SQLite lets only one process have
+// it. Nothing happens in it by itself: no schedule fires and no worker is taken offline. One that
+// is not there is made with create only: who mistypes a name and looks for keys must not read that
+// there are none.
 func Open(ctx context.Context, url string, create bool, version string, b Backends) (*Window, error) {
 	if url == "" {
 		var err error
@@ -47,7 +49,8 @@ func Open(ctx context.Context, url string, create bool, version string, b Backen
 		}
 	}
 	if !create {
-		if s, err := b.Status(ctx, url); err == nil && s.Missing { // where the status could not be had, opening it says why
+		if s, err := b.Status(ctx, url); err == nil && s.Missing {
+			// where the status could not be had, opening it says why
 			return nil, unserved(url, &s)
 		}
 	}
@@ -83,7 +86,8 @@ func open(ctx context.Context, url, version string, b Backends, readOnly bool) (
 		return nil, errors.Join(err, store.Close())
 	}
 	w := &Window{Database: description, listener: bufconn.Listen(windowBuffer), parts: parts.New(), store: store}
-	srv := server.New(store, matching.New(store, log), server.Options{Log: log, Version: version, DrainTimeout: time.Second, Trusted: true, Beside: true})
+	srv := server.New(store, matching.New(store, log),
+		server.Options{Log: log, Version: version, DrainTimeout: time.Second, Trusted: true, Beside: true})
 	w.parts.Start("server", func(ctx context.Context) error { return srv.Run(ctx, besideListener{w.listener}) })
 	w.parts.Start("bell", func(ctx context.Context) error { return store.Listen(ctx, srv.Notify, srv) })
 	return w, nil

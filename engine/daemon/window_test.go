@@ -84,7 +84,8 @@ func whoami(t *testing.T, conn grpc.ClientConnInterface, secret string) (*kagziv
 
 func TestAKeyIsMadeWithoutAServerAndThenNeeded(t *testing.T) {
 	c := encrypted(t)
-	made, err := certs.Team{Dir: filepath.Dir(c.TLSCert), Clients: []string{"root", "nobody"}, Days: 1, Now: time.Now()}.Make()
+	made, err := certs.Team{Dir: filepath.Dir(c.TLSCert), Clients: []string{"root", "nobody"}, Days: 1,
+		Now: time.Now()}.Make()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +124,8 @@ func TestAKeyIsMadeWithoutAServerAndThenNeeded(t *testing.T) {
 		{"the secret and a certificate with another name", secret, &made[2], "root"},
 	} {
 		who, err := whoami(t, dial(try.shows), try.secret)
-		if try.as == "" && grpcstatus.Code(err) != codes.Unauthenticated || try.as != "" && who.GetKey().GetName() != try.as {
+		if try.as == "" && grpcstatus.Code(err) != codes.Unauthenticated || try.as != "" &&
+			who.GetKey().GetName() != try.as {
 			t.Errorf("with %s: %v, %v, want to be %q", try.name, who, err, try.as)
 		}
 	}
@@ -134,7 +136,8 @@ func TestAKeyIsMadeWithoutAServerAndThenNeeded(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx := metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+secret)
-	if _, err := kagziv1.NewAdminServiceClient(conn).RevokeKey(ctx, &kagziv1.RevokeKeyRequest{KeyId: who.Key.KeyId}); err != nil {
+	if _, err := kagziv1.NewAdminServiceClient(conn).RevokeKey(
+		ctx, &kagziv1.RevokeKeyRequest{KeyId: who.Key.KeyId}); err != nil {
 		t.Fatal(err)
 	}
 	for _, secret := range []string{"", secret} {
@@ -198,7 +201,8 @@ func TestWhoLooksForKeysMakesNoDatabase(t *testing.T) {
 		if err == nil {
 			t.Error(w.Close())
 		}
-		if coded, ok := errors.AsType[*exitError](err); !ok || coded.code != exitNotFound || !mentions(err, "there is no database", "kagzi.db") {
+		if coded, ok := errors.AsType[*exitError](err); !ok || coded.code != exitNotFound ||
+			!mentions(err, "there is no database", "kagzi.db") {
 			t.Errorf("%q: %v, want that there is none", url, err)
 		}
 		if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
@@ -234,14 +238,16 @@ func TestAReadOnlyWindowAsksForNoKey(t *testing.T) {
 	}
 }
 
-// TestAReadOnlyWindowTellsNothingOfAServer: what the window itself has done since it was opened looks like the figures of a live server.
+// TestAReadOnlyWindowTellsNothingOfAServer: what the window itself has done since it was opened
+// looks like the figures of a live server.
 func TestAReadOnlyWindowTellsNothingOfAServer(t *testing.T) {
 	admin := lookedThrough(t)
 	info, err := admin.GetServerInfo(t.Context(), &kagziv1.GetServerInfoRequest{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if info.StartedAt != nil || len(info.Methods) > 0 || info.OpenConnections+info.OpenStreams != 0 || info.HeartbeatIntervalMs+info.LeaseMs != 0 || info.Notifications != "" {
+	if info.StartedAt != nil || len(info.Methods) > 0 || info.OpenConnections+info.OpenStreams != 0 ||
+		info.HeartbeatIntervalMs+info.LeaseMs != 0 || info.Notifications != "" {
 		t.Errorf("a window tells of itself as of a server: %v", info)
 	}
 	if info.Database == "" || info.DatabaseBytes == 0 || info.SchemaVersion == 0 {
@@ -252,7 +258,8 @@ func TestAReadOnlyWindowTellsNothingOfAServer(t *testing.T) {
 			t.Errorf("a window tells its own %s as a fact of the database", f.Name)
 		}
 	}
-	if _, err := admin.GetActivity(t.Context(), &kagziv1.GetActivityRequest{}); grpcstatus.Code(err) != codes.Unimplemented {
+	if _, err := admin.GetActivity(t.Context(), &kagziv1.GetActivityRequest{}); grpcstatus.Code(
+		err) != codes.Unimplemented {
 		t.Errorf("GetActivity: %v, want Unimplemented", err)
 	}
 	events, err := admin.WatchEvents(t.Context(), &kagziv1.WatchEventsRequest{})
@@ -305,7 +312,8 @@ func TestMetricsAreForKeysThatLookOnceThereAreKeys(t *testing.T) {
 			}
 		}
 		if status != try.status || strings.Join(sees, " ") != try.sees {
-			t.Errorf("%s gets %d and sees the queues of %q, want %d and %q", try.name, status, sees, try.status, try.sees)
+			t.Errorf("%s gets %d and sees the queues of %q, want %d and %q", try.name, status, sees,
+				try.status, try.sees)
 		}
 		if (status == http.StatusUnauthorized) != (header.Get("WWW-Authenticate") != "") {
 			t.Errorf("%s is asked for %q", try.name, header.Get("WWW-Authenticate"))

@@ -18,8 +18,9 @@ func (oneAtATime) Claim(_ context.Context, p engine.ClaimParams) (engine.Claimed
 	return engine.Claimed{Tasks: []engine.Task{{Run: engine.Run{ID: lease.RunID, Queue: p.Queue}, Lease: lease}}}, nil
 }
 
-// BenchmarkDispatch hands out one run after another, by a claim or to the store that makes it, among many pollers of which all have credit or only one
-// has. What that costs is not to depend on how many they are.
+// BenchmarkDispatch hands out one run after another, by a claim or to the store that makes it,
+// among many pollers of which all have credit or only one has. What that costs is not to depend on
+// how many they are.
 func BenchmarkDispatch(b *testing.B) {
 	for _, pollers := range []int{10, 10_000} {
 		for with, credit := range map[string]int{"all": pollers, "one": 1} {
@@ -56,7 +57,8 @@ func withPollers(b *testing.B, s store, pollers, credit int) (*Matcher, <-chan *
 	for i := range pollers {
 		var poller *Poller
 		poller = d.Join(Request{
-			Worker: &engine.Worker{ID: fmt.Sprintf("w%d", i), Namespace: "default"}, Queues: []string{"q"}, Types: []string{"t"},
+			Worker: &engine.Worker{ID: fmt.Sprintf("w%d", i), Namespace: "default"}, Queues: []string{"q"},
+			Types:   []string{"t"},
 			Deliver: func(engine.Task) bool { served <- poller; return true },
 		})
 		if i < credit {

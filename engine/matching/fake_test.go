@@ -34,8 +34,9 @@ type fakeStore struct {
 }
 
 func newFakeStore() *fakeStore {
-	return &fakeStore{waiting: map[string][]time.Time{}, limits: map[string]int{}, running: map[string]int{}, offline: map[string]bool{},
-		held: map[string][]engine.Held{}, deadline: map[string]time.Time{}}
+	return &fakeStore{waiting: map[string][]time.Time{}, limits: map[string]int{}, running: map[string]int{},
+		offline: map[string]bool{},
+		held:    map[string][]engine.Held{}, deadline: map[string]time.Time{}}
 }
 
 func (f *fakeStore) Now() time.Time { return engine.Micros(time.Now()) }
@@ -91,7 +92,8 @@ func (f *fakeStore) Claim(_ context.Context, p engine.ClaimParams) (engine.Claim
 		f.running[p.Queue]++
 		id := engine.NewID(p.Now)
 		lease := engine.Lease{Namespace: p.Namespace, RunID: id, Token: g.Token}
-		c.Tasks = append(c.Tasks, engine.Task{Run: engine.Run{ID: id, Queue: p.Queue, WorkerID: g.WorkerID, DeadlineAt: f.deadline[p.Queue]}, Lease: lease})
+		c.Tasks = append(c.Tasks, engine.Task{Run: engine.Run{
+			ID: id, Queue: p.Queue, WorkerID: g.WorkerID, DeadlineAt: f.deadline[p.Queue]}, Lease: lease})
 		f.held[g.WorkerID] = append(f.held[g.WorkerID], engine.Held{Lease: lease})
 	}
 	if f.mute > 0 {

@@ -58,7 +58,8 @@ type queue struct {
 func newGroup(d *Matcher, key string, r Request) *group {
 	t := &group{
 		matcher: d, key: key, namespace: r.Worker.Namespace, types: r.Types, offers: r.Worker.Offers(),
-		limited: r.Worker.QueueLimit > 0 || len(r.Worker.TypeLimits) > 0, notified: make(chan struct{}, 1), pollers: map[*Poller]struct{}{},
+		limited: r.Worker.QueueLimit > 0 || len(r.Worker.TypeLimits) > 0, notified: make(chan struct{}, 1),
+		pollers: map[*Poller]struct{}{},
 	}
 	for _, q := range r.Queues {
 		t.queues = append(t.queues, &queue{name: q, dirty: true})
@@ -111,7 +112,8 @@ func (t *group) addCreditLocked(s *Poller, n int) {
 	}
 }
 
-// serveNext takes a credit of the poller that stands first, and puts it behind the others; nil when nobody has credit. It needs t.mu.
+// serveNext takes a credit of the poller that stands first, and puts it behind the others; nil when
+// nobody has credit. It needs t.mu.
 func (t *group) serveNext() *Poller {
 	first := t.ready.Front()
 	if first == nil {
@@ -134,13 +136,15 @@ func (t *group) stepOut(s *Poller) {
 	}
 }
 
-// mark marks the queues that a notification is about; the notification is of this group's namespace. A slot matters where a limit has stopped the last claim, or
-// may be stopping the one under way, which has perhaps counted the lease that was over then.
+// mark marks the queues that a notification is about; the notification is of this group's
+// namespace. A slot matters where a limit has stopped the last claim, or may be stopping the one
+// under way, which has perhaps counted the lease that was over then.
 func (t *group) mark(r engine.Notification) {
 	t.mu.Lock()
 	found := false
 	for _, q := range t.queues {
-		if r.Kind == engine.NotifyAll || q.name == r.Name && (r.Kind == engine.NotifyQueue || q.limited || t.limited && q.claimed) {
+		if r.Kind == engine.NotifyAll || q.name == r.Name &&
+			(r.Kind == engine.NotifyQueue || q.limited || t.limited && q.claimed) {
 			q.dirty, found = true, true
 		}
 	}
@@ -250,7 +254,8 @@ func (t *group) suspect(q *queue, slots ...engine.ClaimSlot) {
 	}
 }
 
-// resolve releases the runs that a claim of unknown outcome took from the queue after all; nobody was given them. False: the store does not answer.
+// resolve releases the runs that a claim of unknown outcome took from the queue after all; nobody
+// was given them. False: the store does not answer.
 func (t *group) resolve(ctx context.Context, q *queue) bool {
 	t.mu.Lock()
 	unknown := maps.Clone(q.unknown)
@@ -302,8 +307,9 @@ func (t *group) leaveDirty(q *queue, pause time.Duration) {
 	}
 }
 
-// nextQueue is the first queue where something may be due, no longer marked; nil when there is none. One whose last claim failed has a pause, and comes
-// last for a while, so that one which nothing can be claimed from keeps no other, nor a backlog of another this one for good.
+// nextQueue is the first queue where something may be due, no longer marked; nil when there is
+// none. One whose last claim failed has a pause, and comes last for a while, so that one which
+// nothing can be claimed from keeps no other, nor a backlog of another this one for good.
 func (t *group) nextQueue() *queue {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -339,8 +345,8 @@ func (t *group) slots() ([]*Poller, []engine.ClaimSlot) {
 }
 
 func (t *group) claim(q *queue, r Request, slots []engine.ClaimSlot) (engine.Claimed, error) {
-	// Not the group's own context: a claim that has begun must be carried through, or its runs would belong to nobody. The store
-	// bounds its own writes.
+	// Not the group's own context: a claim that has begun must be carried through, or its runs
+	// would belong to nobody. The store bounds its own writes.
 	return t.matcher.store.Claim(context.Background(), engine.ClaimParams{
 		Namespace: t.namespace, Queue: q.name, Types: r.Types, Offers: r.Worker.Offers(),
 		QueueLimit: r.Worker.QueueLimit, TypeLimits: r.Worker.TypeLimits,
@@ -348,8 +354,10 @@ func (t *group) claim(q *queue, r Request, slots []engine.ClaimSlot) (engine.Cla
 	})
 }
 
-// settle delivers what was claimed and gives the credit of the other slots back. Of a run whose time is up nothing is to begin any more: it ends.
-func (t *group) settle(ctx context.Context, q *queue, pollers []*Poller, slots []engine.ClaimSlot, claimed engine.Claimed) {
+// settle delivers what was claimed and gives the credit of the other slots back. Of a run whose
+// time is up nothing is to begin any more: it ends.
+func (t *group) settle(ctx context.Context, q *queue, pollers []*Poller, slots []engine.ClaimSlot,
+	claimed engine.Claimed) {
 	engine.Failpoint("matching.after_claim")
 	byToken := make(map[engine.Token]*Poller, len(slots))
 	for i, g := range slots {
@@ -416,13 +424,16 @@ func (t *group) deliver(s *Poller, task engine.Task) bool {
 	return !left && s.request.Deliver(task)
 }
 
-// endExpired ends the runs whose time is up. It is the coordinator's duty, which may be behind: after a downtime, or where very many end at once.
+// endExpired ends the runs whose time is up. It is the coordinator's duty, which may be behind:
+// after a downtime, or where very many end at once.
 func (t *group) endExpired(ctx context.Context, now time.Time) {
 	d := t.matcher
 	for e := (engine.Expired{Runs: maxClaim}); e.Runs == maxClaim && ctx.Err() == nil; {
 		var err error
-		if e, err = d.store.EndExpired(context.WithoutCancel(ctx), engine.EndExpiredParams{Now: now, Limit: maxClaim}); err != nil {
-			// The coordinator tries again; the next heartbeat of its worker does not name the run, which frees it until then.
+		if e, err = d.store.EndExpired(context.WithoutCancel(ctx),
+			engine.EndExpiredParams{Now: now, Limit: maxClaim}); err != nil {
+			// The coordinator tries again; the next heartbeat of its worker does not name the run,
+			// which frees it until then.
 			d.log.Warn("expired runs could not be ended", "error", err)
 			return
 		}

@@ -20,7 +20,8 @@ type match struct {
 
 var _ engine.Handoff = (*Matcher)(nil)
 
-// Offer returns a slot of the waiting poller that should get this run, or nil if none is waiting. Groups that could take it are asked one after the other.
+// Offer returns a slot of the waiting poller that should get this run, or nil if none is waiting.
+// Groups that could take it are asked one after the other.
 func (d *Matcher) Offer(start *engine.StartRun) engine.Match {
 	now := engine.Micros(d.store.Now())
 	d.mu.Lock()
@@ -34,8 +35,9 @@ func (d *Matcher) Offer(start *engine.StartRun) engine.Match {
 		if poller := t.pollerFor(start, now); poller != nil {
 			d.asked += i + 1
 			return &match{
-				group: t, queue: t.queue(start.Queue), poller: poller, slot: engine.ClaimSlot{WorkerID: poller.request.Worker.ID, Token: engine.NewToken()},
-				now: now, began: time.Now(),
+				group: t, queue: t.queue(start.Queue), poller: poller,
+				slot: engine.ClaimSlot{WorkerID: poller.request.Worker.ID, Token: engine.NewToken()},
+				now:  now, began: time.Now(),
 			}
 		}
 	}
@@ -54,7 +56,8 @@ func (d *Matcher) Waits(start *engine.StartRun) bool {
 	})
 }
 
-// pollerFor takes a credit of the poller that is to be served next, and puts it behind the others; nil when nobody here is to have the run.
+// pollerFor takes a credit of the poller that is to be served next, and puts it behind the others;
+// nil when nobody here is to have the run.
 func (t *group) pollerFor(start *engine.StartRun, now time.Time) *Poller {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -67,8 +70,10 @@ func (t *group) pollerFor(start *engine.StartRun, now time.Time) *Poller {
 // accepts says that somebody here is to have the run. It needs t.mu.
 func (t *group) accepts(start *engine.StartRun, now time.Time) bool {
 	ends := start.ExpiresAt()
-	return t.ready.Len() > 0 && !start.AvailableAt.After(now) && (ends.IsZero() || ends.After(now)) && !t.limited && slices.Contains(t.types, start.Type) &&
-		engine.Meets(t.offers, start.Requirements) && !time.Now().Before(t.queue(start.Queue).again) && !t.prefers(start.Queue, now)
+	return t.ready.Len() > 0 && !start.AvailableAt.After(now) && (ends.IsZero() || ends.After(now)) && !t.limited &&
+		slices.Contains(t.types, start.Type) &&
+		engine.Meets(t.offers, start.Requirements) && !time.Now().Before(t.queue(start.Queue).again) &&
+		!t.prefers(start.Queue, now)
 }
 
 // queue is one of those that the group serves.
@@ -93,7 +98,8 @@ func (k *match) Slot() engine.ClaimSlot { return k.slot }
 func (k *match) Now() time.Time         { return k.now }
 func (k *match) Types() []string        { return k.group.types }
 
-// Commit delivers the run. One that nobody takes any more is released in a goroutine of its own, because that is a write.
+// Commit delivers the run. One that nobody takes any more is released in a goroutine of its own,
+// because that is a write.
 func (k *match) Commit(task engine.Task) {
 	t, d := k.group, k.group.matcher
 	d.observer.Claimed(time.Since(k.began), 1, nil)

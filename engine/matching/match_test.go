@@ -14,12 +14,14 @@ import (
 // starting is a run of a queue that is about to be made.
 func starting(r fixture, queue string) *engine.StartRun {
 	now := r.store.Now()
-	return &engine.StartRun{Run: engine.Run{ID: engine.NewID(now), Namespace: "default", Queue: queue, Type: "t", CreatedAt: now, AvailableAt: now}}
+	return &engine.StartRun{Run: engine.Run{ID: engine.NewID(now), Namespace: "default", Queue: queue, Type: "t",
+		CreatedAt: now, AvailableAt: now}}
 }
 
 // task is what a store makes of a run that was taken.
 func task(start *engine.StartRun, k engine.Match) engine.Task {
-	return engine.Task{Run: start.Run, Lease: engine.Lease{Namespace: start.Namespace, RunID: start.ID, Token: k.Slot().Token}}
+	return engine.Task{Run: start.Run, Lease: engine.Lease{
+		Namespace: start.Namespace, RunID: start.ID, Token: k.Slot().Token}}
 }
 
 // nobodyTakes fails the test if somebody does.
@@ -80,7 +82,9 @@ func TestTablesTakeRunsInTurn(t *testing.T) {
 	inBubble(t, func(t *testing.T, r fixture) {
 		var recorders []*recorder
 		for i := range 3 {
-			d := r.join(fmt.Sprintf("w%d", i), []string{"q"}, func(r *Request) { r.Worker.Labels = map[string]string{"host": fmt.Sprint(i)} })
+			d := r.join(fmt.Sprintf("w%d", i), []string{"q"}, func(r *Request) {
+				r.Worker.Labels = map[string]string{"host": fmt.Sprint(i)}
+			})
 			d.AddCredit(9)
 			recorders = append(recorders, d)
 		}
@@ -157,7 +161,8 @@ func TestNobodyTakesARunWhileAQueueThatHePrefersIsLookedAt(t *testing.T) {
 		r.store.add("first", 1, time.Minute)
 		r.notify(engine.NotifyQueue, "first") // whose answer says when that will be due
 		now := r.store.Now()
-		if d.group.prefers("second", now) || !d.group.prefers("second", now.Add(time.Minute)) || d.group.prefers("first", now.Add(time.Minute)) {
+		if d.group.prefers("second", now) || !d.group.prefers("second", now.Add(time.Minute)) ||
+			d.group.prefers("first", now.Add(time.Minute)) {
 			t.Error("the first queue comes first when its run is due, and only then")
 		}
 	})

@@ -1,8 +1,10 @@
-// Package matching matches waiting workers with due runs. It keeps no state that matters: restart it and nothing is lost.
+// Package matching matches waiting workers with due runs. It keeps no state that matters: restart
+// it and nothing is lost.
 //
-// A Poller is a worker that waits. Pollers that could take the same runs form a group, whose single goroutine claims for all of
-// them at once. So a hundred idle workers cost one query, and nothing at all without a notification. A store that makes a run
-// may ask for a waiting poller (Offer) and hand the run over in the same commit: a hand-off, or sync match.
+// A Poller is a worker that waits. Pollers that could take the same runs form a group, whose single
+// goroutine claims for all of them at once. So a hundred idle workers cost one query, and nothing
+// at all without a notification. A store that makes a run may ask for a waiting poller (Offer) and
+// hand the run over in the same commit: a hand-off, or sync match.
 package matching
 
 import (
@@ -48,11 +50,12 @@ type queueKey struct{ namespace, queue string }
 
 // New makes a matcher that claims from s.
 func New(s store, log *slog.Logger) *Matcher {
-	return &Matcher{store: s, log: log, observer: nobody{}, groups: map[string]*group{}, queues: map[queueKey][]*group{}}
+	return &Matcher{store: s, log: log, observer: nobody{}, groups: map[string]*group{},
+		queues: map[queueKey][]*group{}}
 }
 
-// Observer hears of every claim: how long it took and how many runs it brought; and which runs ended here because their time was up. It is
-// called from many goroutines and must not wait.
+// Observer hears of every claim: how long it took and how many runs it brought; and which runs
+// ended here because their time was up. It is called from many goroutines and must not wait.
 type Observer interface {
 	Claimed(took time.Duration, runs int, err error)
 	RunsExpired(e engine.Expired)
@@ -67,7 +70,8 @@ func (nobody) RunsExpired(engine.Expired)        {}
 // Observe has o hear of the claims. Call it before Run.
 func (d *Matcher) Observe(o Observer) { d.observer = o }
 
-// KeepTime has groups woken by a clock besides the timers of Go, which are less exact. Call it before Run, which closes the clock in the end.
+// KeepTime has groups woken by a clock besides the timers of Go, which are less exact. Call it
+// before Run, which closes the clock in the end.
 func (d *Matcher) KeepTime(c Clock) { d.alarm.clock = c }
 
 // Run serves the groups until ctx ends, and then waits until no claim is under way.
@@ -123,10 +127,12 @@ type Request struct {
 	Worker *engine.Worker // its id, namespace, offers and limits
 	Queues []string
 	Types  []string
-	// Deliver is called with each task, from any goroutine; it must not block. False means that the worker is gone: the run is
-	// released. A call may be under way while the poller is left, so the function must know by itself when nobody listens.
+	// Deliver is called with each task, from any goroutine; it must not block. False means that the
+	// worker is gone: the run is released. A call may be under way while the poller is left, so the
+	// function must know by itself when nobody listens.
 	Deliver func(engine.Task) bool
-	// Refused is called, likewise without blocking, when the store says that the worker is not ONLINE; the poller gets nothing any more.
+	// Refused is called, likewise without blocking, when the store says that the worker is not
+	// ONLINE; the poller gets nothing any more.
 	Refused func()
 }
 
@@ -189,7 +195,8 @@ type Poller struct {
 	left   bool
 }
 
-// Poll claims what is due now, up to n runs, and returns when all of it has been delivered: for a worker that does not wait.
+// Poll claims what is due now, up to n runs, and returns when all of it has been delivered: for a
+// worker that does not wait.
 func (d *Matcher) Poll(ctx context.Context, r Request, n int) {
 	t := newGroup(d, r.key(), r)
 	poller := &Poller{request: r, matcher: d, group: t}
@@ -205,8 +212,9 @@ func (s *Poller) AddCredit(n int) {
 	s.group.addCredit(s, n)
 }
 
-// Look has the group look again although nobody notified: the safety net under lost notifications, used at the worker's heartbeats and
-// polls, so that an idle server asks the database nothing in between.
+// Look has the group look again although nobody notified: the safety net under lost notifications,
+// used at the worker's heartbeats and polls, so that an idle server asks the database nothing in
+// between.
 func (s *Poller) Look() {
 	s.group.look(s)
 }

@@ -140,7 +140,8 @@ func TestTheNextDueMomentIsMetExactly(t *testing.T) {
 }
 
 func TestTheEarliestOfSeveralQueuesIsMetExactly(t *testing.T) {
-	for _, queues := range [][]string{{"soon", "later", "never"}, {"later", "soon", "never"}, {"never", "later", "soon"}} {
+	for _, queues := range [][]string{{"soon", "later", "never"}, {"later", "soon", "never"},
+		{"never", "later", "soon"}} {
 		inBubble(t, func(t *testing.T, r fixture) {
 			r.store.add("soon", 1, time.Minute)
 			r.store.add("later", 1, time.Hour)
@@ -432,7 +433,8 @@ func TestAQueueOfWhichAClaimFailedOnceComesFirstAgainSoonAfter(t *testing.T) {
 		synctest.Wait()
 		for i, task := range d.tasks {
 			if took := d.times[i].Sub(began); task.Run.Queue == "preferred" && took > 7*time.Second {
-				t.Errorf("the run of the preferred queue is given after %s, want some seconds after the failed claim", took)
+				t.Errorf("the run of the preferred queue is given after %s, want some seconds after the failed claim",
+					took)
 			}
 		}
 		if n := len(r.store.waiting["preferred"]); n > 0 {
@@ -448,7 +450,8 @@ func TestAQueueOfWhichAClaimFailedComesLastForAWhile(t *testing.T) {
 		r.store.fail = 1
 		d := r.join("w", []string{"preferred", "other"})
 		d.AddCredit(1)
-		for _, wait := range []time.Duration{2 * time.Second, 5 * time.Second} { // the pause is over, and then the while
+		for _, wait := range []time.Duration{2 * time.Second, 5 * time.Second} {
+			// the pause is over, and then the while
 			time.Sleep(wait)
 			d.AddCredit(1)
 		}
@@ -506,7 +509,8 @@ func TestARunWhoseTimeIsUpIsNotBegunAnyMore(t *testing.T) {
 		r.store.add("late", 2, 0)
 		r.store.add("q", 2, time.Second)
 		r.store.deadline["late"], r.store.deadline["q"] = time.Now(), time.Now().Add(time.Second+time.Microsecond)
-		r.store.ends = []engine.Expired{{Runs: maxClaim, TimedOut: make([]engine.ID, maxClaim)}, {Runs: 1, Cancelled: make([]engine.ID, 1)}}
+		r.store.ends = []engine.Expired{{Runs: maxClaim, TimedOut: make([]engine.ID, maxClaim)},
+			{Runs: 1, Cancelled: make([]engine.ID, 1)}}
 		d := r.join("w", []string{"late", "q"})
 		d.AddCredit(2)
 		time.Sleep(time.Second)
@@ -522,7 +526,8 @@ func TestARunWhoseTimeIsUpIsNotBegunAnyMore(t *testing.T) {
 		d.AddCredit(1)
 		r.notify(engine.NotifyQueue, "late") // their end fails: the coordinator comes
 		if r.store.ended != 3 || len(r.store.handedBack()) > 0 || d.given() != 2 {
-			t.Errorf("%d steps, %v handed back, %d given, want 3, none and 2", r.store.ended, r.store.handedBack(), d.given())
+			t.Errorf("%d steps, %v handed back, %d given, want 3, none and 2", r.store.ended,
+				r.store.handedBack(), d.given())
 		}
 	})
 }
@@ -549,7 +554,8 @@ func TestWhoHasWaitedLongestIsServedNext(t *testing.T) {
 func TestATaskForASeatThatLeftIsReleased(t *testing.T) {
 	inBubble(t, func(t *testing.T, r fixture) {
 		r.store.add("q", 2, 0)
-		left, gone, stays := r.join("left", []string{"q"}), r.join("gone", []string{"q"}), r.join("stays", []string{"q"})
+		left, gone, stays := r.join("left", []string{"q"}), r.join("gone", []string{"q"}),
+			r.join("stays", []string{"q"})
 		gone.gone = true
 		r.store.during = func() { left.Leave() }
 		group := left.group
@@ -584,7 +590,8 @@ func TestARunWhoseClaimCountedUnheardIsHandedBack(t *testing.T) {
 		synctest.Wait()
 		held, _ := r.store.HeldBy(t.Context(), "w")
 		released := r.store.handedBack()
-		if len(released) != 2 || !slices.Contains(released, held[1].Lease.RunID) || !slices.Contains(released, held[2].Lease.RunID) {
+		if len(released) != 2 || !slices.Contains(released, held[1].Lease.RunID) ||
+			!slices.Contains(released, held[2].Lease.RunID) {
 			t.Fatalf("released %v, want what nobody was given, %v, and each once", released, held[1:])
 		}
 		wantClaims(t, r, "before and after the question that failed", 2)
@@ -613,7 +620,8 @@ func TestUnknownClaimsAreHandedBackBeforeTheirGroupEnds(t *testing.T) {
 			other.Leave()
 			synctest.Wait()
 			if n := len(r.store.handedBack()); n != want {
-				t.Errorf("%d runs are handed back when the last poller is left %s after the claim that failed, want %d", n, wait, want)
+				t.Errorf("%d runs are handed back when the last poller is left %s after the claim that failed, want %d",
+					n, wait, want)
 			}
 		})
 	}
@@ -651,7 +659,8 @@ func TestRunWaitsForTheClaimThatIsUnderWay(t *testing.T) {
 		}
 		close(answer)
 		if !ended() || len(store.handedBack()) != 1 {
-			t.Errorf("Run ended: %t, with %d runs handed back, want the one that was claimed for who had left", ended(), len(store.handedBack()))
+			t.Errorf("Run ended: %t, with %d runs handed back, want the one that was claimed for who had left", ended(),
+				len(store.handedBack()))
 		}
 	})
 }
@@ -716,7 +725,9 @@ func TestASlotThatIsFreedDuringAClaimIsNotLost(t *testing.T) {
 			d := r.join("w", []string{"q"}, func(request *Request) { request.Worker.QueueLimit = c.limit })
 			d.AddCredit(1)
 			synctest.Wait()
-			r.store.during = func() { r.Notify(engine.Notification{Kind: engine.NotifySlot, Namespace: "default", Name: "q"}) }
+			r.store.during = func() {
+				r.Notify(engine.Notification{Kind: engine.NotifySlot, Namespace: "default", Name: "q"})
+			}
 			r.store.claimed()
 			r.notify(engine.NotifyQueue, "q")
 			wantClaims(t, r, "a freed slot within a claim "+name, c.claims)

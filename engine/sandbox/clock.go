@@ -43,7 +43,8 @@ func (c *clock) commit() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.n++
-	c.now = c.now.Add(fastest + time.Duration(c.disk.Int64N(int64((slowest-fastest)/time.Microsecond)))*time.Microsecond)
+	c.now = c.now.Add(fastest + time.Duration(
+		c.disk.Int64N(int64((slowest-fastest)/time.Microsecond)))*time.Microsecond)
 }
 
 // dueRun is that a run of a queue may be claimed from a moment on.

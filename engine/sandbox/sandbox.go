@@ -1,9 +1,11 @@
-// Package sandbox runs the real server in this process, on a clock that its owner moves: for demonstrations, and for tests of whatever
-// shows a server. Hours are played through in milliseconds, and the same seed and calls make the same history, to the last id.
+// Package sandbox runs the real server in this process, on a clock that its owner moves: for
+// demonstrations, and for tests of whatever shows a server. Hours are played through in
+// milliseconds, and the same seed and calls make the same history, to the last id.
 //
-// Nothing in it happens by itself, and nothing has to be closed. A call has been carried out when it returns; the coordinator works when
-// Upkeep is called; runs are claimed by workers that poll without waiting. What is made of a seed is the process's (engine.SeedIDs): two
-// sandboxes at work at a time each have sound ids, but not the same ones each time.
+// Nothing in it happens by itself, and nothing has to be closed. A call has been carried out when
+// it returns; the coordinator works when Upkeep is called; runs are claimed by workers that poll
+// without waiting. What is made of a seed is the process's (engine.SeedIDs): two sandboxes at work
+// at a time each have sound ids, but not the same ones each time.
 package sandbox
 
 import (
@@ -25,8 +27,9 @@ import (
 
 // Hooks are what a store must do for a sandbox: take the time from it, and tell it at once what has changed.
 type Hooks struct {
-	Now      func() time.Time
-	Due      func(namespace, queue string, at time.Time) // a run is left without a worker, which may claim it from at on
+	Now func() time.Time
+	// a run is left without a worker, which may claim it from at on
+	Due      func(namespace, queue string, at time.Time)
 	Notify   func(engine.Notification)
 	Outcomes engine.Outcomes
 	Wrote    func() // a write has been committed
@@ -44,7 +47,8 @@ type Options struct {
 // upkeepEvery is how often the coordinator works at least while anything is waited for.
 const upkeepEvery = time.Minute
 
-// Sandbox is a server and its clock. Make it with New or Snapshot.Open. One goroutine moves its time; any may call its server.
+// Sandbox is a server and its clock. Make it with New or Snapshot.Open. One goroutine moves its
+// time; any may call its server.
 type Sandbox struct {
 	seed    uint64
 	version string
@@ -94,7 +98,8 @@ func open(from *Snapshot) *Sandbox {
 	s.server = server.New(s.store, s.matcher, server.Options{
 		Log: log, Version: o.Version, Events: events, Clock: s.Now, Past: from.past, Trusted: true, Facts: s.facts,
 	})
-	s.upkeep = coordinator.New(s.store, coordinator.Options{Interval: upkeepEvery, Clock: s.Now, Log: log, Observer: s.server})
+	s.upkeep = coordinator.New(s.store, coordinator.Options{
+		Interval: upkeepEvery, Clock: s.Now, Log: log, Observer: s.server})
 	s.matcher.Observe(s.server)
 	s.upkeep.Begin()
 	s.next = s.Now()
@@ -137,7 +142,8 @@ func (s *Sandbox) Snapshot() *Snapshot {
 	s.clock.mu.Lock()
 	defer s.clock.mu.Unlock()
 	return &Snapshot{
-		options: Options{Seed: s.seed, Version: s.version, Begin: s.clock.now}, disk: *rand.NewPCG(s.seed, 2), due: slices.Clone(s.clock.due),
+		options: Options{Seed: s.seed, Version: s.version, Begin: s.clock.now}, disk: *rand.NewPCG(s.seed, 2),
+		due:  slices.Clone(s.clock.due),
 		past: s.server.Past(),
 	}
 }
@@ -178,11 +184,12 @@ func (s *Sandbox) notify(r engine.Notification) {
 	s.upkeep.Notify(r)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.notified = s.notified || r.Kind == engine.NotifyAll || r.Kind == engine.NotifyTimer || r.Kind == engine.NotifyWorker
+	s.notified = s.notified || r.Kind == engine.NotifyAll || r.Kind == engine.NotifyTimer ||
+		r.Kind == engine.NotifyWorker
 }
 
-// Upkeep does what the coordinator has to do by now, and is when it has to be called again at the latest; unset when only another call of
-// the server can change that.
+// Upkeep does what the coordinator has to do by now, and is when it has to be called again at the
+// latest; unset when only another call of the server can change that.
 func (s *Sandbox) Upkeep() (next time.Time) {
 	s.mu.Lock()
 	due := s.notified || !s.next.IsZero() && !s.next.After(s.Now())

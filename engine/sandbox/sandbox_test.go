@@ -57,8 +57,10 @@ func TestTimePassesOnlyWhenItIsMoved(t *testing.T) {
 	}
 	s.SetNow(began.Add(2 * time.Hour))
 	s.Upkeep()
-	for id, want := range map[string]kagziv1.WorkflowStatus{id: kagziv1.WorkflowStatus_WORKFLOW_STATUS_TIMED_OUT, later: kagziv1.WorkflowStatus_WORKFLOW_STATUS_PENDING} {
-		if answer, err := runs.GetWorkflow(t.Context(), &kagziv1.GetWorkflowRequest{RunId: id}); err != nil || answer.Workflow.Status != want {
+	for id, want := range map[string]kagziv1.WorkflowStatus{
+		id: kagziv1.WorkflowStatus_WORKFLOW_STATUS_TIMED_OUT, later: kagziv1.WorkflowStatus_WORKFLOW_STATUS_PENDING} {
+		if answer, err := runs.GetWorkflow(t.Context(), &kagziv1.GetWorkflowRequest{RunId: id}); err != nil ||
+			answer.Workflow.Status != want {
 			t.Errorf("the run is %v, %v; want %v", answer, err, want)
 		}
 	}
@@ -121,14 +123,16 @@ func TestStreamsWithinTheProcess(t *testing.T) {
 		if _, err := stream.Recv(); status.Code(err) != codes.Canceled {
 			t.Errorf("a stream that was given up ends with %v", err)
 		}
-		missing, err := runs.WatchWorkflow(t.Context(), &kagziv1.WatchWorkflowRequest{RunId: "01890000-0000-7000-8000-000000000000"})
+		missing, err := runs.WatchWorkflow(t.Context(),
+			&kagziv1.WatchWorkflowRequest{RunId: "01890000-0000-7000-8000-000000000000"})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if _, err := missing.Recv(); status.Code(err) != codes.NotFound {
 			t.Errorf("the stream of no run ends with %v", err)
 		}
-		if err := s.Direct().Invoke(t.Context(), "/kagzi.v1.WorkflowService/Nothing", &kagziv1.GetWorkflowRequest{}, &kagziv1.GetWorkflowResponse{}); status.Code(err) != codes.Unimplemented {
+		if err := s.Direct().Invoke(t.Context(), "/kagzi.v1.WorkflowService/Nothing", &kagziv1.GetWorkflowRequest{},
+			&kagziv1.GetWorkflowResponse{}); status.Code(err) != codes.Unimplemented {
 			t.Errorf("an unknown method is answered with %v", err)
 		}
 	})

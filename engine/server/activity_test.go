@@ -42,7 +42,8 @@ func TestOnlyTwoStepsOfActivityAreKept(t *testing.T) {
 			t.Errorf("a step of %s: %v, want a refusal that names it", step, err)
 		}
 	}
-	if answer, err := s.GetActivity(t.Context(), &kagziv1.GetActivityRequest{}); err != nil || answer.Step.AsDuration() != time.Second {
+	if answer, err := s.GetActivity(t.Context(), &kagziv1.GetActivityRequest{}); err != nil ||
+		answer.Step.AsDuration() != time.Second {
 		t.Errorf("no step means %v, %v, want 1 s", answer, err)
 	}
 }
@@ -50,18 +51,27 @@ func TestOnlyTwoStepsOfActivityAreKept(t *testing.T) {
 func TestTheWritesOfWorkersAreCounted(t *testing.T) {
 	busyServer(t, func(t *testing.T, s *Server) {
 		b := s.store.(*servertest.Books)
-		b.Verdict, b.Slow = engine.RunVerdict{Status: engine.RunFailed}, 10*time.Millisecond // which passes in the bubble
-		if _, err := s.workers.CompleteStep(t.Context(), &kagziv1.CompleteStepRequest{RunId: servertest.AnID, LeaseToken: servertest.AToken, StepId: "s"}); err != nil {
+		// which passes in the bubble
+		b.Verdict, b.Slow = engine.RunVerdict{Status: engine.RunFailed}, 10*time.Millisecond
+		if _, err := s.workers.CompleteStep(t.Context(),
+			&kagziv1.CompleteStepRequest{RunId: servertest.AnID, LeaseToken: servertest.AToken,
+				StepId: "s"}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.workers.FailStep(t.Context(), &kagziv1.FailStepRequest{RunId: servertest.AnID, LeaseToken: servertest.AToken, StepId: "s", Error: &kagziv1.ErrorDetail{}}); err != nil {
+		if _, err := s.workers.FailStep(t.Context(),
+			&kagziv1.FailStepRequest{RunId: servertest.AnID, LeaseToken: servertest.AToken, StepId: "s",
+				Error: &kagziv1.ErrorDetail{}}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.workers.FailWorkflow(t.Context(), &kagziv1.FailWorkflowRequest{RunId: servertest.AnID, LeaseToken: servertest.AToken, Error: &kagziv1.ErrorDetail{}}); err != nil {
+		if _, err := s.workers.FailWorkflow(t.Context(),
+			&kagziv1.FailWorkflowRequest{RunId: servertest.AnID, LeaseToken: servertest.AToken,
+				Error: &kagziv1.ErrorDetail{}}); err != nil {
 			t.Fatal(err)
 		}
 		next := &kagziv1.StartWorkflowRequest{}
-		if _, err := s.workers.CompleteWorkflow(t.Context(), &kagziv1.CompleteWorkflowRequest{RunId: servertest.AnID, LeaseToken: servertest.AToken, ContinueAs: next}); err != nil {
+		if _, err := s.workers.CompleteWorkflow(
+			t.Context(), &kagziv1.CompleteWorkflowRequest{
+				RunId: servertest.AnID, LeaseToken: servertest.AToken, ContinueAs: next}); err != nil {
 			t.Fatal(err)
 		}
 		if n := s.recorder.Metrics().Commits.Count; n != 4 {
@@ -69,7 +79,8 @@ func TestTheWritesOfWorkersAreCounted(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		p := did(t, s, time.Second).Points[0]
-		if p.StepsCompleted != 1 || p.RunsFailed != 1 || p.RunsCompleted != 1 || p.RunsStarted != 1 || p.WriteP95Ms < 10 {
+		if p.StepsCompleted != 1 || p.RunsFailed != 1 || p.RunsCompleted != 1 || p.RunsStarted != 1 ||
+			p.WriteP95Ms < 10 {
 			t.Errorf("counted %v", p)
 		}
 		if s.recorder.Mark().Finished != 2 || s.recorder.Mark().Started != 1 || s.recorder.Mark().Steps != 1 {

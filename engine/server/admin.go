@@ -14,7 +14,8 @@ import (
 )
 
 // ListWorkers is newest first.
-func (s *Server) ListWorkers(ctx context.Context, request *kagziv1.ListWorkersRequest) (*kagziv1.ListWorkersResponse, error) {
+func (s *Server) ListWorkers(ctx context.Context,
+	request *kagziv1.ListWorkersRequest) (*kagziv1.ListWorkersResponse, error) {
 	filter := engine.WorkerFilter{Queue: request.GetTaskQueue(), Status: engine.WorkerStatus(request.GetStatusFilter())}
 	var err error
 	if filter.Namespace, err = wire.NamespaceOf(request.Namespace); err != nil {
@@ -57,37 +58,44 @@ func (s *Server) GetWorker(ctx context.Context, request *kagziv1.GetWorkerReques
 }
 
 // DrainWorker asks a worker to finish what it holds and go.
-func (s *Server) DrainWorker(ctx context.Context, request *kagziv1.DrainWorkerRequest) (*kagziv1.DrainWorkerResponse, error) {
+func (s *Server) DrainWorker(ctx context.Context,
+	request *kagziv1.DrainWorkerRequest) (*kagziv1.DrainWorkerResponse, error) {
 	if err := engine.CheckWorkerID("worker_id", request.WorkerId); err != nil {
 		return nil, err
 	}
 	now := s.now()
-	p := engine.DrainWorkerParams{WorkerID: request.WorkerId, By: auth.ActorOf(ctx), AuditID: engine.NewID(now), Now: now}
+	p := engine.DrainWorkerParams{WorkerID: request.WorkerId, By: auth.ActorOf(ctx),
+		AuditID: engine.NewID(now), Now: now}
 	if err := s.store.DrainWorker(ctx, p); err != nil {
 		return nil, err
 	}
 	s.recorder.NoteWorker(auth.ActorOf(ctx), "worker draining", request.WorkerId)
-	return &kagziv1.DrainWorkerResponse{Success: true, Message: "the worker finishes what it holds and gets nothing new"}, nil
+	return &kagziv1.DrainWorkerResponse{Success: true,
+		Message: "the worker finishes what it holds and gets nothing new"}, nil
 }
 
 // ForceOfflineWorker takes a worker off at once and frees its runs.
-func (s *Server) ForceOfflineWorker(ctx context.Context, request *kagziv1.ForceOfflineWorkerRequest) (*kagziv1.ForceOfflineWorkerResponse, error) {
+func (s *Server) ForceOfflineWorker(ctx context.Context,
+	request *kagziv1.ForceOfflineWorkerRequest) (*kagziv1.ForceOfflineWorkerResponse, error) {
 	if err := engine.CheckWorkerID("worker_id", request.WorkerId); err != nil {
 		return nil, err
 	}
 	now := s.now()
 	taken, err := s.store.ForceOfflineWorker(ctx, engine.OfflineWorkerParams{
-		WorkerID: request.WorkerId, Reason: engine.OfflineForced, By: auth.ActorOf(ctx), AuditID: engine.NewID(now), Now: now,
+		WorkerID: request.WorkerId, Reason: engine.OfflineForced, By: auth.ActorOf(ctx),
+		AuditID: engine.NewID(now), Now: now,
 	})
 	if err != nil {
 		return nil, err
 	}
-	s.recorder.NoteWorker(auth.ActorOf(ctx), "worker taken offline", request.WorkerId, slog.Int("runs_freed", taken.Freed))
+	s.recorder.NoteWorker(auth.ActorOf(ctx), "worker taken offline", request.WorkerId,
+		slog.Int("runs_freed", taken.Freed))
 	return &kagziv1.ForceOfflineWorkerResponse{ReleasedRuns: int32(taken.Freed)}, nil
 }
 
 // GetQueueDepth is what waits and runs in each queue, by name, and in all of them together.
-func (s *Server) GetQueueDepth(ctx context.Context, request *kagziv1.GetQueueDepthRequest) (*kagziv1.GetQueueDepthResponse, error) {
+func (s *Server) GetQueueDepth(ctx context.Context,
+	request *kagziv1.GetQueueDepthRequest) (*kagziv1.GetQueueDepthResponse, error) {
 	namespace, err := wire.NamespaceOf(request.Namespace)
 	if err != nil {
 		return nil, err
@@ -118,15 +126,19 @@ func (s *Server) GetQueueDepth(ctx context.Context, request *kagziv1.GetQueueDep
 	for i, q := range queues {
 		list[i] = &kagziv1.QueueDepth{
 			TaskQueue: q.Queue, Pending: q.Pending, Running: q.Running, Sleeping: q.Sleeping,
-			OldestPendingSeconds: waited(q.OldestDue, now), OnlineWorkers: int32(q.OnlineWorkers), UnservedByType: q.Unserved,
+			OldestPendingSeconds: waited(q.OldestDue, now), OnlineWorkers: int32(q.OnlineWorkers),
+			UnservedByType: q.Unserved,
 		}
 	}
 	const count = 24 // bytes of an entry in depth_by_queue without its name, at most
-	from, to := wire.Fit(list, page, &info, func(q *kagziv1.QueueDepth) int { return proto.Size(q) + len(q.TaskQueue) + count })
+	from, to := wire.Fit(list, page, &info, func(q *kagziv1.QueueDepth) int {
+		return proto.Size(q) + len(q.TaskQueue) + count
+	})
 	response.Queues = list[from:to]
 	var first, last engine.Cursor
 	if n := len(response.Queues); n > 0 {
-		first, last = engine.Cursor{Name: response.Queues[0].TaskQueue}, engine.Cursor{Name: response.Queues[n-1].TaskQueue}
+		first, last = engine.Cursor{Name: response.Queues[0].TaskQueue},
+			engine.Cursor{Name: response.Queues[n-1].TaskQueue}
 	}
 	response.Page = wire.PageTo(request, page, info, first, last)
 	for _, q := range response.Queues {

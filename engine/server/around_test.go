@@ -26,9 +26,11 @@ func TestACancelTellsWhetherTheRunEndedOrItsCodeWasTold(t *testing.T) {
 	until := servertest.Began.Add(time.Minute)
 	b := &servertest.Books{End: engine.RunEnd{Status: engine.RunRunning, Changed: true, GraceUntil: until}}
 	s := serverOver(b)
-	answer, err := s.CancelWorkflow(t.Context(), &kagziv1.CancelWorkflowRequest{RunId: servertest.AnID, Grace: durationpb.New(time.Minute), Reason: "enough"})
+	answer, err := s.CancelWorkflow(t.Context(),
+		&kagziv1.CancelWorkflowRequest{RunId: servertest.AnID, Grace: durationpb.New(time.Minute), Reason: "enough"})
 	p := servertest.Last[engine.EndRunParams](b)
-	if err != nil || answer.Cancelled || !answer.Requested || !answer.GraceUntil.AsTime().Equal(until) || p.Grace != time.Minute || p.Reason != "enough" {
+	if err != nil || answer.Cancelled || !answer.Requested || !answer.GraceUntil.AsTime().Equal(until) ||
+		p.Grace != time.Minute || p.Reason != "enough" {
 		t.Errorf("told: %v, %v, asked with %+v", answer, err, p)
 	}
 	if p.By.Name != "local" || p.AuditID.IsZero() {
@@ -47,11 +49,13 @@ func TestACancelTellsWhetherTheRunEndedOrItsCodeWasTold(t *testing.T) {
 func TestTheActorIsWhereTheCallCameFrom(t *testing.T) {
 	b := &servertest.Books{}
 	_, conn := serve(t, b)
-	if _, err := kagziv1.NewWorkflowServiceClient(conn).PauseWorkflow(t.Context(), &kagziv1.PauseWorkflowRequest{RunId: servertest.AnID, Reason: "why"}); err != nil {
+	if _, err := kagziv1.NewWorkflowServiceClient(conn).PauseWorkflow(
+		t.Context(), &kagziv1.PauseWorkflowRequest{RunId: servertest.AnID, Reason: "why"}); err != nil {
 		t.Fatal(err)
 	}
 	p := servertest.Last[engine.SteerParams](b)
-	if p.By != (engine.Actor{Name: "local", Peer: "bufconn"}) || p.Reason != "why" || p.Namespace != "default" || p.RunID.String() != servertest.AnID {
+	if p.By != (engine.Actor{Name: "local", Peer: "bufconn"}) || p.Reason != "why" || p.Namespace != "default" ||
+		p.RunID.String() != servertest.AnID {
 		t.Errorf("asked with %+v", p)
 	}
 }
@@ -59,14 +63,17 @@ func TestTheActorIsWhereTheCallCameFrom(t *testing.T) {
 func TestAnOverrideSaysWhoAndWhy(t *testing.T) {
 	b := &servertest.Books{}
 	answer, err := serverOver(b).OverrideStep(t.Context(), &kagziv1.OverrideStepRequest{
-		RunId: servertest.AnID, StepName: "s", Reason: "why", Result: &kagziv1.OverrideStepRequest_Error{Error: &kagziv1.ErrorDetail{Message: "m"}},
+		RunId: servertest.AnID, StepName: "s", Reason: "why",
+		Result: &kagziv1.OverrideStepRequest_Error{Error: &kagziv1.ErrorDetail{Message: "m"}},
 	})
 	p := servertest.Last[engine.OverrideStepParams](b)
-	if err != nil || answer.Step.OverriddenBy != "local" || answer.Step.OverrideReason != "why" || p.Output != nil || p.Failure.Message != "m" {
+	if err != nil || answer.Step.OverriddenBy != "local" || answer.Step.OverrideReason != "why" || p.Output != nil ||
+		p.Failure.Message != "m" {
 		t.Errorf("%v, %v, asked with %+v", answer, err, p)
 	}
 	if _, err = serverOver(b).OverrideStep(t.Context(), &kagziv1.OverrideStepRequest{
-		RunId: servertest.AnID, StepName: "s", Reason: "why", Result: &kagziv1.OverrideStepRequest_Output{Output: &kagziv1.Payload{Data: []byte("o")}},
+		RunId: servertest.AnID, StepName: "s", Reason: "why",
+		Result: &kagziv1.OverrideStepRequest_Output{Output: &kagziv1.Payload{Data: []byte("o")}},
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +84,8 @@ func TestAnOverrideSaysWhoAndWhy(t *testing.T) {
 
 func TestARepeatedSignalIsToldApart(t *testing.T) {
 	for id, want := range map[string]bool{"first": false, "again": true} {
-		answer, err := serverOver(&servertest.Books{}).SignalWorkflow(t.Context(), &kagziv1.SignalWorkflowRequest{RunId: servertest.AnID, Name: "go", SignalId: id})
+		answer, err := serverOver(&servertest.Books{}).SignalWorkflow(
+			t.Context(), &kagziv1.SignalWorkflowRequest{RunId: servertest.AnID, Name: "go", SignalId: id})
 		if err != nil || answer.AlreadyDelivered != want {
 			t.Errorf("%s: %v, %v", id, answer, err)
 		}
@@ -90,8 +98,11 @@ func TestKeepRoundTrips(t *testing.T) {
 		keep[name] = durationpb.New(time.Hour + time.Duration(len(name))*time.Minute)
 	}
 	b := &servertest.Books{}
-	answer, err := serverOver(b).CreateNamespace(t.Context(), &kagziv1.CreateNamespaceRequest{Namespace: "team", Keep: keep, Retention: durationpb.New(time.Hour)})
-	if err != nil || !answer.Namespace.Enabled || answer.Namespace.Retention.AsDuration() != time.Hour || len(answer.Namespace.Keep) != 5 {
+	answer, err := serverOver(b).CreateNamespace(
+		t.Context(), &kagziv1.CreateNamespaceRequest{
+			Namespace: "team", Keep: keep, Retention: durationpb.New(time.Hour)})
+	if err != nil || !answer.Namespace.Enabled || answer.Namespace.Retention.AsDuration() != time.Hour ||
+		len(answer.Namespace.Keep) != 5 {
 		t.Fatalf("%v, %v", answer, err)
 	}
 	for name, d := range keep {
@@ -113,15 +124,19 @@ func TestAnUpdateOfANamespaceChangesOnlyWhatItNames(t *testing.T) {
 		method string
 	}{
 		{"a name", func(s *Server) error {
-			_, err := s.UpdateNamespace(context.Background(), &kagziv1.UpdateNamespaceRequest{Namespace: "team", DisplayName: proto.String("T")})
+			_, err := s.UpdateNamespace(context.Background(),
+				&kagziv1.UpdateNamespaceRequest{Namespace: "team", DisplayName: proto.String("T")})
 			return err
 		}, func(n *engine.Namespace) { n.DisplayName = "T" }, "UpdateNamespace"},
 		{"all that can be taken away", func(s *Server) error {
 			_, err := s.UpdateNamespace(context.Background(), &kagziv1.UpdateNamespaceRequest{
-				Namespace: "team", Description: proto.String(""), Retention: &durationpb.Duration{}, Keep: &kagziv1.Keep{}, FailureTaskQueue: proto.String(""),
+				Namespace: "team", Description: proto.String(""), Retention: &durationpb.Duration{},
+				Keep: &kagziv1.Keep{}, FailureTaskQueue: proto.String(""),
 			})
 			return err
-		}, func(n *engine.Namespace) { n.Description, n.Retention, n.Keep, n.FailureQueue = "", 0, nil, "" }, "UpdateNamespace"},
+		}, func(n *engine.Namespace) {
+			n.Description, n.Retention, n.Keep, n.FailureQueue = "", 0, nil, ""
+		}, "UpdateNamespace"},
 		{"off", func(s *Server) error {
 			_, err := s.DisableNamespace(context.Background(), &kagziv1.DisableNamespaceRequest{Namespace: "team"})
 			return err
@@ -166,10 +181,12 @@ func TestAKeyIsReadAsFarAsItsMakerDecides(t *testing.T) {
 		}
 	}
 	got, err := keyOf(&kagziv1.Key{
-		Name: "n", Role: kagziv1.KeyRole_KEY_ROLE_WORKER, Namespaces: []string{"b", "a", "b"}, TaskQueues: globs[1:], WorkflowTypes: []string{"t", "t"},
-		ExpiresAt: timestamppb.New(servertest.Began),
+		Name: "n", Role: kagziv1.KeyRole_KEY_ROLE_WORKER, Namespaces: []string{"b", "a", "b"}, TaskQueues: globs[1:],
+		WorkflowTypes: []string{"t", "t"},
+		ExpiresAt:     timestamppb.New(servertest.Began),
 	})
-	want := engine.APIKey{Name: "n", Role: engine.RoleWorker, Namespaces: []string{"a", "b"}, Queues: globs[1:], Types: []string{"t"}, ExpiresAt: servertest.Began}
+	want := engine.APIKey{Name: "n", Role: engine.RoleWorker, Namespaces: []string{"a", "b"}, Queues: globs[1:],
+		Types: []string{"t"}, ExpiresAt: servertest.Began}
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("it is read otherwise, %v:\n%s", err, diff)
 	}
@@ -177,16 +194,21 @@ func TestAKeyIsReadAsFarAsItsMakerDecides(t *testing.T) {
 
 func TestAPreviewShowsTheNextTicks(t *testing.T) {
 	now := time.Now()
-	soon, err := serverOver(&servertest.Books{}).PreviewSchedule(t.Context(), &kagziv1.PreviewScheduleRequest{CronExpr: "* * * * *"})
-	if err != nil || len(soon.Ticks) != 5 || !soon.Ticks[0].AsTime().After(now) || soon.Ticks[0].AsTime().Sub(now) > 2*time.Minute {
+	soon, err := serverOver(&servertest.Books{}).PreviewSchedule(
+		t.Context(), &kagziv1.PreviewScheduleRequest{CronExpr: "* * * * *"})
+	if err != nil || len(soon.Ticks) != 5 || !soon.Ticks[0].AsTime().After(now) ||
+		soon.Ticks[0].AsTime().Sub(now) > 2*time.Minute {
 		t.Errorf("of every minute, from now on: %v, %v", soon, err)
 	}
 	after := timestamppb.New(servertest.Began)
-	answer, err := serverOver(&servertest.Books{}).PreviewSchedule(t.Context(), &kagziv1.PreviewScheduleRequest{CronExpr: "0 9 * * *", TimeZone: "Europe/Berlin", After: after})
-	if err != nil || len(answer.Ticks) != 5 || !answer.Ticks[0].AsTime().Equal(time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)) {
+	answer, err := serverOver(&servertest.Books{}).PreviewSchedule(
+		t.Context(), &kagziv1.PreviewScheduleRequest{CronExpr: "0 9 * * *", TimeZone: "Europe/Berlin", After: after})
+	if err != nil || len(answer.Ticks) != 5 ||
+		!answer.Ticks[0].AsTime().Equal(time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)) {
 		t.Errorf("%v, %v", answer, err)
 	}
-	answer, err = serverOver(&servertest.Books{}).PreviewSchedule(t.Context(), &kagziv1.PreviewScheduleRequest{CronExpr: "0 0 0 1 1 ? 2027", Count: 100, After: after})
+	answer, err = serverOver(&servertest.Books{}).PreviewSchedule(
+		t.Context(), &kagziv1.PreviewScheduleRequest{CronExpr: "0 0 0 1 1 ? 2027", Count: 100, After: after})
 	if err != nil || len(answer.Ticks) != 1 {
 		t.Errorf("an expression with one tick left: %v, %v", answer, err)
 	}

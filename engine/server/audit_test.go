@@ -21,10 +21,13 @@ func TestARefusalSaysWhoWantedWhat(t *testing.T) {
 	s, conn, l, secrets := guarded(t)
 	runs := kagziv1.NewWorkflowServiceClient(conn)
 	ctx := with(soon(t), secrets[engine.RoleViewer])
-	_, _ = runs.GetWorkflow(ctx, &kagziv1.GetWorkflowRequest{Namespace: "vault", RunId: servertest.AnID}) // changes nothing: no record
+	// changes nothing: no record
+	_, _ = runs.GetWorkflow(ctx, &kagziv1.GetWorkflowRequest{Namespace: "vault", RunId: servertest.AnID})
 	_, _ = runs.PauseWorkflow(ctx, &kagziv1.PauseWorkflowRequest{Namespace: "team", RunId: servertest.AnID})
-	_, _ = runs.TerminateWorkflow(with(soon(t), secrets[engine.RoleOperator]), &kagziv1.TerminateWorkflowRequest{Namespace: "vault", RunId: "no id"})
-	_, _ = runs.TerminateWorkflow(with(soon(t), secrets[engine.RoleOperator]), &kagziv1.TerminateWorkflowRequest{Namespace: "No Name", RunId: servertest.AnID})
+	_, _ = runs.TerminateWorkflow(with(soon(t), secrets[engine.RoleOperator]),
+		&kagziv1.TerminateWorkflowRequest{Namespace: "vault", RunId: "no id"})
+	_, _ = runs.TerminateWorkflow(with(soon(t), secrets[engine.RoleOperator]),
+		&kagziv1.TerminateWorkflowRequest{Namespace: "No Name", RunId: servertest.AnID})
 	expired := l.Make(engine.APIKey{Name: "expired", Role: engine.RoleAdmin, ExpiresAt: l.Now().Add(-time.Second)})
 	s.Notify(engine.Notification{Kind: engine.NotifyKeys})
 	for range 3 { // a worker that knocks again and again leaves one record
@@ -32,13 +35,15 @@ func TestARefusalSaysWhoWantedWhat(t *testing.T) {
 	}
 	l.Revoke("the-client") // which this server has seen valid
 	s.Notify(engine.Notification{Kind: engine.NotifyKeys})
-	_, err := runs.GetWorkflow(with(soon(t), secrets[engine.RoleClient]), &kagziv1.GetWorkflowRequest{RunId: servertest.AnID})
+	_, err := runs.GetWorkflow(with(soon(t), secrets[engine.RoleClient]),
+		&kagziv1.GetWorkflowRequest{RunId: servertest.AnID})
 	if !strings.Contains(status.Convert(err).Message(), `"the-client" has expired or was revoked`) {
 		t.Errorf("who has a key that was revoked is told %v", err)
 	}
 	stream := func(role engine.KeyRole, method string, first proto.Message) {
 		t.Helper()
-		call, err := conn.NewStream(with(soon(t), secrets[role]), &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, "/kagzi.v1."+method)
+		call, err := conn.NewStream(with(soon(t), secrets[role]),
+			&grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, "/kagzi.v1."+method)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -48,8 +53,10 @@ func TestARefusalSaysWhoWantedWhat(t *testing.T) {
 			t.Errorf("%s: %v, want PERMISSION_DENIED", method, err)
 		}
 	}
-	stream(engine.RoleViewer, "WorkflowService/ImportWorkflow", &kagziv1.Capsule{Namespace: "team"}) // refused before it says what it is about
-	stream(engine.RoleOperator, "WorkflowService/BulkWorkflows", &kagziv1.BulkWorkflowsRequest{Filter: &kagziv1.ListWorkflowsRequest{Namespace: "vault"}})
+	// refused before it says what it is about
+	stream(engine.RoleViewer, "WorkflowService/ImportWorkflow", &kagziv1.Capsule{Namespace: "team"})
+	stream(engine.RoleOperator, "WorkflowService/BulkWorkflows",
+		&kagziv1.BulkWorkflowsRequest{Filter: &kagziv1.ListWorkflowsRequest{Namespace: "vault"}})
 	stream(engine.RoleWorker, "WorkerService/Session", &kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_Hello{
 		Hello: &kagziv1.RegisterRequest{Namespace: "vault", WorkerId: "w", WorkflowTypes: []string{"t"}},
 	}})

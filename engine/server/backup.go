@@ -18,7 +18,8 @@ const backupChunk = 256 << 10
 // Backup sends a copy of the database, which is made in a file and deleted when it is sent.
 func (s *Server) Backup(_ *kagziv1.BackupRequest, stream kagziv1.AdminService_BackupServer) error {
 	if s.options.Backup == nil {
-		return &engine.Error{Kind: engine.KindUnsupported, Message: "this server makes no backups; `kagzi db backup --db URL` makes one without it"}
+		return &engine.Error{Kind: engine.KindUnsupported,
+			Message: "this server makes no backups; `kagzi db backup --db URL` makes one without it"}
 	}
 	ctx, cancel := context.WithCancel(stream.Context())
 	defer cancel()
@@ -38,7 +39,8 @@ func (s *Server) Backup(_ *kagziv1.BackupRequest, stream kagziv1.AdminService_Ba
 		return s.unlessStopping(err)
 	}
 	by := auth.ActorOf(ctx)
-	s.recorder.Events.Note(slog.LevelInfo, "backup sent", slog.Int64("bytes", made.Bytes), slog.String("by", by.Name), slog.String("peer", by.Peer))
+	s.recorder.Events.Note(slog.LevelInfo, "backup sent", slog.Int64("bytes", made.Bytes), slog.String("by", by.Name),
+		slog.String("peer", by.Peer))
 	return nil
 }
 
@@ -52,7 +54,8 @@ func (s *Server) unlessStopping(err error) error {
 	}
 }
 
-func (s *Server) sendBackup(ctx context.Context, made *engine.Backup, file io.Reader, stream kagziv1.AdminService_BackupServer) error {
+func (s *Server) sendBackup(ctx context.Context, made *engine.Backup, file io.Reader,
+	stream kagziv1.AdminService_BackupServer) error {
 	for {
 		data := make([]byte, backupChunk) // a message may be read after Send
 		n, err := io.ReadFull(file, data)

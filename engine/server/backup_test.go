@@ -51,33 +51,37 @@ func TestBackup(t *testing.T) {
 	sum := sha256.Sum256(whole)
 	t.Run("it comes whole, with its checksum last, and is deleted", func(t *testing.T) {
 		file := &closing{bytes.NewReader(whole), make(chan struct{})}
-		_, conn := serveWith(t, servertest.StubStore{}, Options{Backup: func(context.Context) (engine.Backup, io.ReadCloser, error) {
-			return engine.Backup{Bytes: int64(len(whole)), SHA256: sum}, file, nil
-		}})
+		_, conn := serveWith(t, servertest.StubStore{},
+			Options{Backup: func(context.Context) (engine.Backup, io.ReadCloser, error) {
+				return engine.Backup{Bytes: int64(len(whole)), SHA256: sum}, file, nil
+			}})
 		data, last, err := receive(t, kagziv1.NewAdminServiceClient(conn))
 		if err != nil || !bytes.Equal(data, whole) {
 			t.Fatalf("got %d bytes (%v), want %d", len(data), err, len(whole))
 		}
-		if last.GetTotalBytes() != int64(len(whole)) || !bytes.Equal(last.GetSha256(), sum[:]) || len(last.GetData()) > 0 {
+		if last.GetTotalBytes() != int64(len(whole)) || !bytes.Equal(last.GetSha256(), sum[:]) ||
+			len(last.GetData()) > 0 {
 			t.Errorf("the last message = %v, want the size and the checksum alone", last)
 		}
 		<-file.closed
 	})
 	t.Run("one that is refused says why", func(t *testing.T) {
-		_, conn := serveWith(t, servertest.StubStore{}, Options{Backup: func(context.Context) (engine.Backup, io.ReadCloser, error) {
-			return engine.Backup{}, nil, &engine.Error{Kind: engine.KindExhausted, Message: "no room"}
-		}})
+		_, conn := serveWith(t, servertest.StubStore{},
+			Options{Backup: func(context.Context) (engine.Backup, io.ReadCloser, error) {
+				return engine.Backup{}, nil, &engine.Error{Kind: engine.KindExhausted, Message: "no room"}
+			}})
 		if _, _, err := receive(t, kagziv1.NewAdminServiceClient(conn)); status.Code(err) != codes.ResourceExhausted {
 			t.Fatalf("error = %v, want RESOURCE_EXHAUSTED", err)
 		}
 	})
 	t.Run("the end of the server ends it", func(t *testing.T) {
 		begun := make(chan struct{})
-		s, conn := serveWith(t, servertest.StubStore{}, Options{Backup: func(ctx context.Context) (engine.Backup, io.ReadCloser, error) {
-			close(begun)
-			<-ctx.Done()
-			return engine.Backup{}, nil, ctx.Err()
-		}})
+		s, conn := serveWith(t, servertest.StubStore{},
+			Options{Backup: func(ctx context.Context) (engine.Backup, io.ReadCloser, error) {
+				close(begun)
+				<-ctx.Done()
+				return engine.Backup{}, nil, ctx.Err()
+			}})
 		go func() {
 			<-begun
 			close(s.stopping)

@@ -20,9 +20,11 @@ const (
 	bulkAtOnce = 32
 )
 
-// BulkWorkflows changes every run that a filter selects. Runs that are created meanwhile are left alone, so that it comes to an end.
-// One that cannot be changed is counted and does not stop the others. A repetition does again only what is left to do.
-func (s *Server) BulkWorkflows(request *kagziv1.BulkWorkflowsRequest, stream kagziv1.WorkflowService_BulkWorkflowsServer) error {
+// BulkWorkflows changes every run that a filter selects. Runs that are created meanwhile are left
+// alone, so that it comes to an end. One that cannot be changed is counted and does not stop the
+// others. A repetition does again only what is left to do.
+func (s *Server) BulkWorkflows(request *kagziv1.BulkWorkflowsRequest,
+	stream kagziv1.WorkflowService_BulkWorkflowsServer) error {
 	b, err := s.bulkOf(stream.Context(), request)
 	if err != nil {
 		return err
@@ -93,12 +95,15 @@ func (s *Server) bulkOf(ctx context.Context, r *kagziv1.BulkWorkflowsRequest) (*
 }
 
 // bulkChange is what an action does to one run. It tells whether that changed anything.
-func (s *Server) bulkChange(ctx context.Context, action kagziv1.BulkAction, namespace, reason string) (func(context.Context, *engine.Run) (bool, error), error) {
+func (s *Server) bulkChange(ctx context.Context, action kagziv1.BulkAction, namespace,
+	reason string) (func(context.Context, *engine.Run) (bool, error), error) {
 	by := auth.ActorOf(ctx)
-	end := func(verb func(context.Context, engine.EndRunParams) (engine.RunEnd, error)) func(context.Context, *engine.Run) (bool, error) {
+	end := func(verb func(context.Context, engine.EndRunParams) (engine.RunEnd, error)) func(context.Context,
+		*engine.Run) (bool, error) {
 		return func(ctx context.Context, run *engine.Run) (bool, error) {
 			now := s.now()
-			p := engine.EndRunParams{Namespace: namespace, RunID: run.ID, Reason: reason, By: by, AuditID: engine.NewID(now), Now: now}
+			p := engine.EndRunParams{Namespace: namespace, RunID: run.ID, Reason: reason, By: by,
+				AuditID: engine.NewID(now), Now: now}
 			ended, err := verb(ctx, p)
 			switch {
 			case err == nil:
@@ -122,8 +127,9 @@ func (s *Server) bulkChange(ctx context.Context, action kagziv1.BulkAction, name
 			}
 			now := s.now()
 			started, err := s.store.RetryRun(ctx, engine.RetryRunParams{
-				SteerParams: engine.SteerParams{Namespace: namespace, RunID: id, Reason: reason, By: by, AuditID: engine.NewID(now), Now: now},
-				ID:          engine.NewID(now), RequestID: "bulk-retry:" + id.String(), // the same in a repetition
+				SteerParams: engine.SteerParams{Namespace: namespace, RunID: id, Reason: reason, By: by,
+					AuditID: engine.NewID(now), Now: now},
+				ID: engine.NewID(now), RequestID: "bulk-retry:" + id.String(), // the same in a repetition
 			})
 			if err == nil {
 				s.startedTo(started)
@@ -134,16 +140,17 @@ func (s *Server) bulkChange(ctx context.Context, action kagziv1.BulkAction, name
 	return nil, engine.Invalid("action", "must be CANCEL, TERMINATE or RETRY, got %d", action)
 }
 
-// stoppedMeanwhile says that a run which was open when it was listed has been stopped since, whatever by: often with its parent, whose turn came first.
-// Whoever wants all of them stopped has it so.
+// stoppedMeanwhile says that a run which was open when it was listed has been stopped since,
+// whatever by: often with its parent, whose turn came first. Whoever wants all of them stopped has
+// it so.
 func stoppedMeanwhile(listed *engine.Run, err error) bool {
 	var refusal *engine.Error
 	return !listed.Status.Ended() && errors.As(err, &refusal) && refusal.Kind == engine.KindPrecondition &&
 		(refusal.Status == engine.RunCancelled || refusal.Status == engine.RunTerminated)
 }
 
-// run goes through the runs, newest first. Its place in the list is a run's id, so that runs which no longer match once they are
-// changed shift nothing.
+// run goes through the runs, newest first. Its place in the list is a run's id, so that runs which
+// no longer match once they are changed shift nothing.
 func (b *bulk) run(ctx context.Context) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -232,12 +239,14 @@ func (b *bulk) sofar() *kagziv1.BulkWorkflowsProgress {
 	defer b.mu.Unlock()
 	p := &b.progress
 	return &kagziv1.BulkWorkflowsProgress{
-		Matched: max(p.Matched, p.Done+p.Failed), Done: p.Done, Failed: p.Failed, LastError: p.LastError, LastRunId: p.LastRunId,
+		Matched: max(p.Matched, p.Done+p.Failed), Done: p.Done, Failed: p.Failed, LastError: p.LastError,
+		LastRunId: p.LastRunId,
 		Unchanged: p.Unchanged,
 	}
 }
 
-// last is the progress at the end: what had matched when it was counted, and no longer did when its turn came, is left out.
+// last is the progress at the end: what had matched when it was counted, and no longer did when its
+// turn came, is left out.
 func (b *bulk) last() *kagziv1.BulkWorkflowsProgress {
 	p := b.sofar()
 	p.Matched = p.Done + p.Failed

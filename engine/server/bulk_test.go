@@ -58,16 +58,20 @@ func TestABulkChangeReachesEachRunOnceAndCountsThoseThatRefuse(t *testing.T) {
 		}
 		return nil
 	}
-	b.Runs = append([]engine.Run{{ID: servertest.SomeID(n), CreatedAt: time.Now().Add(time.Hour)}}, b.Runs...) // made after the call began
-	all := progress(t, b, &kagziv1.BulkWorkflowsRequest{Action: kagziv1.BulkAction_BULK_ACTION_TERMINATE, Filter: &kagziv1.ListWorkflowsRequest{}, Reason: "why"})
+	// made after the call began
+	b.Runs = append([]engine.Run{{ID: servertest.SomeID(n), CreatedAt: time.Now().Add(time.Hour)}}, b.Runs...)
+	all := progress(t, b, &kagziv1.BulkWorkflowsRequest{
+		Action: kagziv1.BulkAction_BULK_ACTION_TERMINATE, Filter: &kagziv1.ListWorkflowsRequest{}, Reason: "why"})
 	end := all[len(all)-1]
-	if end.Matched != n || end.Done != n-1 || end.Failed != 1 || end.LastRunId != stubborn.String() || end.LastError.GetMetadata()["status"] != "COMPLETED" {
+	if end.Matched != n || end.Done != n-1 || end.Failed != 1 || end.LastRunId != stubborn.String() ||
+		end.LastError.GetMetadata()["status"] != "COMPLETED" {
 		t.Errorf("at the end %v, want %d done and one failed", end, n-1)
 	}
 	seen := map[engine.ID]bool{}
 	for _, p := range b.Asked {
 		end := p.(engine.EndRunParams)
-		if seen[end.RunID] || end.Namespace != "default" || end.Reason != "why" || end.By.Name != "local" || end.AuditID.IsZero() || end.Grace != 0 {
+		if seen[end.RunID] || end.Namespace != "default" || end.Reason != "why" || end.By.Name != "local" ||
+			end.AuditID.IsZero() || end.Grace != 0 {
 			t.Fatalf("asked with %+v, again: %v", end, seen[end.RunID])
 		}
 		seen[end.RunID] = true
@@ -84,19 +88,26 @@ func TestOfRunsThatAreStoppedInBulkThoseStoppedMeanwhileHaveNotFailed(t *testing
 		listed, met           engine.RunStatus
 		done, unchanged, fail int64
 	}{
-		{"terminated with its parent", kagziv1.BulkAction_BULK_ACTION_CANCEL, engine.RunSleeping, engine.RunTerminated, 1, 1, 0},
-		{"cancelled by another", kagziv1.BulkAction_BULK_ACTION_TERMINATE, engine.RunRunning, engine.RunCancelled, 1, 1, 0},
+		{"terminated with its parent", kagziv1.BulkAction_BULK_ACTION_CANCEL, engine.RunSleeping,
+			engine.RunTerminated, 1, 1, 0},
+		{"cancelled by another", kagziv1.BulkAction_BULK_ACTION_TERMINATE, engine.RunRunning,
+			engine.RunCancelled, 1, 1, 0},
 		{"came to its end", kagziv1.BulkAction_BULK_ACTION_CANCEL, engine.RunRunning, engine.RunCompleted, 0, 0, 1},
-		{"was terminated before", kagziv1.BulkAction_BULK_ACTION_CANCEL, engine.RunTerminated, engine.RunTerminated, 0, 0, 1},
-		{"is in the way of a retry", kagziv1.BulkAction_BULK_ACTION_RETRY, engine.RunSleeping, engine.RunTerminated, 0, 0, 1},
+		{"was terminated before", kagziv1.BulkAction_BULK_ACTION_CANCEL, engine.RunTerminated,
+			engine.RunTerminated, 0, 0, 1},
+		{"is in the way of a retry", kagziv1.BulkAction_BULK_ACTION_RETRY, engine.RunSleeping,
+			engine.RunTerminated, 0, 0, 1},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			b := &servertest.Books{Runs: manyRuns(1)}
 			b.Runs[0].Status = test.listed
 			b.Refuse = func(id engine.ID) error { return engine.RunEnded(&engine.Run{ID: id, Status: test.met}) }
-			all := progress(t, b, &kagziv1.BulkWorkflowsRequest{Action: test.action, Filter: &kagziv1.ListWorkflowsRequest{}})
-			if end := all[len(all)-1]; end.Matched != 1 || end.Done != test.done || end.Unchanged != test.unchanged || end.Failed != test.fail {
-				t.Errorf("at the end %v, want %d done, %d of them before, and %d failed", end, test.done, test.unchanged, test.fail)
+			all := progress(t, b, &kagziv1.BulkWorkflowsRequest{
+				Action: test.action, Filter: &kagziv1.ListWorkflowsRequest{}})
+			if end := all[len(all)-1]; end.Matched != 1 || end.Done != test.done || end.Unchanged != test.unchanged ||
+				end.Failed != test.fail {
+				t.Errorf("at the end %v, want %d done, %d of them before, and %d failed", end, test.done,
+					test.unchanged, test.fail)
 			}
 		})
 	}
@@ -104,19 +115,24 @@ func TestOfRunsThatAreStoppedInBulkThoseStoppedMeanwhileHaveNotFailed(t *testing
 
 func TestABulkChangeStopsAtItsLimit(t *testing.T) {
 	b := &servertest.Books{Runs: manyRuns(engine.MaxPage + 20), End: engine.RunEnd{Changed: true}}
-	all := progress(t, b, &kagziv1.BulkWorkflowsRequest{Action: kagziv1.BulkAction_BULK_ACTION_CANCEL, Filter: &kagziv1.ListWorkflowsRequest{}, Limit: engine.MaxPage + 5})
-	if end := all[len(all)-1]; end.Matched != engine.MaxPage+5 || end.Done != engine.MaxPage+5 || end.Unchanged != 0 || b.Changes() != engine.MaxPage+5 {
+	all := progress(t, b, &kagziv1.BulkWorkflowsRequest{
+		Action: kagziv1.BulkAction_BULK_ACTION_CANCEL, Filter: &kagziv1.ListWorkflowsRequest{},
+		Limit: engine.MaxPage + 5})
+	if end := all[len(all)-1]; end.Matched != engine.MaxPage+5 || end.Done != engine.MaxPage+5 || end.Unchanged != 0 ||
+		b.Changes() != engine.MaxPage+5 {
 		t.Errorf("at the end %v after %d changes, want %d", end, b.Changes(), engine.MaxPage+5)
 	}
 	b = &servertest.Books{}
-	if all := progress(t, b, &kagziv1.BulkWorkflowsRequest{Action: kagziv1.BulkAction_BULK_ACTION_CANCEL, Filter: &kagziv1.ListWorkflowsRequest{}}); len(all) != 1 ||
+	if all := progress(t, b, &kagziv1.BulkWorkflowsRequest{
+		Action: kagziv1.BulkAction_BULK_ACTION_CANCEL, Filter: &kagziv1.ListWorkflowsRequest{}}); len(all) != 1 ||
 		!proto.Equal(all[0], &kagziv1.BulkWorkflowsProgress{}) {
 		t.Errorf("of nothing: %v", all)
 	}
 }
 
 func TestARepeatedBulkRetryAsksForTheSame(t *testing.T) {
-	request := &kagziv1.BulkWorkflowsRequest{Action: kagziv1.BulkAction_BULK_ACTION_RETRY, Filter: &kagziv1.ListWorkflowsRequest{}}
+	request := &kagziv1.BulkWorkflowsRequest{
+		Action: kagziv1.BulkAction_BULK_ACTION_RETRY, Filter: &kagziv1.ListWorkflowsRequest{}}
 	b := &servertest.Books{Runs: manyRuns(3)}
 	ends := func() *kagziv1.BulkWorkflowsProgress {
 		all := progress(t, b, request)
@@ -132,7 +148,8 @@ func TestARepeatedBulkRetryAsksForTheSame(t *testing.T) {
 	ids := map[string]int{}
 	for _, p := range b.Asked {
 		retry := p.(engine.RetryRunParams)
-		if err := engine.CheckRequestID(retry.RequestID); err != nil || retry.Restart || retry.FromStep != "" || retry.Input != nil {
+		if err := engine.CheckRequestID(retry.RequestID); err != nil || retry.Restart || retry.FromStep != "" ||
+			retry.Input != nil {
 			t.Errorf("asked with %+v, %v", retry, err)
 		}
 		ids[retry.RequestID]++
@@ -146,7 +163,8 @@ func TestABulkRetryLeavesAloneWhatWasRetriedBefore(t *testing.T) {
 	b := &servertest.Books{Runs: manyRuns(4)}
 	tried := b.Runs[3].ID
 	b.Runs[1].RetriedFrom = tried // and is to be retried itself
-	all := progress(t, b, &kagziv1.BulkWorkflowsRequest{Action: kagziv1.BulkAction_BULK_ACTION_RETRY, Filter: &kagziv1.ListWorkflowsRequest{}})
+	all := progress(t, b, &kagziv1.BulkWorkflowsRequest{
+		Action: kagziv1.BulkAction_BULK_ACTION_RETRY, Filter: &kagziv1.ListWorkflowsRequest{}})
 	if end := all[len(all)-1]; end.Done != 4 || end.Unchanged != 1 || end.Failed != 0 {
 		t.Errorf("it ends with %v, want 4 done, one of them before", end)
 	}
@@ -164,14 +182,16 @@ func TestARetryUnlessThereIsOneAnswersThatOne(t *testing.T) {
 		want   *kagziv1.RetryWorkflowResponse
 	}{
 		{engine.RunCompleted, &kagziv1.RetryWorkflowResponse{NewRunId: newest.String(), AlreadyRetried: true}},
-		{engine.RunSleeping, &kagziv1.RetryWorkflowResponse{NewRunId: newest.String(), AlreadyRetried: true, AlreadyRunning: true}},
+		{engine.RunSleeping, &kagziv1.RetryWorkflowResponse{
+			NewRunId: newest.String(), AlreadyRetried: true, AlreadyRunning: true}},
 	} {
 		b := &servertest.Books{Runs: []engine.Run{
 			{ID: first, Status: engine.RunFailed}, {ID: second, Status: engine.RunFailed, RetriedFrom: first},
 			{ID: newest, Status: c.status, RetriedFrom: first},
 		}}
 		ask := func(run engine.ID, unless bool) *kagziv1.RetryWorkflowResponse {
-			answer, err := serverOver(b).RetryWorkflow(t.Context(), &kagziv1.RetryWorkflowRequest{RunId: run.String(), UnlessRetried: unless})
+			answer, err := serverOver(b).RetryWorkflow(
+				t.Context(), &kagziv1.RetryWorkflowRequest{RunId: run.String(), UnlessRetried: unless})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -263,20 +283,23 @@ func TestABulkChangeStopsWithTheServerAndWithItsCaller(t *testing.T) {
 			synctest.Wait()
 			close(release)
 			if err := <-over; !errors.Is(err, c.want) || b.Changes() != bulkAtOnce {
-				t.Errorf("%s: %v after %d changes, want %v after the %d that were under way", c.what, err, b.Changes(), c.want, bulkAtOnce)
+				t.Errorf("%s: %v after %d changes, want %v after the %d that were under way", c.what, err, b.Changes(),
+					c.want, bulkAtOnce)
 			}
 		})
 	}
 }
 
-// restless is a store whose lists say that there is more than they hold, and one of whose runs brings a defect to light.
+// restless is a store whose lists say that there is more than they hold, and one of whose runs
+// brings a defect to light.
 type restless struct {
 	*servertest.Books
 	defect engine.ID
 	broken bool // every list does
 }
 
-func (r restless) ListRuns(ctx context.Context, f engine.RunFilter, p engine.Page) ([]engine.Run, engine.PageInfo, error) {
+func (r restless) ListRuns(ctx context.Context, f engine.RunFilter, p engine.Page) ([]engine.Run,
+	engine.PageInfo, error) {
 	if r.broken {
 		panic("of the list")
 	}
@@ -305,7 +328,8 @@ func TestABulkChangeCountsWhatItDidAndOutlivesADefect(t *testing.T) {
 	if err := change(kagziv1.BulkAction_BULK_ACTION_CANCEL); err != nil {
 		t.Fatal(err)
 	}
-	if last.Matched != n || last.Done != n-1 || last.Failed != 1 || last.LastRunId != store.defect.String() || last.LastError.GetMessage() == "" ||
+	if last.Matched != n || last.Done != n-1 || last.Failed != 1 || last.LastRunId != store.defect.String() ||
+		last.LastError.GetMessage() == "" ||
 		strings.Contains(last.LastError.GetMessage(), "of a run") {
 		t.Errorf("at the end %v, want %d done and one failed", last, n-1)
 	}

@@ -13,12 +13,14 @@ import (
 )
 
 // ExportWorkflow streams a run, with its children and what these continued as, as a capsule (an exported run).
-func (s *Server) ExportWorkflow(request *kagziv1.ExportWorkflowRequest, stream kagziv1.WorkflowService_ExportWorkflowServer) error {
+func (s *Server) ExportWorkflow(request *kagziv1.ExportWorkflowRequest,
+	stream kagziv1.WorkflowService_ExportWorkflowServer) error {
 	namespace, id, err := wire.RunOf(request)
 	if err != nil {
 		return err
 	}
-	p := bundle.ExportParams{Namespace: namespace, Run: id, Redact: request.RedactPayloads, At: s.now(), Version: s.options.Version}
+	p := bundle.ExportParams{Namespace: namespace, Run: id, Redact: request.RedactPayloads, At: s.now(),
+		Version: s.options.Version}
 	return bundle.Export(stream.Context(), s.store, p, chunks{stream})
 }
 

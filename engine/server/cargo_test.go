@@ -29,7 +29,9 @@ func TestLargeCallsAreRefusedWhileTooManyAreUnderWay(t *testing.T) {
 	s, conn := serve(t, taking{})
 	api := kagziv1.NewWorkflowServiceClient(conn)
 	start := func(size int) error {
-		_, err := api.StartWorkflow(t.Context(), &kagziv1.StartWorkflowRequest{Namespace: "n", TaskQueue: "q", WorkflowType: "w", Input: servertest.PayloadOf(size)})
+		_, err := api.StartWorkflow(t.Context(),
+			&kagziv1.StartWorkflowRequest{Namespace: "n", TaskQueue: "q", WorkflowType: "w",
+				Input: servertest.PayloadOf(size)})
 		return err
 	}
 	others := limit.MaxBytes - 1<<20
@@ -39,9 +41,11 @@ func TestLargeCallsAreRefusedWhileTooManyAreUnderWay(t *testing.T) {
 	if err := start(2<<20 - 100); status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), "128 MiB") {
 		t.Errorf("a call too many is answered with %v, want UNAVAILABLE", err)
 	}
-	if _, err := api.StartWorkflows(t.Context(), &kagziv1.StartWorkflowsRequest{Requests: []*kagziv1.StartWorkflowRequest{
-		{Namespace: "n", TaskQueue: "q", WorkflowType: "w", Input: servertest.PayloadOf(1 << 20)}, {Namespace: "n", TaskQueue: "q", WorkflowType: "w", Input: servertest.PayloadOf(1)},
-	}}); status.Code(err) != codes.Unavailable {
+	if _, err := api.StartWorkflows(t.Context(),
+		&kagziv1.StartWorkflowsRequest{Requests: []*kagziv1.StartWorkflowRequest{
+			{Namespace: "n", TaskQueue: "q", WorkflowType: "w", Input: servertest.PayloadOf(1 << 20)},
+			{Namespace: "n", TaskQueue: "q", WorkflowType: "w", Input: servertest.PayloadOf(1)},
+		}}); status.Code(err) != codes.Unavailable {
 		t.Errorf("a batch too many is answered with %v, want UNAVAILABLE", err)
 	}
 	for _, size := range []int{0, limit.MinBytes, 1 << 20} {

@@ -35,8 +35,10 @@ type authority struct {
 func newAuthority(t *testing.T) *authority {
 	t.Helper()
 	a := &authority{t: t}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"}, IsCA: true, BasicConstraintsValid: true,
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), KeyUsage: x509.KeyUsageCertSign}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"}, IsCA: true,
+		BasicConstraintsValid: true,
+		NotBefore:             time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		KeyUsage: x509.KeyUsageCertSign}
 	a.key = a.newKey()
 	raw, err := x509.CreateCertificate(rand.Reader, template, template, &a.key.PublicKey, a.key)
 	if err != nil {
@@ -68,8 +70,10 @@ func (a *authority) pool() *x509.CertPool {
 func (a *authority) sign(name string) tls.Certificate {
 	a.t.Helper()
 	key := a.newKey()
-	template := &x509.Certificate{SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name}, DNSNames: []string{"server"},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), KeyUsage: x509.KeyUsageDigitalSignature,
+	template := &x509.Certificate{SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name},
+		DNSNames:  []string{"server"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		KeyUsage:    x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}}
 	raw, err := x509.CreateCertificate(rand.Reader, template, a.cert, &key.PublicKey, a.key)
 	if err != nil {
@@ -83,9 +87,11 @@ func TestACertificateStandsForTheKeyOfItsName(t *testing.T) {
 	l := &servertest.KeyStore{Notifications: "in-process"}
 	root := l.Make(engine.APIKey{Name: "root", Role: engine.RoleAdmin})
 	l.Make(engine.APIKey{Name: "billing", Role: engine.RoleClient, Namespaces: []string{"team"}})
-	l.Make(engine.APIKey{Name: "old", Role: engine.RoleClient, Namespaces: []string{"team"}, ExpiresAt: l.Now().Add(-time.Hour)})
+	l.Make(engine.APIKey{Name: "old", Role: engine.RoleClient, Namespaces: []string{"team"},
+		ExpiresAt: l.Now().Add(-time.Hour)})
 	s := New(l, matching.New(servertest.StubStore{}, nil), Options{DrainTimeout: time.Second, TLS: &tls.Config{
-		MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{ca.sign("server")}, ClientCAs: ca.pool(), ClientAuth: tls.VerifyClientCertIfGiven,
+		MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{ca.sign("server")}, ClientCAs: ca.pool(),
+		ClientAuth: tls.VerifyClientCertIfGiven,
 	}})
 	listener := bufconn.Listen(1 << 20)
 	ctx, stop := context.WithCancel(context.Background())
@@ -102,7 +108,9 @@ func TestACertificateStandsForTheKeyOfItsName(t *testing.T) {
 			config.Certificates = []tls.Certificate{ca.sign(name)}
 		}
 		conn, err := grpc.NewClient("passthrough:bufconn", grpc.WithTransportCredentials(credentials.NewTLS(config)),
-			grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }))
+			grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+				return listener.DialContext(ctx)
+			}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -120,9 +128,12 @@ func TestACertificateStandsForTheKeyOfItsName(t *testing.T) {
 		answer, err := me(c.certificate, c.secret)
 		switch {
 		case c.key == "" && status.Code(err) != codes.Unauthenticated:
-			t.Errorf("the certificate %q and the secret %.8s: %v %v, want UNAUTHENTICATED", c.certificate, c.secret, answer, err)
-		case c.key != "" && (err != nil || answer.Key.GetName() != c.key || !answer.Encrypted || answer.Certificate != c.certificate):
-			t.Errorf("the certificate %q and the secret %.8s: I am %v (%v), want %s", c.certificate, c.secret, answer, err, c.key)
+			t.Errorf("the certificate %q and the secret %.8s: %v %v, want UNAUTHENTICATED", c.certificate, c.secret,
+				answer, err)
+		case c.key != "" && (err != nil || answer.Key.GetName() != c.key || !answer.Encrypted ||
+			answer.Certificate != c.certificate):
+			t.Errorf("the certificate %q and the secret %.8s: I am %v (%v), want %s", c.certificate, c.secret, answer,
+				err, c.key)
 		}
 	}
 }

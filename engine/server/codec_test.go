@@ -43,7 +43,8 @@ func (rawCodec) Unmarshal(data mem.BufferSlice, v any) error {
 // callRaw sends one message of raw bytes to a method, unary or stream.
 func callRaw(ctx context.Context, conn *grpc.ClientConn, method protoreflect.MethodDescriptor, raw []byte) error {
 	path := "/" + string(method.Parent().FullName()) + "/" + string(method.Name())
-	stream, err := conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, path, grpc.ForceCodecV2(rawCodec{}))
+	stream, err := conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, path,
+		grpc.ForceCodecV2(rawCodec{}))
 	if err != nil {
 		return err
 	}
@@ -55,14 +56,17 @@ func callRaw(ctx context.Context, conn *grpc.ClientConn, method protoreflect.Met
 }
 
 // eachText calls f with every place within a message where a string may stand: the path of fields to it.
-func eachText(m protoreflect.MessageDescriptor, path []protoreflect.FieldDescriptor, f func(path []protoreflect.FieldDescriptor)) {
+func eachText(m protoreflect.MessageDescriptor, path []protoreflect.FieldDescriptor,
+	f func(path []protoreflect.FieldDescriptor)) {
 	for i := range m.Fields().Len() {
 		field := m.Fields().Get(i)
 		here := append(slices.Clip(path), field)
 		switch {
 		case field.Kind() == protoreflect.StringKind:
 			f(here)
-		case field.Message() != nil && !slices.ContainsFunc(path, func(p protoreflect.FieldDescriptor) bool { return p.FullName() == field.FullName() }):
+		case field.Message() != nil && !slices.ContainsFunc(path, func(p protoreflect.FieldDescriptor) bool {
+			return p.FullName() == field.FullName()
+		}):
 			eachText(field.Message(), here, f)
 		}
 	}
@@ -172,12 +176,15 @@ func TestAMessageHasItsLimitAtItsEdge(t *testing.T) {
 	_, conn := serve(t, servertest.StubStore{})
 	start := kagziv1.File_kagzi_v1_workflow_proto.Services().ByName("WorkflowService").Methods().ByName("StartWorkflow")
 	for size, words := range map[int]string{engine.MaxMessage: "input", engine.MaxMessage + 1: "larger than max"} {
-		message := proto.Size(&kagziv1.StartWorkflowRequest{WorkflowType: "t", Input: &kagziv1.Payload{Data: make([]byte, size)}})
-		raw, err := proto.Marshal(&kagziv1.StartWorkflowRequest{WorkflowType: "t", Input: &kagziv1.Payload{Data: make([]byte, 2*size-message)}})
+		message := proto.Size(&kagziv1.StartWorkflowRequest{
+			WorkflowType: "t", Input: &kagziv1.Payload{Data: make([]byte, size)}})
+		raw, err := proto.Marshal(&kagziv1.StartWorkflowRequest{
+			WorkflowType: "t", Input: &kagziv1.Payload{Data: make([]byte, 2*size-message)}})
 		if err != nil || len(raw) != size {
 			t.Fatalf("%d bytes, %v, want %d", len(raw), err, size)
 		}
-		if err := callRaw(t.Context(), conn, start, raw); status.Code(err) != codes.ResourceExhausted || !strings.Contains(err.Error(), words) {
+		if err := callRaw(t.Context(), conn, start, raw); status.Code(err) != codes.ResourceExhausted ||
+			!strings.Contains(err.Error(), words) {
 			t.Errorf("a message of %d bytes is answered with %v, want RESOURCE_EXHAUSTED and %q", size, err, words)
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"google.golang.org/grpc/credentials"
 )
 
-// countedHandshake counts the connections that are open. It counts where they are made safe, because gRPC's own handler of statistics
-// would cost every message of every call some allocations.
+// countedHandshake counts the connections that are open. It counts where they are made safe,
+// because gRPC's own handler of statistics would cost every message of every call some allocations.
 type countedHandshake struct {
 	credentials.TransportCredentials
 	open *atomic.Int32

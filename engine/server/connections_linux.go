@@ -8,8 +8,9 @@ import (
 	"google.golang.org/grpc/mem"
 )
 
-// readyConn is a plaintext connection for whose reads gRPC takes a buffer only when there is something to read, so that one that is silent
-// has none. gRPC finds ReadOnReady by its name, and knows to do the same only for connections that nobody has wrapped.
+// readyConn is a plaintext connection for whose reads gRPC takes a buffer only when there is
+// something to read, so that one that is silent has none. gRPC finds ReadOnReady by its name, and
+// knows to do the same only for connections that nobody has wrapped.
 type readyConn struct {
 	*countedConn
 	file syscall.RawConn
@@ -53,7 +54,8 @@ func (c *readyConn) tryRead(fd uintptr) bool {
 	return c.err != syscall.EAGAIN
 }
 
-// ReadOnReady waits for data and reads at most size bytes of it into a buffer of the pool, which is the caller's to put back.
+// ReadOnReady waits for data and reads at most size bytes of it into a buffer of the pool, which is
+// the caller's to put back.
 func (c *readyConn) ReadOnReady(size int, pool mem.BufferPool) (*[]byte, int, error) {
 	c.pool, c.size = pool, size
 	err := c.file.Read(c.try)

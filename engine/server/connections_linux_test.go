@@ -87,8 +87,10 @@ func TestAWaitingConnectionHasNoBuffer(t *testing.T) {
 	pool := &counting{}
 	c.pool, c.size = pool, 8
 	ready := true
-	if err := c.file.Read(func(fd uintptr) bool { ready = c.tryRead(fd); return true }); err != nil || ready || pool.out != 0 || pool.taken != 1 {
-		t.Errorf("nothing to read: %v, ready %t, %d buffers out of %d taken, want not ready and none of one", err, ready, pool.out, pool.taken)
+	if err := c.file.Read(func(fd uintptr) bool { ready = c.tryRead(fd); return true }); err != nil || ready ||
+		pool.out != 0 || pool.taken != 1 {
+		t.Errorf("nothing to read: %v, ready %t, %d buffers out of %d taken, want not ready and none of one", err,
+			ready, pool.out, pool.taken)
 	}
 	client.Close()
 }

@@ -14,8 +14,9 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// Direct is a way to a Server in the same process that needs no connection. A unary call is carried out in its caller's own goroutine:
-// whatever it does has been done when it returns. A stream has a goroutine of its own, which ends with the stream's context.
+// Direct is a way to a Server in the same process that needs no connection. A unary call is carried
+// out in its caller's own goroutine: whatever it does has been done when it returns. A stream has a
+// goroutine of its own, which ends with the stream's context.
 type Direct struct{ server *Server }
 
 var _ grpc.ClientConnInterface = Direct{}
@@ -25,7 +26,8 @@ func (s *Server) Direct() Direct { return Direct{s} }
 
 // services are the ones that Direct reaches.
 var services = []*grpc.ServiceDesc{
-	&kagziv1.WorkflowService_ServiceDesc, &kagziv1.WorkflowScheduleService_ServiceDesc, &kagziv1.WorkerService_ServiceDesc,
+	&kagziv1.WorkflowService_ServiceDesc, &kagziv1.WorkflowScheduleService_ServiceDesc,
+	&kagziv1.WorkerService_ServiceDesc,
 	&kagziv1.AdminService_ServiceDesc, &kagziv1.NamespaceService_ServiceDesc,
 }
 
@@ -78,7 +80,9 @@ func (d Direct) Invoke(ctx context.Context, method string, request, reply any, _
 	if err := ctx.Err(); err != nil {
 		return status.FromContextError(err).Err()
 	}
-	answer, err := desc.Handler(d.handlerOf(method), ctx, func(into any) error { return copyTo(into, request) }, d.server.unary)
+	answer, err := desc.Handler(d.handlerOf(method), ctx, func(into any) error {
+		return copyTo(into, request)
+	}, d.server.unary)
 	if err != nil {
 		return err
 	}
@@ -86,14 +90,16 @@ func (d Direct) Invoke(ctx context.Context, method string, request, reply any, _
 }
 
 // NewStream opens a stream.
-func (d Direct) NewStream(ctx context.Context, _ *grpc.StreamDesc, method string, _ ...grpc.CallOption) (grpc.ClientStream, error) {
+func (d Direct) NewStream(ctx context.Context, _ *grpc.StreamDesc, method string,
+	_ ...grpc.CallOption) (grpc.ClientStream, error) {
 	_, desc := find(method)
 	if desc == nil {
 		return nil, unknownMethod(method)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	s := &directStream{ctx: ctx, requests: make(chan any), answers: make(chan any), over: make(chan struct{})}
-	info := &grpc.StreamServerInfo{FullMethod: method, IsClientStream: desc.ClientStreams, IsServerStream: desc.ServerStreams}
+	info := &grpc.StreamServerInfo{FullMethod: method, IsClientStream: desc.ClientStreams,
+		IsServerStream: desc.ServerStreams}
 	go func() {
 		s.err = d.server.stream(d.handlerOf(method), serverEnd{s}, info, desc.Handler)
 		close(s.over)

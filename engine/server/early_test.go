@@ -47,7 +47,9 @@ func TestAStartIsClaimedInItsOwnCommit(t *testing.T) {
 			Deliver: func(engine.Task) bool { return true },
 		}).AddCredit(1)
 		synctest.Wait() // the first claim has found nothing
-		start := engine.StartRun{Run: engine.Run{ID: servertest.NthID(1), Namespace: "default", Queue: "q", Type: "t", ConcurrencyKey: "k", ConcurrencyLimit: 9}}
+		start := engine.StartRun{Run: engine.Run{
+			ID: servertest.NthID(1), Namespace: "default", Queue: "q", Type: "t", ConcurrencyKey: "k",
+			ConcurrencyLimit: 9}}
 		if _, err := s.startRuns(t.Context(), []engine.StartRun{start}); err != nil {
 			t.Fatal(err)
 		}
@@ -55,7 +57,8 @@ func TestAStartIsClaimedInItsOwnCommit(t *testing.T) {
 		later, given := start, start
 		later.ID, later.AvailableAt = servertest.NthID(2), time.Now().Add(time.Hour)
 		given.ID, given.ConcurrencyKey = servertest.NthID(3), ""
-		for why, start := range map[string]engine.StartRun{"that is not due": later, "that he may be given in its start": given} {
+		for why, start := range map[string]engine.StartRun{
+			"that is not due": later, "that he may be given in its start": given} {
 			over := make(chan struct{})
 			go func() {
 				defer close(over)

@@ -34,14 +34,16 @@ func TestWhoStartsARunAndWaitsReadsItOnceItHasEnded(t *testing.T) {
 	s, conn := serve(t, starting{reads: &reads})
 	api := kagziv1.NewWorkflowServiceClient(conn)
 	start := func() string {
-		a, err := api.StartWorkflow(t.Context(), &kagziv1.StartWorkflowRequest{Namespace: "n", TaskQueue: "q", WorkflowType: "w"})
+		a, err := api.StartWorkflow(t.Context(),
+			&kagziv1.StartWorkflowRequest{Namespace: "n", TaskQueue: "q", WorkflowType: "w"})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return a.RunId
 	}
 	wait := func(run string, limit time.Duration) *kagziv1.WaitWorkflowResponse {
-		a, err := api.WaitWorkflow(t.Context(), &kagziv1.WaitWorkflowRequest{Namespace: "n", RunId: run, Wait: durationpb.New(limit)})
+		a, err := api.WaitWorkflow(t.Context(), &kagziv1.WaitWorkflowRequest{
+			Namespace: "n", RunId: run, Wait: durationpb.New(limit)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -49,7 +49,8 @@ func TestASessionWhoseGoodbyeDidNotCountGoesOn(t *testing.T) {
 	}
 	beat := func(seq int64) {
 		t.Helper()
-		send(&kagziv1.SessionRequest{Seq: seq, Operation: &kagziv1.SessionRequest_Heartbeat{Heartbeat: &kagziv1.HeartbeatRequest{}}})
+		send(&kagziv1.SessionRequest{Seq: seq, Operation: &kagziv1.SessionRequest_Heartbeat{
+			Heartbeat: &kagziv1.HeartbeatRequest{}}})
 		if r := receive(); r.Seq != seq || r.GetHeartbeat() == nil {
 			t.Fatalf("heartbeat %d is answered with %v", seq, r)
 		}
@@ -57,7 +58,8 @@ func TestASessionWhoseGoodbyeDidNotCountGoesOn(t *testing.T) {
 	hello := &kagziv1.RegisterRequest{WorkflowTypes: []string{"t"}}
 	send(&kagziv1.SessionRequest{Seq: 1, Operation: &kagziv1.SessionRequest_Hello{Hello: hello}})
 	receive()
-	send(&kagziv1.SessionRequest{Seq: 2, Operation: &kagziv1.SessionRequest_Goodbye{Goodbye: &kagziv1.DeregisterRequest{}}})
+	send(&kagziv1.SessionRequest{Seq: 2, Operation: &kagziv1.SessionRequest_Goodbye{
+		Goodbye: &kagziv1.DeregisterRequest{}}})
 	<-store.asked
 	beat(3) // while the goodbye is under way
 	store.let <- struct{}{}

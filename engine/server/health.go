@@ -23,7 +23,8 @@ type health struct {
 // watchHealthEvery is how often a watcher of the health looks, well below the 5 s within which trouble must show.
 const watchHealthEvery = time.Second
 
-func (h *health) Check(ctx context.Context, request *healthpb.HealthCheckRequest) (*healthpb.HealthCheckResponse, error) {
+func (h *health) Check(ctx context.Context,
+	request *healthpb.HealthCheckRequest) (*healthpb.HealthCheckResponse, error) {
 	if !h.server.serves(request.Service) {
 		return nil, noService(request.Service)
 	}
@@ -72,7 +73,8 @@ func (s *Server) serves(service string) bool {
 }
 
 func noService(name string) error {
-	return &engine.Error{Kind: engine.KindNotFound, Subject: "service", SubjectID: wire.Cut(name), Message: fmt.Sprintf("this server has no service %q", wire.Cut(name))}
+	return &engine.Error{Kind: engine.KindNotFound, Subject: "service", SubjectID: wire.Cut(name),
+		Message: fmt.Sprintf("this server has no service %q", wire.Cut(name))}
 }
 
 // trouble says in one sentence why this server cannot do its work; empty when it can.
@@ -95,7 +97,8 @@ func (s *Server) storeTrouble(ctx context.Context) string {
 }
 
 // HealthCheck is the same answer with its reason.
-func (s *Server) HealthCheck(ctx context.Context, request *kagziv1.HealthCheckRequest) (*kagziv1.HealthCheckResponse, error) {
+func (s *Server) HealthCheck(ctx context.Context,
+	request *kagziv1.HealthCheckRequest) (*kagziv1.HealthCheckResponse, error) {
 	if !s.serves(request.GetService()) {
 		return nil, noService(request.GetService())
 	}

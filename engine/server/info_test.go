@@ -22,7 +22,8 @@ import (
 type described struct{ servertest.StubStore }
 
 func (described) Describe(context.Context) (engine.Description, error) {
-	return engine.Description{Backend: "stub", Facts: []engine.Fact{{Name: "write-ahead log", Value: "4.1 MiB"}, {Name: "pool", Value: "2 of 8"}}}, nil
+	return engine.Description{Backend: "stub",
+		Facts: []engine.Fact{{Name: "write-ahead log", Value: "4.1 MiB"}, {Name: "pool", Value: "2 of 8"}}}, nil
 }
 
 func TestTheServerTellsFactsInTheirOrder(t *testing.T) {
@@ -36,8 +37,10 @@ func TestTheServerTellsFactsInTheirOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []*kagziv1.ServerFact{
-		{Section: "database", Name: "write-ahead log", Value: "4.1 MiB"}, {Section: "database", Name: "pool", Value: "2 of 8"},
-		{Section: "coordinator", Name: "next due", Value: "soon"}, {Section: "settings", Name: "listen", Value: "127.0.0.1:1", Source: "flag"},
+		{Section: "database", Name: "write-ahead log", Value: "4.1 MiB"},
+		{Section: "database", Name: "pool", Value: "2 of 8"},
+		{Section: "coordinator", Name: "next due", Value: "soon"},
+		{Section: "settings", Name: "listen", Value: "127.0.0.1:1", Source: "flag"},
 	}
 	if diff := cmp.Diff(want, info.Facts, protocmp.Transform()); diff != "" {
 		t.Errorf("facts (-want +got):\n%s", diff)
@@ -48,7 +51,8 @@ func TestTheServerTellsHowItsMethodsWereUsed(t *testing.T) {
 	_, conn := serve(t, servertest.StubStore{})
 	admin, runs := kagziv1.NewAdminServiceClient(conn), kagziv1.NewWorkflowServiceClient(conn)
 	for range 3 {
-		if _, err := runs.GetWorkflow(t.Context(), &kagziv1.GetWorkflowRequest{RunId: servertest.AnID}); status.Code(err) != codes.NotFound {
+		if _, err := runs.GetWorkflow(t.Context(), &kagziv1.GetWorkflowRequest{RunId: servertest.AnID}); status.Code(
+			err) != codes.NotFound {
 			t.Fatal(err)
 		}
 	}
@@ -79,7 +83,8 @@ func TestTheServerTellsHowItsMethodsWereUsed(t *testing.T) {
 	coarse := runtime.GOOS == "windows" // by whose clock a call in the process may have taken no time
 	var got []use
 	for _, m := range info.Methods {
-		got = append(got, use{m.Method, m.Calls, m.Errors, m.InFlight, m.P50Ms > 0 && m.P95Ms >= m.P50Ms || coarse && m.Calls > 0})
+		got = append(got, use{m.Method, m.Calls, m.Errors, m.InFlight, m.P50Ms > 0 && m.P95Ms >= m.P50Ms || coarse &&
+			m.Calls > 0})
 	}
 	want := []use{
 		{"AdminService/GetServerInfo", 0, 0, 1, false}, {"AdminService/HealthCheck", 1, 0, 0, true},

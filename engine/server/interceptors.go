@@ -14,9 +14,10 @@ import (
 	"github.com/kagzi/kagzi/engine/server/internal/wire"
 )
 
-// unary surrounds every unary call: who may not make it is refused, and so is a malformed message; a panic is an answer, an error gets
-// its code.
-func (s *Server) unary(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (answer any, err error) {
+// unary surrounds every unary call: who may not make it is refused, and so is a malformed message;
+// a panic is an answer, an error gets its code.
+func (s *Server) unary(ctx context.Context, request any, info *grpc.UnaryServerInfo,
+	handler grpc.UnaryHandler) (answer any, err error) {
 	began, usage, method := s.options.Clock(), s.methods.Begin(info.FullMethod), s.guard.MethodOf(info.FullMethod)
 	ctx, span := s.span(ctx, info.FullMethod, request)
 	defer func() {
@@ -63,7 +64,8 @@ func (s *Server) unary(ctx context.Context, request any, info *grpc.UnaryServerI
 }
 
 // stream surrounds every stream likewise. What a stream is about comes in its first message.
-func (s *Server) stream(server any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) (err error) {
+func (s *Server) stream(server any, stream grpc.ServerStream, info *grpc.StreamServerInfo,
+	handler grpc.StreamHandler) (err error) {
 	began, usage, method := s.options.Clock(), s.methods.Begin(info.FullMethod), s.guard.MethodOf(info.FullMethod)
 	guarded := &guardedStream{ServerStream: stream, ctx: stream.Context(), server: s, method: method}
 	defer func() {
@@ -102,10 +104,12 @@ func (s *Server) logCall(ctx context.Context, method string, began time.Time, er
 	if p, ok := peer.FromContext(ctx); ok {
 		from = p.Addr.String()
 	}
-	s.log.Log(ctx, level, "call refused", "method", method, "code", code.String(), "error", err, "peer", from, "took", s.options.Clock().Sub(began))
+	s.log.Log(ctx, level, "call refused", "method", method, "code", code.String(), "error", err, "peer", from, "took",
+		s.options.Clock().Sub(began))
 }
 
-// guardedStream refuses malformed messages of a stream, and what is not the caller's. Nothing passes it once the stream is over.
+// guardedStream refuses malformed messages of a stream, and what is not the caller's. Nothing
+// passes it once the stream is over.
 type guardedStream struct {
 	grpc.ServerStream
 	ctx    context.Context
@@ -130,8 +134,9 @@ func (g *guardedStream) RecvMsg(m any) error {
 	return g.server.guard.CheckScope(g.ctx, g.method, m)
 }
 
-// receive waits for the caller, and no longer than the server serves where the handler does nothing but wait for a first word or, in a stream of
-// questions, for the next: a handler that has begun hears of the stop by itself.
+// receive waits for the caller, and no longer than the server serves where the handler does nothing
+// but wait for a first word or, in a stream of questions, for the next: a handler that has begun
+// hears of the stop by itself.
 func (g *guardedStream) receive(m any) error {
 	if g.first != nil && !g.method.Rule.Asks {
 		return g.ServerStream.RecvMsg(m)

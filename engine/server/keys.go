@@ -27,7 +27,8 @@ func (s *Server) CreateKey(ctx context.Context, request *kagziv1.CreateKeyReques
 	}
 	text, hash := secret.New(key.Role, key.ID)
 	key.Hash = hash
-	key, err = s.store.CreateKey(ctx, engine.CreateKeyParams{Key: key, By: auth.ActorOf(ctx), AuditID: engine.NewID(now), Now: now})
+	key, err = s.store.CreateKey(ctx, engine.CreateKeyParams{
+		Key: key, By: auth.ActorOf(ctx), AuditID: engine.NewID(now), Now: now})
 	if err != nil {
 		return nil, err
 	}
@@ -38,15 +39,18 @@ func (s *Server) CreateKey(ctx context.Context, request *kagziv1.CreateKeyReques
 // keyOf reads what the maker of a key decides. The rest is the server's.
 func keyOf(k *kagziv1.Key) (engine.APIKey, error) {
 	for field, set := range map[string]bool{
-		"key.key_id": k.KeyId != "", "key.created_at": k.CreatedAt != nil, "key.last_used_at": k.LastUsedAt != nil, "key.revoked_at": k.RevokedAt != nil,
+		"key.key_id": k.KeyId != "", "key.created_at": k.CreatedAt != nil, "key.last_used_at": k.LastUsedAt != nil,
+		"key.revoked_at": k.RevokedAt != nil,
 	} {
 		if set {
 			return engine.APIKey{}, engine.Invalid(field, "cannot be given: the server sets it")
 		}
 	}
-	for field, n := range map[string]int{"key.task_queues": len(k.TaskQueues), "key.workflow_types": len(k.WorkflowTypes)} {
+	for field, n := range map[string]int{"key.task_queues": len(k.TaskQueues),
+		"key.workflow_types": len(k.WorkflowTypes)} {
 		if n > engine.MaxKeyGlobs {
-			return engine.APIKey{}, engine.Invalid(field, "has %d entries, at most %d are allowed", n, engine.MaxKeyGlobs)
+			return engine.APIKey{}, engine.Invalid(
+				field, "has %d entries, at most %d are allowed", n, engine.MaxKeyGlobs)
 		}
 	}
 	key := engine.APIKey{
@@ -71,7 +75,9 @@ func (s *Server) ListKeys(ctx context.Context, request *kagziv1.ListKeysRequest)
 	if err != nil {
 		return nil, err
 	}
-	list, around := wire.PageOfItems(request, page, info, keys, wire.KeyTo, func(k *engine.APIKey) engine.Cursor { return engine.Cursor{ID: k.ID} })
+	list, around := wire.PageOfItems(request, page, info, keys, wire.KeyTo, func(k *engine.APIKey) engine.Cursor {
+		return engine.Cursor{ID: k.ID}
+	})
 	return &kagziv1.ListKeysResponse{Keys: list, Page: around}, nil
 }
 
@@ -82,7 +88,8 @@ func (s *Server) RevokeKey(ctx context.Context, request *kagziv1.RevokeKeyReques
 		return nil, err
 	}
 	now := s.now()
-	key, err := s.store.RevokeKey(ctx, engine.RevokeKeyParams{ID: id, By: auth.ActorOf(ctx), AuditID: engine.NewID(now), Now: now})
+	key, err := s.store.RevokeKey(ctx, engine.RevokeKeyParams{
+		ID: id, By: auth.ActorOf(ctx), AuditID: engine.NewID(now), Now: now})
 	if err != nil {
 		return nil, err
 	}
@@ -97,16 +104,18 @@ func (s *Server) WhoAmI(ctx context.Context, _ *kagziv1.WhoAmIRequest) (*kagziv1
 		return nil, err
 	}
 	_, encrypted := auth.TLSOf(ctx)
-	response := &kagziv1.WhoAmIResponse{KeysRequired: required, Encrypted: encrypted, Certificate: auth.CertificateOf(ctx)}
+	response := &kagziv1.WhoAmIResponse{KeysRequired: required, Encrypted: encrypted,
+		Certificate: auth.CertificateOf(ctx)}
 	if key := auth.CallerOf(ctx); key != nil {
 		response.Key = wire.KeyTo(&key.APIKey)
 	}
 	return response, nil
 }
 
-// KeyOf returns the key whose secret stands in an authorization header ("Bearer kz_…"), for callers that come another way than over gRPC;
-// nil where none is needed. Without a valid one the error is of engine.KindNoKey. While the database does not answer, it goes by the keys
-// as they were last read: it is for what only looks at this server.
+// KeyOf returns the key whose secret stands in an authorization header ("Bearer kz_…"), for callers
+// that come another way than over gRPC; nil where none is needed. Without a valid one the error is
+// of engine.KindNoKey. While the database does not answer, it goes by the keys as they were last
+// read: it is for what only looks at this server.
 func (s *Server) KeyOf(ctx context.Context, authorization string) (*engine.APIKey, error) {
 	return s.guard.KeyOf(ctx, authorization)
 }

@@ -20,17 +20,20 @@ func TestAKeyOpensFromItsMakingUntilItsRevocationIsAnswered(t *testing.T) {
 	if _, err := admin.WhoAmI(root, &kagziv1.WhoAmIRequest{}); err != nil { // the keys are in memory from here on
 		t.Fatal(err)
 	}
-	made, err := admin.CreateKey(root, &kagziv1.CreateKeyRequest{Key: &kagziv1.Key{Name: "new", Role: kagziv1.KeyRole_KEY_ROLE_VIEWER, Namespaces: []string{"team"}}})
+	made, err := admin.CreateKey(root, &kagziv1.CreateKeyRequest{
+		Key: &kagziv1.Key{Name: "new", Role: kagziv1.KeyRole_KEY_ROLE_VIEWER, Namespaces: []string{"team"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if me, err := admin.WhoAmI(with(soon(t), made.Secret), &kagziv1.WhoAmIRequest{}); err != nil || me.Key.GetName() != "new" {
+	if me, err := admin.WhoAmI(with(soon(t), made.Secret), &kagziv1.WhoAmIRequest{}); err != nil ||
+		me.Key.GetName() != "new" {
 		t.Errorf("with the new key: %v, %v", me, err)
 	}
 	if _, err := admin.RevokeKey(root, &kagziv1.RevokeKeyRequest{KeyId: made.Key.KeyId}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := admin.WhoAmI(with(soon(t), made.Secret), &kagziv1.WhoAmIRequest{}); status.Code(err) != codes.Unauthenticated {
+	if _, err := admin.WhoAmI(with(soon(t), made.Secret), &kagziv1.WhoAmIRequest{}); status.Code(
+		err) != codes.Unauthenticated {
 		t.Errorf("with the revoked key: %v, want UNAUTHENTICATED", err)
 	}
 	for i, method := range []string{"CreateKey", "RevokeKey"} {
@@ -58,7 +61,8 @@ func TestAValidKeyIsNotHeldUpByTheFailuresOfOthers(t *testing.T) {
 			t.Errorf("without a key: %v", err)
 		}
 		if all := time.Since(began); valid != 0 || all != 250*time.Millisecond {
-			t.Errorf("a valid key took %s and a missing one %s, want the second alone late by %s", valid, all-valid, 250*time.Millisecond)
+			t.Errorf("a valid key took %s and a missing one %s, want the second alone late by %s", valid, all-valid,
+				250*time.Millisecond)
 		}
 	})
 }

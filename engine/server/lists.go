@@ -11,7 +11,8 @@ import (
 )
 
 // ListWorkflows is the runs that a filter selects, newest first, without their payloads.
-func (s *Server) ListWorkflows(ctx context.Context, request *kagziv1.ListWorkflowsRequest) (*kagziv1.ListWorkflowsResponse, error) {
+func (s *Server) ListWorkflows(ctx context.Context,
+	request *kagziv1.ListWorkflowsRequest) (*kagziv1.ListWorkflowsResponse, error) {
 	filter, err := s.runFilter(ctx, request)
 	if err != nil {
 		return nil, err
@@ -35,12 +36,14 @@ func (s *Server) listRuns(
 	if err != nil {
 		return nil, nil, err
 	}
-	list, around := wire.PageOfItems(request, page, info, runs, wire.RunTo, func(r *engine.Run) engine.Cursor { return engine.Cursor{ID: r.ID} })
+	list, around := wire.PageOfItems(request, page, info, runs, wire.RunTo, func(r *engine.Run) engine.Cursor {
+		return engine.Cursor{ID: r.ID}
+	})
 	return list, around, nil
 }
 
-// runFilter is what a request selects. Runs know the id of their schedule only, people its name, so one that is named is looked up; an id may be
-// that of one that was deleted.
+// runFilter is what a request selects. Runs know the id of their schedule only, people its name, so
+// one that is named is looked up; an id may be that of one that was deleted.
 func (s *Server) runFilter(ctx context.Context, r *kagziv1.ListWorkflowsRequest) (engine.RunFilter, error) {
 	f, err := wire.RunFilterOf(r)
 	if err != nil || f.ScheduleID == "" {
@@ -98,7 +101,8 @@ func (s *Server) GetStep(ctx context.Context, request *kagziv1.GetStepRequest) (
 }
 
 // ListWorkflowTypes is the types that have runs, by name.
-func (s *Server) ListWorkflowTypes(ctx context.Context, request *kagziv1.ListWorkflowTypesRequest) (*kagziv1.ListWorkflowTypesResponse, error) {
+func (s *Server) ListWorkflowTypes(ctx context.Context,
+	request *kagziv1.ListWorkflowTypesRequest) (*kagziv1.ListWorkflowTypesResponse, error) {
 	namespace, err := wire.NamespaceOf(request.Namespace)
 	if err != nil {
 		return nil, err
@@ -111,6 +115,8 @@ func (s *Server) ListWorkflowTypes(ctx context.Context, request *kagziv1.ListWor
 	if err != nil {
 		return nil, err
 	}
-	list, around := wire.PageOfItems(request, page, info, types, wire.TypeTo, func(t *engine.TypeInfo) engine.Cursor { return engine.Cursor{Name: t.Type} })
+	list, around := wire.PageOfItems(request, page, info, types, wire.TypeTo, func(t *engine.TypeInfo) engine.Cursor {
+		return engine.Cursor{Name: t.Type}
+	})
 	return &kagziv1.ListWorkflowTypesResponse{WorkflowTypes: list, Page: around}, nil
 }

@@ -21,7 +21,8 @@ import (
 var later = []string{"AdminService/Backup"}
 
 // call makes one call of any method with one request, and returns the first answer's error.
-func call(ctx context.Context, conn *grpc.ClientConn, method protoreflect.MethodDescriptor, request proto.Message) error {
+func call(ctx context.Context, conn *grpc.ClientConn, method protoreflect.MethodDescriptor,
+	request proto.Message) error {
 	path := "/" + string(method.Parent().FullName()) + "/" + string(method.Name())
 	if !method.IsStreamingClient() && !method.IsStreamingServer() {
 		return conn.Invoke(ctx, path, request, newOutput(method))
@@ -75,7 +76,8 @@ func TestEachMethodOfTheContractAnswers(t *testing.T) {
 	if seen < 60 {
 		t.Errorf("the contract has %d methods: it was not found", seen)
 	}
-	err := conn.Invoke(t.Context(), "/kagzi.v1.WorkflowService/NoSuchCall", &kagziv1.GetWorkflowRequest{}, &kagziv1.GetWorkflowResponse{})
+	err := conn.Invoke(t.Context(), "/kagzi.v1.WorkflowService/NoSuchCall", &kagziv1.GetWorkflowRequest{},
+		&kagziv1.GetWorkflowResponse{})
 	if status.Code(err) != codes.Unimplemented {
 		t.Errorf("a call that does not exist answers %v, want UNIMPLEMENTED", err)
 	}
@@ -99,7 +101,8 @@ func TestEachOperationOfASessionAnswers(t *testing.T) {
 		return answer
 	}
 	hello := &kagziv1.RegisterRequest{WorkflowTypes: []string{"t"}}
-	if a := send(&kagziv1.SessionRequest{Seq: 1, Operation: &kagziv1.SessionRequest_Hello{Hello: hello}}); a.GetWelcome() == nil {
+	if a := send(&kagziv1.SessionRequest{Seq: 1,
+		Operation: &kagziv1.SessionRequest_Hello{Hello: hello}}); a.GetWelcome() == nil {
 		t.Fatalf("hello is answered with %v", a)
 	}
 	operations := (&kagziv1.SessionRequest{}).ProtoReflect().Descriptor().Oneofs().ByName("operation").Fields()
@@ -110,11 +113,14 @@ func TestEachOperationOfASessionAnswers(t *testing.T) {
 			continue // which is the end
 		}
 		a := send(request)
-		if code := a.GetError().GetCode(); code != kagziv1.ErrorCode_ERROR_CODE_INVALID_ARGUMENT && request.GetHeartbeat() == nil || a.Seq != request.Seq {
-			t.Errorf("an empty %s is answered with %v, want what is missing, under the same number", operations.Get(i).Name(), a)
+		if code := a.GetError().GetCode(); code != kagziv1.ErrorCode_ERROR_CODE_INVALID_ARGUMENT &&
+			request.GetHeartbeat() == nil || a.Seq != request.Seq {
+			t.Errorf("an empty %s is answered with %v, want what is missing, under the same number",
+				operations.Get(i).Name(), a)
 		}
 	}
-	a := send(&kagziv1.SessionRequest{Seq: 0, Operation: &kagziv1.SessionRequest_Credit{Credit: &kagziv1.Credit{Tasks: 1}}})
+	a := send(&kagziv1.SessionRequest{Seq: 0,
+		Operation: &kagziv1.SessionRequest_Credit{Credit: &kagziv1.Credit{Tasks: 1}}})
 	if a.GetError().GetMetadata()["field"] != "seq" {
 		t.Errorf("an operation without a number is answered with %v", a)
 	}

@@ -22,7 +22,8 @@ func TestWhatHappensIsCountedForMetrics(t *testing.T) {
 	busyServer(t, func(t *testing.T, s *Server) {
 		b := s.store.(*servertest.Books)
 		b.Slow = 10 * time.Millisecond // which passes in the bubble
-		fail := &kagziv1.FailStepRequest{RunId: servertest.AnID, LeaseToken: servertest.AToken, StepId: "s", Error: &kagziv1.ErrorDetail{}}
+		fail := &kagziv1.FailStepRequest{RunId: servertest.AnID, LeaseToken: servertest.AToken, StepId: "s",
+			Error: &kagziv1.ErrorDetail{}}
 		for _, retry := range []bool{true, true, false} {
 			b.StepVerdict = engine.Verdict{Retry: retry}
 			if _, err := s.workers.FailStep(t.Context(), fail); err != nil {
@@ -75,14 +76,16 @@ func TestWhatHappensIsCountedForMetrics(t *testing.T) {
 			RunsClaimed: 7, ClaimErrors: 1, WorkersLost: 1, LeasesLost: 6,
 			ScheduleRuns: 10, TicksCaughtUp: 5, TicksSkipped: 3, RunWatchers: 1,
 		}
-		if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(metrics.Metrics{}, "Commits", "Claims", "ScheduleLag", "Notifications", "Methods")); diff != "" {
+		if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(
+			metrics.Metrics{}, "Commits", "Claims", "ScheduleLag", "Notifications", "Methods")); diff != "" {
 			t.Errorf("metrics (-want +got):\n%s", diff)
 		}
 		for name, l := range map[string]struct {
 			got   metrics.Lengths
 			count uint64
 			sum   time.Duration
-		}{"commits": {got.Commits, 7, 70 * time.Millisecond}, "claims": {got.Claims, 2, 3 * time.Second}, "lags": {got.ScheduleLag, 1, 40 * time.Millisecond}} {
+		}{"commits": {got.Commits, 7, 70 * time.Millisecond}, "claims": {got.Claims, 2, 3 * time.Second},
+			"lags": {got.ScheduleLag, 1, 40 * time.Millisecond}} {
 			if l.got.Count != l.count || l.got.Sum != l.sum {
 				t.Errorf("%s = %d in %s, want %d in %s", name, l.got.Count, l.got.Sum, l.count, l.sum)
 			}
@@ -143,7 +146,8 @@ func TestAReadingIsSharedForTwentyTimesAsLongAsItTook(t *testing.T) {
 		s := New(store, matching.New(servertest.StubStore{}, nil), Options{})
 		for range 3 {
 			r, err := s.Read(t.Context())
-			if err != nil || r.Stats.Workers != 7 || len(r.Queues) != 2 || r.Queues[1].Namespace != "b" || r.Queues[1].Queue != "qb" || r.Description.Backend != "stub" {
+			if err != nil || r.Stats.Workers != 7 || len(r.Queues) != 2 || r.Queues[1].Namespace != "b" ||
+				r.Queues[1].Queue != "qb" || r.Description.Backend != "stub" {
 				t.Fatalf("read %+v, %v", r, err)
 			}
 		}

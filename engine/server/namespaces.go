@@ -13,7 +13,8 @@ import (
 )
 
 // CreateNamespace makes a namespace that nothing has used yet.
-func (s *Server) CreateNamespace(ctx context.Context, request *kagziv1.CreateNamespaceRequest) (*kagziv1.CreateNamespaceResponse, error) {
+func (s *Server) CreateNamespace(ctx context.Context,
+	request *kagziv1.CreateNamespaceRequest) (*kagziv1.CreateNamespaceResponse, error) {
 	n := engine.Namespace{
 		Name: request.Namespace, DisplayName: request.DisplayName, Description: request.GetDescription(), Enabled: true,
 		FailureQueue: request.FailureTaskQueue,
@@ -39,11 +40,13 @@ func (s *Server) CreateNamespace(ctx context.Context, request *kagziv1.CreateNam
 
 func (s *Server) namespaceParams(ctx context.Context, method, reason string) engine.NamespaceParams {
 	now := s.now()
-	return engine.NamespaceParams{Method: method, Reason: reason, By: auth.ActorOf(ctx), AuditID: engine.NewID(now), Now: now}
+	return engine.NamespaceParams{Method: method, Reason: reason, By: auth.ActorOf(ctx),
+		AuditID: engine.NewID(now), Now: now}
 }
 
-// readNamespace is one namespace. The default one is there also while no store has it, and then has neither an id nor times. It is no row before
-// something uses it, or a database that a server has only been started on would hold rows, and could not be copied or restored into.
+// readNamespace is one namespace. The default one is there also while no store has it, and then has
+// neither an id nor times. It is no row before something uses it, or a database that a server has
+// only been started on would hold rows, and could not be copied or restored into.
 func (s *Server) readNamespace(ctx context.Context, name string) (engine.Namespace, error) {
 	n, err := s.store.GetNamespace(ctx, name)
 	if name == engine.DefaultNamespace && engine.KindOf(err) == engine.KindNotFound {
@@ -91,7 +94,8 @@ func (s *Server) readNamespaces(ctx context.Context, page engine.Page) ([]engine
 }
 
 // GetNamespace is one namespace.
-func (s *Server) GetNamespace(ctx context.Context, request *kagziv1.GetNamespaceRequest) (*kagziv1.GetNamespaceResponse, error) {
+func (s *Server) GetNamespace(ctx context.Context,
+	request *kagziv1.GetNamespaceRequest) (*kagziv1.GetNamespaceResponse, error) {
 	if err := engine.CheckNamespace("namespace", request.Namespace); err != nil {
 		return nil, err
 	}
@@ -103,7 +107,8 @@ func (s *Server) GetNamespace(ctx context.Context, request *kagziv1.GetNamespace
 }
 
 // ListNamespaces is by name; of a key that is not for all, its own.
-func (s *Server) ListNamespaces(ctx context.Context, request *kagziv1.ListNamespacesRequest) (*kagziv1.ListNamespacesResponse, error) {
+func (s *Server) ListNamespaces(ctx context.Context,
+	request *kagziv1.ListNamespacesRequest) (*kagziv1.ListNamespacesResponse, error) {
 	page, err := wire.PageOf(request, request.Page, wire.BehindNames)
 	if err != nil {
 		return nil, err
@@ -116,14 +121,16 @@ func (s *Server) ListNamespaces(ctx context.Context, request *kagziv1.ListNamesp
 	if err != nil {
 		return nil, err
 	}
-	messages, around := wire.PageOfItems(request, page, info, namespaces, wire.NamespaceTo, func(n *engine.Namespace) engine.Cursor {
-		return engine.Cursor{Name: n.Name}
-	})
+	messages, around := wire.PageOfItems(request, page, info, namespaces, wire.NamespaceTo,
+		func(n *engine.Namespace) engine.Cursor {
+			return engine.Cursor{Name: n.Name}
+		})
 	return &kagziv1.ListNamespacesResponse{Namespaces: messages, Page: around}, nil
 }
 
 // namespacesOf lists those of a key that are in use, as the store lists all: the others are not even counted.
-func (s *Server) namespacesOf(key *auth.Key) func(context.Context, engine.Page) ([]engine.Namespace, engine.PageInfo, error) {
+func (s *Server) namespacesOf(key *auth.Key) func(context.Context, engine.Page) ([]engine.Namespace,
+	engine.PageInfo, error) {
 	return func(ctx context.Context, page engine.Page) ([]engine.Namespace, engine.PageInfo, error) {
 		var all []engine.Namespace // sorted, as the key's names are
 		for _, name := range key.Namespaces {
@@ -156,27 +163,29 @@ func (s *Server) namespacesOf(key *auth.Key) func(context.Context, engine.Page) 
 }
 
 // UpdateNamespace changes what the request names.
-func (s *Server) UpdateNamespace(ctx context.Context, request *kagziv1.UpdateNamespaceRequest) (*kagziv1.UpdateNamespaceResponse, error) {
-	n, err := s.changeNamespace(ctx, "UpdateNamespace", request.Namespace, request.Reason, func(n *engine.Namespace) (err error) {
-		if request.DisplayName != nil {
-			n.DisplayName = *request.DisplayName
-		}
-		if request.Description != nil {
-			n.Description = *request.Description
-		}
-		if request.FailureTaskQueue != nil {
-			n.FailureQueue = *request.FailureTaskQueue
-		}
-		if request.Keep != nil {
-			if n.Keep, err = wire.KeepOf(request.Keep.Keep); err != nil {
-				return err
+func (s *Server) UpdateNamespace(ctx context.Context,
+	request *kagziv1.UpdateNamespaceRequest) (*kagziv1.UpdateNamespaceResponse, error) {
+	n, err := s.changeNamespace(ctx, "UpdateNamespace", request.Namespace, request.Reason,
+		func(n *engine.Namespace) (err error) {
+			if request.DisplayName != nil {
+				n.DisplayName = *request.DisplayName
 			}
-		}
-		if request.Retention != nil {
-			n.Retention, err = wire.DurationOf("retention", request.Retention)
-		}
-		return err
-	})
+			if request.Description != nil {
+				n.Description = *request.Description
+			}
+			if request.FailureTaskQueue != nil {
+				n.FailureQueue = *request.FailureTaskQueue
+			}
+			if request.Keep != nil {
+				if n.Keep, err = wire.KeepOf(request.Keep.Keep); err != nil {
+					return err
+				}
+			}
+			if request.Retention != nil {
+				n.Retention, err = wire.DurationOf("retention", request.Retention)
+			}
+			return err
+		})
 	if err != nil {
 		return nil, err
 	}
@@ -184,11 +193,13 @@ func (s *Server) UpdateNamespace(ctx context.Context, request *kagziv1.UpdateNam
 }
 
 // EnableNamespace lets runs start, be claimed and be fired again.
-func (s *Server) EnableNamespace(ctx context.Context, request *kagziv1.EnableNamespaceRequest) (*kagziv1.EnableNamespaceResponse, error) {
-	n, err := s.changeNamespace(ctx, "EnableNamespace", request.Namespace, request.Reason, func(n *engine.Namespace) error {
-		n.Enabled = true
-		return nil
-	})
+func (s *Server) EnableNamespace(ctx context.Context,
+	request *kagziv1.EnableNamespaceRequest) (*kagziv1.EnableNamespaceResponse, error) {
+	n, err := s.changeNamespace(ctx, "EnableNamespace", request.Namespace, request.Reason,
+		func(n *engine.Namespace) error {
+			n.Enabled = true
+			return nil
+		})
 	if err != nil {
 		return nil, err
 	}
@@ -196,20 +207,24 @@ func (s *Server) EnableNamespace(ctx context.Context, request *kagziv1.EnableNam
 }
 
 // DisableNamespace keeps runs from starting, being claimed and being fired. What a worker holds may finish.
-func (s *Server) DisableNamespace(ctx context.Context, request *kagziv1.DisableNamespaceRequest) (*kagziv1.DisableNamespaceResponse, error) {
-	n, err := s.changeNamespace(ctx, "DisableNamespace", request.Namespace, request.Reason, func(n *engine.Namespace) error {
-		n.Enabled = false
-		return nil
-	})
+func (s *Server) DisableNamespace(ctx context.Context,
+	request *kagziv1.DisableNamespaceRequest) (*kagziv1.DisableNamespaceResponse, error) {
+	n, err := s.changeNamespace(ctx, "DisableNamespace", request.Namespace, request.Reason,
+		func(n *engine.Namespace) error {
+			n.Enabled = false
+			return nil
+		})
 	if err != nil {
 		return nil, err
 	}
 	return &kagziv1.DisableNamespaceResponse{Namespace: n}, nil
 }
 
-// changeNamespace reads a namespace, changes it and writes it back. The changes that this server makes come one after another, and one that another
-// server's came between is started again, so that none undoes what it did not name.
-func (s *Server) changeNamespace(ctx context.Context, method, name, reason string, change func(*engine.Namespace) error) (*kagziv1.Namespace, error) {
+// changeNamespace reads a namespace, changes it and writes it back. The changes that this server
+// makes come one after another, and one that another server's came between is started again, so
+// that none undoes what it did not name.
+func (s *Server) changeNamespace(ctx context.Context, method, name, reason string,
+	change func(*engine.Namespace) error) (*kagziv1.Namespace, error) {
 	if err := engine.CheckNamespace("namespace", name); err != nil {
 		return nil, err
 	}

@@ -38,12 +38,14 @@ func (s *sharedNamespace) UpdateNamespace(_ context.Context, p engine.NamespaceP
 func TestAChangeOfANamespaceUndoesNoneOfAnotherServer(t *testing.T) {
 	store := &sharedNamespace{stands: engine.Namespace{Name: "shop", Enabled: true, UpdatedAt: time.Unix(1, 0)}}
 	s := New(store, nil, Options{Trusted: true})
-	_, err := s.UpdateNamespace(t.Context(), &kagziv1.UpdateNamespaceRequest{Namespace: "shop", Description: new("of orders")})
+	_, err := s.UpdateNamespace(t.Context(), &kagziv1.UpdateNamespaceRequest{
+		Namespace: "shop", Description: new("of orders")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if store.stands.Enabled || store.stands.Description != "of orders" {
-		t.Errorf("the namespace stands as %+v, want it disabled by the other server, with the description of this one", store.stands)
+		t.Errorf("the namespace stands as %+v, want it disabled by the other server, with the description of this one",
+			store.stands)
 	}
 }
 
@@ -52,7 +54,8 @@ func TestTheNamespacesOfAKeyArePagedAsAllAre(t *testing.T) {
 	for _, name := range []string{"a", "b", "c", "d", "e", "others"} {
 		b.Namespaces[name] = engine.Namespace{Name: name}
 	}
-	key := &auth.Key{APIKey: engine.APIKey{Role: engine.RoleViewer, Namespaces: []string{"a", "b", "c", "d", "e", "unused"}}}
+	key := &auth.Key{APIKey: engine.APIKey{Role: engine.RoleViewer,
+		Namespaces: []string{"a", "b", "c", "d", "e", "unused"}}}
 	list := New(b, nil, Options{Trusted: true}).namespacesOf(key)
 	at := func(name string) *engine.Cursor { return &engine.Cursor{Name: name} }
 	for _, c := range []struct {
@@ -94,9 +97,11 @@ func TestAChangeOfANamespaceIsTriedSoManyTimes(t *testing.T) {
 		want int
 	}{{engine.KindConflict, changeTries}, {engine.KindExists, changeTries}, {engine.KindUnavailable, 1}} {
 		store := &busyNamespace{with: c.with}
-		_, err := New(store, nil, Options{Trusted: true}).DisableNamespace(t.Context(), &kagziv1.DisableNamespaceRequest{Namespace: "shop"})
+		_, err := New(store, nil, Options{Trusted: true}).DisableNamespace(
+			t.Context(), &kagziv1.DisableNamespaceRequest{Namespace: "shop"})
 		if store.writes != c.want || engine.KindOf(err) != c.with {
-			t.Errorf("a change that is refused as %d was tried %d times, %v, want %d", c.with, store.writes, err, c.want)
+			t.Errorf("a change that is refused as %d was tried %d times, %v, want %d", c.with, store.writes,
+				err, c.want)
 		}
 	}
 }

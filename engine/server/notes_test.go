@@ -26,11 +26,13 @@ func TestWhatPeopleDoToRunsIsNoted(t *testing.T) {
 			return err
 		}, "INFO run cancelled run=" + servertest.AnID + " namespace=default by=local peer=10.0.0.7:5 reason=enough"},
 		{engine.RunEnd{Status: engine.RunTerminated, Changed: true}, func(s *Server) error {
-			_, err := s.TerminateWorkflow(ctx, &kagziv1.TerminateWorkflowRequest{RunId: servertest.AnID, Namespace: "team"})
+			_, err := s.TerminateWorkflow(ctx, &kagziv1.TerminateWorkflowRequest{
+				RunId: servertest.AnID, Namespace: "team"})
 			return err
 		}, "INFO run terminated run=" + servertest.AnID + " namespace=team by=local peer=10.0.0.7:5"},
 		{engine.RunEnd{Status: engine.RunRunning, Changed: true, GraceUntil: servertest.Began}, func(s *Server) error {
-			_, err := s.CancelWorkflow(ctx, &kagziv1.CancelWorkflowRequest{RunId: servertest.AnID, Grace: durationpb.New(1e9)})
+			_, err := s.CancelWorkflow(ctx, &kagziv1.CancelWorkflowRequest{
+				RunId: servertest.AnID, Grace: durationpb.New(1e9)})
 			return err
 		}, "INFO run to be cancelled run=" + servertest.AnID + " namespace=default by=local peer=10.0.0.7:5"},
 		{engine.RunEnd{Status: engine.RunCancelled}, func(s *Server) error {
@@ -56,22 +58,27 @@ func TestAFailedRunIsNotedWithWhatItWas(t *testing.T) {
 	b := &servertest.Books{Runs: []engine.Run{{ID: id, Type: "order", Queue: "q"}}}
 	fail := func() []string {
 		s := serverOver(b)
-		_, err := s.workers.FailWorkflow(t.Context(), &kagziv1.FailWorkflowRequest{RunId: servertest.AnID, LeaseToken: servertest.AToken, Error: &kagziv1.ErrorDetail{Message: "\nno money\nstack"}})
+		_, err := s.workers.FailWorkflow(t.Context(),
+			&kagziv1.FailWorkflowRequest{RunId: servertest.AnID, LeaseToken: servertest.AToken,
+				Error: &kagziv1.ErrorDetail{Message: "\nno money\nstack"}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return servertest.EventTexts(s.recorder.Events.Past(0, 9))
 	}
 	b.Verdict = engine.RunVerdict{Status: engine.RunFailed}
-	if got, want := fail(), "WARN run failed run="+servertest.AnID+" namespace=default type=order queue=q error=no money"; !slices.Equal(got, []string{want}) {
+	if got, want := fail(), "WARN run failed run="+servertest.AnID+
+		" namespace=default type=order queue=q error=no money"; !slices.Equal(got, []string{want}) {
 		t.Errorf("noted %q, want %q", got, want)
 	}
 	b.Runs = nil // deleted already
-	if got, want := fail(), "WARN run failed run="+servertest.AnID+" namespace=default error=no money"; !slices.Equal(got, []string{want}) {
+	if got, want := fail(), "WARN run failed run="+servertest.AnID+
+		" namespace=default error=no money"; !slices.Equal(got, []string{want}) {
 		t.Errorf("noted %q, want %q", got, want)
 	}
 	for _, verdict := range []engine.RunVerdict{
-		{Status: engine.RunCancelled}, {Status: engine.RunPending, Verdict: engine.Verdict{Retry: true, RetryAt: servertest.Began}},
+		{Status: engine.RunCancelled}, {Status: engine.RunPending,
+			Verdict: engine.Verdict{Retry: true, RetryAt: servertest.Began}},
 	} {
 		if b.Verdict = verdict; len(fail()) != 0 {
 			t.Errorf("%+v is noted as a failure", verdict)
@@ -84,7 +91,8 @@ func TestWhatBecomesOfWorkersIsNoted(t *testing.T) {
 	ctx := t.Context()
 	for _, do := range []func() error{
 		func() error {
-			_, err := s.workers.Register(ctx, &kagziv1.RegisterRequest{WorkerId: "w", WorkflowTypes: []string{"t"}, TaskQueues: []string{"b"}, Hostname: "h", Version: "v"})
+			_, err := s.workers.Register(ctx, &kagziv1.RegisterRequest{
+				WorkerId: "w", WorkflowTypes: []string{"t"}, TaskQueues: []string{"b"}, Hostname: "h", Version: "v"})
 			return err
 		},
 		func() error {
@@ -109,8 +117,10 @@ func TestWhatBecomesOfWorkersIsNoted(t *testing.T) {
 		}
 	}
 	want := []string{
-		"INFO worker registered worker=w namespace=default queues=default b host=h version=v", "INFO worker draining worker=w by=local",
-		"INFO worker draining worker=w by=local", "INFO worker left worker=w by=local runs_freed=2", "INFO worker taken offline worker=w by=local runs_freed=2",
+		"INFO worker registered worker=w namespace=default queues=default b host=h version=v",
+		"INFO worker draining worker=w by=local",
+		"INFO worker draining worker=w by=local", "INFO worker left worker=w by=local runs_freed=2",
+		"INFO worker taken offline worker=w by=local runs_freed=2",
 	}
 	if got := servertest.EventTexts(s.recorder.Events.Past(0, 9)); !slices.Equal(got, want) {
 		t.Errorf("noted\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

@@ -23,7 +23,8 @@ type archive struct{ servertest.StubStore }
 const archived = 7
 
 // leaf is a page of the seven things; order compares one with a place in their list.
-func leaf[T any](thing func(i int) T, p engine.Page, order func(T, engine.Cursor) int) (part []T, info engine.PageInfo) {
+func leaf[T any](thing func(i int) T, p engine.Page, order func(T, engine.Cursor) int) (part []T,
+	info engine.PageInfo) {
 	var all []T
 	for i := range archived {
 		all = append(all, thing(i))
@@ -49,11 +50,14 @@ func aged(i int) engine.ID { return servertest.NthID(archived - i) }
 func byID(id engine.ID, c engine.Cursor) int { return bytes.Compare(c.ID[:], id[:]) }
 
 func (archive) ListRuns(_ context.Context, _ engine.RunFilter, p engine.Page) ([]engine.Run, engine.PageInfo, error) {
-	part, info := leaf(func(i int) engine.Run { return engine.Run{ID: aged(i)} }, p, func(r engine.Run, c engine.Cursor) int { return byID(r.ID, c) })
+	part, info := leaf(func(i int) engine.Run {
+		return engine.Run{ID: aged(i)}
+	}, p, func(r engine.Run, c engine.Cursor) int { return byID(r.ID, c) })
 	return part, info, nil
 }
 
-func (archive) ListSchedules(_ context.Context, _ engine.ScheduleFilter, p engine.Page) ([]engine.Schedule, engine.PageInfo, error) {
+func (archive) ListSchedules(_ context.Context, _ engine.ScheduleFilter, p engine.Page) ([]engine.Schedule,
+	engine.PageInfo, error) {
 	part, info := leaf(func(i int) engine.Schedule { return engine.Schedule{ID: aged(i)} }, p,
 		func(s engine.Schedule, c engine.Cursor) int { return byID(s.ID, c) })
 	return part, info, nil
@@ -63,8 +67,11 @@ func (archive) GetSchedule(context.Context, string, string) (engine.Schedule, er
 	return engine.Schedule{ID: servertest.NthID(1)}, nil
 }
 
-func (archive) ListAuditEvents(_ context.Context, _ engine.AuditFilter, p engine.Page) ([]engine.AuditEvent, engine.PageInfo, error) {
-	part, info := leaf(func(i int) engine.AuditEvent { return engine.AuditEvent{ID: aged(i), SubjectID: aged(i).String()} }, p,
+func (archive) ListAuditEvents(_ context.Context, _ engine.AuditFilter, p engine.Page) ([]engine.AuditEvent,
+	engine.PageInfo, error) {
+	part, info := leaf(func(i int) engine.AuditEvent {
+		return engine.AuditEvent{ID: aged(i), SubjectID: aged(i).String()}
+	}, p,
 		func(e engine.AuditEvent, c engine.Cursor) int { return byID(e.ID, c) })
 	return part, info, nil
 }
@@ -75,7 +82,8 @@ func (archive) ListKeys(_ context.Context, p engine.Page) ([]engine.APIKey, engi
 	return part, info, nil
 }
 
-func (archive) ListWorkers(_ context.Context, _ engine.WorkerFilter, p engine.Page) ([]engine.Worker, engine.PageInfo, error) {
+func (archive) ListWorkers(_ context.Context, _ engine.WorkerFilter, p engine.Page) ([]engine.Worker,
+	engine.PageInfo, error) {
 	part, info := leaf(func(i int) engine.Worker { // two at a time registered at the same moment
 		return engine.Worker{ID: fmt.Sprint("w", archived-i), RegisteredAt: time.Unix(int64(archived-i)/2, 0)}
 	}, p, func(w engine.Worker, c engine.Cursor) int {
@@ -107,7 +115,8 @@ func (archive) GetQueueDepth(context.Context, string, string, time.Time) (whole 
 	return whole, nil
 }
 
-func (archive) ListSteps(_ context.Context, _ string, _ engine.ID, _ string, p engine.Page) ([]engine.Step, engine.PageInfo, error) {
+func (archive) ListSteps(_ context.Context, _ string, _ engine.ID, _ string, p engine.Page) ([]engine.Step,
+	engine.PageInfo, error) {
 	part, info := leaf(func(i int) engine.Step {
 		return engine.Step{ID: servertest.NthID(i), Sequence: int64(i/2 + 1), Attempt: i%2 + 1}
 	}, p,
@@ -117,7 +126,8 @@ func (archive) ListSteps(_ context.Context, _ string, _ engine.ID, _ string, p e
 	return part, info, nil
 }
 
-func (archive) ListSignals(_ context.Context, _ string, _ engine.ID, p engine.Page) ([]engine.Signal, engine.PageInfo, error) {
+func (archive) ListSignals(_ context.Context, _ string, _ engine.ID, p engine.Page) ([]engine.Signal,
+	engine.PageInfo, error) {
 	part, info := leaf(func(i int) engine.Signal { return engine.Signal{Sequence: int64(i + 1)} }, p,
 		func(s engine.Signal, c engine.Cursor) int { return cmp.Compare(s.Sequence, c.Number) })
 	return part, info, nil
@@ -128,7 +138,8 @@ func lists(t *testing.T) map[protoreflect.MethodDescriptor]proto.Message {
 	t.Helper()
 	found := map[protoreflect.MethodDescriptor]proto.Message{}
 	servertest.EachMethod(func(_ protoreflect.ServiceDescriptor, method protoreflect.MethodDescriptor) {
-		if method.Input().Fields().ByName("page") == nil || slices.Contains(later, "AdminService/"+string(method.Name())) {
+		if method.Input().Fields().ByName("page") == nil ||
+			slices.Contains(later, "AdminService/"+string(method.Name())) {
 			return
 		}
 		request := emptyRequest(method).ProtoReflect()
@@ -190,7 +201,8 @@ func TestEveryListCanBeReadFromItsEnd(t *testing.T) {
 			if info.HasMore || info.NextPageToken != "" || info.PrevPageToken != "" || info.TotalCount != archived {
 				t.Errorf("around a last page that holds all lies %v", info)
 			}
-			request.ProtoReflect().Set(field, protoreflect.ValueOfMessage((&kagziv1.PageRequest{Last: true, PageToken: back}).ProtoReflect()))
+			request.ProtoReflect().Set(field, protoreflect.ValueOfMessage(
+				(&kagziv1.PageRequest{Last: true, PageToken: back}).ProtoReflect()))
 			err := call(t.Context(), conn, method, request)
 			if got := servertest.DetailOf(t, err).Metadata["field"]; got != "page.last" {
 				t.Errorf("last with a token is refused for %q (%v), want page.last", got, err)

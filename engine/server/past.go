@@ -6,8 +6,8 @@ import (
 	"github.com/kagzi/kagzi/engine/server/internal/metrics"
 )
 
-// Past is what a server has in memory of the time since it started: counts and events. Another server can go on from it, over a copy of
-// the database. Nobody changes it.
+// Past is what a server has in memory of the time since it started: counts and events. Another
+// server can go on from it, over a copy of the database. Nobody changes it.
 type Past struct {
 	started time.Time
 	counted *metrics.Past

@@ -45,7 +45,8 @@ const (
 	readOnlyOf = ` ListWorkers GetWorker ListAuditEvents `
 	opened     = ` HealthCheck Check List `
 
-	// adminsReading and workingOf are what changes nothing that the audit log is about, and is in none of the lists of readers.
+	// adminsReading and workingOf are what changes nothing that the audit log is about, and is in
+	// none of the lists of readers.
 	adminsReading = ` ExportWorkflow Backup ListKeys GetActivity WatchEvents `
 	workingOf     = ` Heartbeat Deregister PollTask GetHistory BeginStep CompleteStep FailStep Sleep AwaitSignal StartChild AwaitChildren
 		CompleteWorkflow FailWorkflow ReleaseTask SetRunNote `
@@ -83,7 +84,8 @@ func TestTheTableOfPermissionsHasEveryMethodAndNoOther(t *testing.T) {
 		case !r.Waits && !method.IsStreamingServer() && method.Input().Fields().ByName("wait") != nil:
 			t.Errorf("%s may wait for long, and would not end with its key", name)
 		}
-		unrecorded := slices.Contains(strings.Fields(readingOf+readOnlyOf+opened+adminsReading+workingOf), string(method.Name()))
+		unrecorded := slices.Contains(strings.Fields(readingOf+readOnlyOf+opened+adminsReading+workingOf),
+			string(method.Name()))
 		if !r.Open && r.Changes == unrecorded {
 			t.Errorf("%s: that a refusal goes to the audit log is %v, want %v", name, r.Changes, !unrecorded)
 		}
@@ -113,7 +115,8 @@ func holdsPayload(m protoreflect.MessageDescriptor, seen []protoreflect.FullName
 }
 
 // ask makes one call and says what became of it: "in" when it was let in.
-func ask(t *testing.T, conn *grpc.ClientConn, header []string, method protoreflect.MethodDescriptor, request proto.Message) string {
+func ask(t *testing.T, conn *grpc.ClientConn, header []string, method protoreflect.MethodDescriptor,
+	request proto.Message) string {
 	t.Helper()
 	ctx := soon(t)
 	for _, h := range header {
@@ -142,7 +145,8 @@ func inNamespace(method protoreflect.MethodDescriptor, namespace string) proto.M
 	case *kagziv1.StartChildRequest:
 		r.Child = &kagziv1.StartWorkflowRequest{Namespace: namespace}
 	case *kagziv1.SessionRequest:
-		r.Operation = &kagziv1.SessionRequest_Hello{Hello: &kagziv1.RegisterRequest{Namespace: namespace, WorkflowTypes: []string{"t"}}}
+		r.Operation = &kagziv1.SessionRequest_Hello{
+			Hello: &kagziv1.RegisterRequest{Namespace: namespace, WorkflowTypes: []string{"t"}}}
 	case *kagziv1.RegisterRequest:
 		r.Namespace, r.WorkflowTypes = namespace, []string{"t"}
 	default:
@@ -155,8 +159,10 @@ func inNamespace(method protoreflect.MethodDescriptor, namespace string) proto.M
 
 // nameless are the methods whose requests name no namespace, and why that is well.
 var nameless = map[string]string{
-	"Heartbeat": "the worker's", "Deregister": "the worker's", "GetWorker": "the worker's", "DrainWorker": "the worker's",
-	"ForceOfflineWorker": "the worker's", "SetRunNote": "the key's are tried", "GetServerInfo": "of the server", "WhoAmI": "of the caller",
+	"Heartbeat": "the worker's", "Deregister": "the worker's", "GetWorker": "the worker's",
+	"DrainWorker":        "the worker's",
+	"ForceOfflineWorker": "the worker's", "SetRunNote": "the key's are tried", "GetServerInfo": "of the server",
+	"WhoAmI":         "of the caller",
 	"ListNamespaces": "the key's own", "PreviewSchedule": "of an expression", "ServerReflectionInfo": "of the contract",
 }
 
@@ -173,9 +179,12 @@ func everyMethodIsOpenToWhomTheTableSays(t *testing.T) {
 	other, _ := secret.New(engine.RoleAdmin, l.Keys[0].ID)
 	admin := secrets[engine.RoleAdmin]
 	bad := map[string][]string{
-		"none": nil, "an empty one": {""}, "no scheme": {admin}, "another scheme": {"Basic " + admin}, "half": {"Bearer " + admin[:40]},
-		"a wrong digit": {"Bearer " + strings.Replace(admin, "_", "_0", 1)}, "unknown": {"Bearer " + unknown}, "the secret of another": {"Bearer " + other},
-		"two": {"Bearer " + admin, "Bearer " + admin}, "expired": {"Bearer " + expired}, "revoked": {"Bearer " + revoked}, "long": {"Bearer " + strings.Repeat("kz_", 2000)},
+		"none": nil, "an empty one": {""}, "no scheme": {admin}, "another scheme": {"Basic " + admin},
+		"half":          {"Bearer " + admin[:40]},
+		"a wrong digit": {"Bearer " + strings.Replace(admin, "_", "_0", 1)}, "unknown": {"Bearer " + unknown},
+		"the secret of another": {"Bearer " + other},
+		"two":                   {"Bearer " + admin, "Bearer " + admin}, "expired": {"Bearer " + expired},
+		"revoked": {"Bearer " + revoked}, "long": {"Bearer " + strings.Repeat("kz_", 2000)},
 	}
 	registered(s, func(name string, method protoreflect.MethodDescriptor) {
 		short := string(method.Name())
@@ -213,7 +222,8 @@ func everyMethodIsOpenToWhomTheTableSays(t *testing.T) {
 
 func TestAnAdminOfSomeNamespacesIsNoneOfAll(t *testing.T) {
 	s, conn, l, _ := guarded(t)
-	header := []string{"Bearer " + l.Make(engine.APIKey{Name: "team-admin", Role: engine.RoleAdmin, Namespaces: []string{"team"}})}
+	header := []string{"Bearer " + l.Make(engine.APIKey{
+		Name: "team-admin", Role: engine.RoleAdmin, Namespaces: []string{"team"}})}
 	everywhere := []string{"Backup", "CreateKey", "ListKeys", "RevokeKey", "GetActivity", "WatchEvents"}
 	registered(s, func(name string, method protoreflect.MethodDescriptor) {
 		short := string(method.Name())
@@ -244,16 +254,20 @@ func TestAnAdminOfSomeNamespacesIsNoneOfAll(t *testing.T) {
 func TestARefusalIsTheSameWhetherTheNamespaceExistsOrNot(t *testing.T) {
 	_, conn, _, secrets := guarded(t)
 	ctx := with(soon(t), secrets[engine.RoleClient])
-	_, err := kagziv1.NewWorkflowServiceClient(conn).GetWorkflow(ctx, &kagziv1.GetWorkflowRequest{Namespace: "vault", RunId: servertest.AnID})
+	_, err := kagziv1.NewWorkflowServiceClient(conn).GetWorkflow(
+		ctx, &kagziv1.GetWorkflowRequest{Namespace: "vault", RunId: servertest.AnID})
 	want := `the API key "the-client" is not for the namespace "vault"`
 	if status.Code(err) != codes.PermissionDenied || status.Convert(err).Message() != want {
 		t.Errorf("%v, want PERMISSION_DENIED: %s", err, want)
 	}
-	if detail := servertest.DetailOf(t, err); detail.Code != kagziv1.ErrorCode_ERROR_CODE_UNAUTHORIZED || !detail.NonRetryable {
+	if detail := servertest.DetailOf(t, err); detail.Code != kagziv1.ErrorCode_ERROR_CODE_UNAUTHORIZED ||
+		!detail.NonRetryable {
 		t.Errorf("its detail is %v", detail)
 	}
-	_, err = kagziv1.NewWorkflowServiceClient(conn).PauseWorkflow(ctx, &kagziv1.PauseWorkflowRequest{RunId: servertest.AnID})
-	want = `the API key "the-client" has the role client, which may not call WorkflowService/PauseWorkflow; it takes admin, operator`
+	_, err = kagziv1.NewWorkflowServiceClient(conn).PauseWorkflow(
+		ctx, &kagziv1.PauseWorkflowRequest{RunId: servertest.AnID})
+	want =
+		`the API key "the-client" has the role client, which may not call WorkflowService/PauseWorkflow; it takes admin, operator`
 	if status.Convert(err).Message() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
@@ -268,7 +282,8 @@ func TestWithoutKeysAndFromWithinNoCallNeedsOne(t *testing.T) {
 		}
 		s, conn := serveWith(t, l, options)
 		registered(s, func(name string, method protoreflect.MethodDescriptor) {
-			if strings.HasPrefix(name, "/grpc.health") || slices.Contains([]string{"Watch", "WatchEvents"}, string(method.Name())) {
+			if strings.HasPrefix(name, "/grpc.health") ||
+				slices.Contains([]string{"Watch", "WatchEvents"}, string(method.Name())) {
 				return
 			}
 			if got := ask(t, conn, nil, method, emptyRequest(method)); got != "in" {
@@ -278,13 +293,15 @@ func TestWithoutKeysAndFromWithinNoCallNeedsOne(t *testing.T) {
 	}
 }
 
-// TestAServerThatOthersReachNeedsAKeyAlsoWhileThereIsNone: its last key may be revoked while it runs, and nobody is to be let in by that.
+// TestAServerThatOthersReachNeedsAKeyAlsoWhileThereIsNone: its last key may be revoked while it
+// runs, and nobody is to be let in by that.
 func TestAServerThatOthersReachNeedsAKeyAlsoWhileThereIsNone(t *testing.T) {
 	synctest.Test(t, serverThatOthersReachNeedsAKey) // in which answers that are late take no time
 }
 
 func serverThatOthersReachNeedsAKey(t *testing.T) {
-	s, conn := serveWith(t, &servertest.KeyStore{Notifications: "in-process"}, Options{DrainTimeout: time.Second, NeedKey: true})
+	s, conn := serveWith(t, &servertest.KeyStore{Notifications: "in-process"},
+		Options{DrainTimeout: time.Second, NeedKey: true})
 	registered(s, func(name string, method protoreflect.MethodDescriptor) {
 		want := "no key"
 		if auth.Permissions[name].Open {
@@ -301,7 +318,8 @@ func serverThatOthersReachNeedsAKey(t *testing.T) {
 
 func TestAWorkersKeyReadsTheHistoryOfNothingButWhatItMayBeHanded(t *testing.T) {
 	id := engine.NewID(time.Now())
-	l := &servertest.KeyStore{Notifications: "in-process", Runs: map[engine.ID]engine.Run{id: {ID: id, Namespace: "team", Queue: "mail", Type: "send"}}}
+	l := &servertest.KeyStore{Notifications: "in-process",
+		Runs: map[engine.ID]engine.Run{id: {ID: id, Namespace: "team", Queue: "mail", Type: "send"}}}
 	l.Make(engine.APIKey{Name: "root", Role: engine.RoleAdmin})
 	s, conn := serve(t, l)
 	worker := kagziv1.NewWorkerServiceClient(conn)
@@ -309,21 +327,25 @@ func TestAWorkersKeyReadsTheHistoryOfNothingButWhatItMayBeHanded(t *testing.T) {
 		key  engine.APIKey
 		want codes.Code // INTERNAL: it was let in
 	}{
-		"for all of its namespace":           {engine.APIKey{}, codes.Internal},
-		"for the queue":                      {engine.APIKey{Queues: []string{"mail"}}, codes.Internal},
-		"for another queue":                  {engine.APIKey{Queues: []string{"print"}}, codes.NotFound},
-		"for the type":                       {engine.APIKey{Types: []string{"send"}}, codes.Internal},
-		"for another type":                   {engine.APIKey{Types: []string{"print"}}, codes.NotFound},
-		"for the queue and another type":     {engine.APIKey{Queues: []string{"mail"}, Types: []string{"print"}}, codes.NotFound},
-		"for the type and another queue":     {engine.APIKey{Queues: []string{"print"}, Types: []string{"send"}}, codes.NotFound},
-		"for the queue, of other namespaces": {engine.APIKey{Queues: []string{"mail"}, Namespaces: []string{"elsewhere"}}, codes.PermissionDenied},
+		"for all of its namespace": {engine.APIKey{}, codes.Internal},
+		"for the queue":            {engine.APIKey{Queues: []string{"mail"}}, codes.Internal},
+		"for another queue":        {engine.APIKey{Queues: []string{"print"}}, codes.NotFound},
+		"for the type":             {engine.APIKey{Types: []string{"send"}}, codes.Internal},
+		"for another type":         {engine.APIKey{Types: []string{"print"}}, codes.NotFound},
+		"for the queue and another type": {engine.APIKey{Queues: []string{"mail"}, Types: []string{"print"}},
+			codes.NotFound},
+		"for the type and another queue": {engine.APIKey{Queues: []string{"print"}, Types: []string{"send"}},
+			codes.NotFound},
+		"for the queue, of other namespaces": {engine.APIKey{
+			Queues: []string{"mail"}, Namespaces: []string{"elsewhere"}}, codes.PermissionDenied},
 	} {
 		if c.key.Name, c.key.Role = name, engine.RoleWorker; c.key.Namespaces == nil {
 			c.key.Namespaces = []string{"team"}
 		}
 		secret := l.Make(c.key)
 		s.Notify(engine.Notification{Kind: engine.NotifyKeys})
-		_, err := worker.GetHistory(with(soon(t), secret), &kagziv1.GetHistoryRequest{Namespace: "team", RunId: id.String()})
+		_, err := worker.GetHistory(with(soon(t), secret),
+			&kagziv1.GetHistoryRequest{Namespace: "team", RunId: id.String()})
 		if status.Code(err) != c.want {
 			t.Errorf("a key %s: %v, want %s", name, err, c.want)
 		}

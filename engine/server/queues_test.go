@@ -29,7 +29,8 @@ func TestQueuesThatAreTooManyForAnAnswerComeInSeveral(t *testing.T) {
 	const n = 40_000
 	store := crowd{}
 	for i := range n {
-		store.queues = append(store.queues, engine.QueueDepth{Queue: fmt.Sprintf("device-%05d-%s", i, strings.Repeat("x", 150)), Pending: 1, Running: 2, Sleeping: 3})
+		store.queues = append(store.queues, engine.QueueDepth{
+			Queue: fmt.Sprintf("device-%05d-%s", i, strings.Repeat("x", 150)), Pending: 1, Running: 2, Sleeping: 3})
 	}
 	s := New(store, matching.New(servertest.StubStore{}, nil), Options{})
 	request := &kagziv1.GetQueueDepthRequest{}

@@ -15,8 +15,9 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// TestAFloodInOneNamespaceLeavesTheOthersAlone is about ten times what one may add: what is past it is refused with a word on when to come again,
-// nothing of the others is, and who acts against the flood is not held up.
+// TestAFloodInOneNamespaceLeavesTheOthersAlone is about ten times what one may add: what is past it
+// is refused with a word on when to come again, nothing of the others is, and who acts against the
+// flood is not held up.
 func TestAFloodInOneNamespaceLeavesTheOthersAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, conn := serveWith(t, taking{}, Options{DrainTimeout: time.Second, NamespaceRate: 100})
@@ -24,7 +25,8 @@ func TestAFloodInOneNamespaceLeavesTheOthersAlone(t *testing.T) {
 		defer conn.Close()
 		api := kagziv1.NewWorkflowServiceClient(conn)
 		start := func(namespace string) error {
-			_, err := api.StartWorkflow(t.Context(), &kagziv1.StartWorkflowRequest{Namespace: namespace, TaskQueue: "q", WorkflowType: "w"})
+			_, err := api.StartWorkflow(t.Context(),
+				&kagziv1.StartWorkflowRequest{Namespace: namespace, TaskQueue: "q", WorkflowType: "w"})
 			return err
 		}
 		taken, refused := 0, 0
@@ -48,20 +50,27 @@ func TestAFloodInOneNamespaceLeavesTheOthersAlone(t *testing.T) {
 			time.Sleep(10*time.Millisecond + 100*time.Microsecond)
 		}
 		if taken < 300 || taken > 310 || taken+refused != 2000 {
-			t.Errorf("%d of the loud one were taken and %d refused, want 100 in each of two seconds and a second's more", taken, refused)
+			t.Errorf(
+				"%d of the loud one were taken and %d refused, want 100 in each of two seconds and a second's more",
+				taken, refused)
 		}
 		for what, call := range map[string]func() error{
 			"a batch": func() error {
-				_, err := api.StartWorkflows(t.Context(), &kagziv1.StartWorkflowsRequest{Requests: []*kagziv1.StartWorkflowRequest{
-					{Namespace: "calm", TaskQueue: "q", WorkflowType: "w"}, {Namespace: "loud", TaskQueue: "q", WorkflowType: "w"}}})
+				_, err := api.StartWorkflows(t.Context(),
+					&kagziv1.StartWorkflowsRequest{Requests: []*kagziv1.StartWorkflowRequest{
+						{Namespace: "calm", TaskQueue: "q", WorkflowType: "w"},
+						{Namespace: "loud", TaskQueue: "q", WorkflowType: "w"}}})
 				return err
 			},
 			"a signal": func() error {
-				_, err := api.SignalWorkflow(t.Context(), &kagziv1.SignalWorkflowRequest{Namespace: "loud", RunId: servertest.AnID, Name: "s"})
+				_, err := api.SignalWorkflow(t.Context(),
+					&kagziv1.SignalWorkflowRequest{Namespace: "loud", RunId: servertest.AnID, Name: "s"})
 				return err
 			},
 			"a tick by hand": func() error {
-				_, err := kagziv1.NewWorkflowScheduleServiceClient(conn).TriggerWorkflowSchedule(t.Context(), &kagziv1.TriggerWorkflowScheduleRequest{Namespace: "loud", ScheduleId: servertest.AnID})
+				_, err := kagziv1.NewWorkflowScheduleServiceClient(conn).TriggerWorkflowSchedule(
+					t.Context(), &kagziv1.TriggerWorkflowScheduleRequest{
+						Namespace: "loud", ScheduleId: servertest.AnID})
 				return err
 			},
 		} {
@@ -70,7 +79,9 @@ func TestAFloodInOneNamespaceLeavesTheOthersAlone(t *testing.T) {
 				t.Errorf("%s is answered with %v, want RESOURCE_EXHAUSTED", what, err)
 			}
 		}
-		if _, err := api.CancelWorkflow(t.Context(), &kagziv1.CancelWorkflowRequest{Namespace: "loud", RunId: servertest.AnID}); status.Code(err) == codes.ResourceExhausted {
+		if _, err := api.CancelWorkflow(t.Context(),
+			&kagziv1.CancelWorkflowRequest{Namespace: "loud", RunId: servertest.AnID}); status.Code(
+			err) == codes.ResourceExhausted {
 			t.Errorf("a cancellation is held up by the flood: %v", err)
 		}
 	})
@@ -84,7 +95,9 @@ func wantQuota(t *testing.T, err error) {
 			detail = own
 		}
 	}
-	if detail.GetRetryAfterMs() < 1 || detail.GetRetryAfterMs() > 20 || detail.GetNonRetryable() || detail.GetSubjectId() != "loud" || !strings.Contains(err.Error(), "100 runs and signals a second") {
-		t.Error(errors.Join(err, fmt.Errorf("has the detail %v, want when to come again, and of which namespace", detail)))
+	if detail.GetRetryAfterMs() < 1 || detail.GetRetryAfterMs() > 20 || detail.GetNonRetryable() ||
+		detail.GetSubjectId() != "loud" || !strings.Contains(err.Error(), "100 runs and signals a second") {
+		t.Error(errors.Join(err, fmt.Errorf("has the detail %v, want when to come again, and of which namespace",
+			detail)))
 	}
 }

@@ -72,14 +72,16 @@ func TestAViewerIsShownNoPayload(t *testing.T) {
 		if !proto.Equal(answer, before) {
 			t.Errorf("%s: the answer itself was changed, which others may be shown too", name)
 		}
-		if whole := auth.ShownTo(&auth.Key{APIKey: engine.APIKey{Role: engine.RoleClient}}, &auth.Method{Rule: rule}, answer); whole != any(answer) {
+		if whole := auth.ShownTo(&auth.Key{APIKey: engine.APIKey{Role: engine.RoleClient}}, &auth.Method{Rule: rule},
+			answer); whole != any(answer) {
 			t.Errorf("%s: a client is shown another message", name)
 		}
 	})
 	if total < 20 {
 		t.Errorf("%d payloads in all answers: they were not found", total)
 	}
-	shown := wire.WithoutPayloads(&kagziv1.Workflow{RunId: "r", Input: &kagziv1.Payload{Data: []byte("12345")}}).(*kagziv1.Workflow)
+	shown := wire.WithoutPayloads(&kagziv1.Workflow{
+		RunId: "r", Input: &kagziv1.Payload{Data: []byte("12345")}}).(*kagziv1.Workflow)
 	if shown.RunId != "r" || shown.Input.Metadata[wire.RedactedBytes] != "5" || shown.Output != nil {
 		t.Errorf("a viewer sees %v, want the run with the size of its input", shown)
 	}

@@ -9,7 +9,8 @@ import (
 )
 
 // RetryWorkflow gives a run that has ended badly a new life, as a new run.
-func (s *Server) RetryWorkflow(ctx context.Context, request *kagziv1.RetryWorkflowRequest) (*kagziv1.RetryWorkflowResponse, error) {
+func (s *Server) RetryWorkflow(ctx context.Context,
+	request *kagziv1.RetryWorkflowRequest) (*kagziv1.RetryWorkflowResponse, error) {
 	p, err := s.retryOf(ctx, request)
 	if err != nil {
 		return nil, err
@@ -24,10 +25,12 @@ func (s *Server) RetryWorkflow(ctx context.Context, request *kagziv1.RetryWorkfl
 		return nil, err
 	}
 	answer := s.startedTo(started)
-	return &kagziv1.RetryWorkflowResponse{NewRunId: answer.RunId, AlreadyRunning: answer.AlreadyExists, AlreadyRetried: started.Repeated}, nil
+	return &kagziv1.RetryWorkflowResponse{NewRunId: answer.RunId, AlreadyRunning: answer.AlreadyExists,
+		AlreadyRetried: started.Repeated}, nil
 }
 
-// newestRetry is the run that a run was last retried as, nil when it was not. A run stays as it ended when it is retried.
+// newestRetry is the run that a run was last retried as, nil when it was not. A run stays as it
+// ended when it is retried.
 func (s *Server) newestRetry(ctx context.Context, namespace string, run engine.ID) (*engine.Run, error) {
 	retries, err := s.store.ListRetries(ctx, namespace, run)
 	if err != nil || len(retries) == 0 {
@@ -41,7 +44,8 @@ func retriedBefore(retry *engine.Run) *kagziv1.RetryWorkflowResponse {
 	if retry == nil {
 		return nil
 	}
-	return &kagziv1.RetryWorkflowResponse{NewRunId: retry.ID.String(), AlreadyRunning: !retry.Status.Ended(), AlreadyRetried: true}
+	return &kagziv1.RetryWorkflowResponse{NewRunId: retry.ID.String(), AlreadyRunning: !retry.Status.Ended(),
+		AlreadyRetried: true}
 }
 
 func (s *Server) retryOf(ctx context.Context, r *kagziv1.RetryWorkflowRequest) (engine.RetryRunParams, error) {
@@ -50,7 +54,8 @@ func (s *Server) retryOf(ctx context.Context, r *kagziv1.RetryWorkflowRequest) (
 		return engine.RetryRunParams{}, err
 	}
 	p := engine.RetryRunParams{
-		SteerParams: steer, ID: engine.NewID(steer.Now), FromStep: r.FromStep, Restart: r.Restart, RequestID: r.RequestId,
+		SteerParams: steer, ID: engine.NewID(steer.Now), FromStep: r.FromStep, Restart: r.Restart,
+		RequestID: r.RequestId,
 	}
 	switch {
 	case r.Restart && r.FromStep != "":
@@ -71,7 +76,8 @@ func (s *Server) retryOf(ctx context.Context, r *kagziv1.RetryWorkflowRequest) (
 }
 
 // OverrideStep sets the recorded result of a step.
-func (s *Server) OverrideStep(ctx context.Context, request *kagziv1.OverrideStepRequest) (*kagziv1.OverrideStepResponse, error) {
+func (s *Server) OverrideStep(ctx context.Context,
+	request *kagziv1.OverrideStepRequest) (*kagziv1.OverrideStepResponse, error) {
 	steer, err := s.steerOf(ctx, request)
 	if err != nil {
 		return nil, err
@@ -112,8 +118,11 @@ func (s *Server) lastPause(ctx context.Context, namespace string, run engine.ID)
 }
 
 // lastChange is the newest of the latest audit events about a subject for which is holds; nil when it holds for none.
-func (s *Server) lastChange(ctx context.Context, namespace string, subject engine.ID, is func(*engine.AuditEvent) bool) (*engine.AuditEvent, error) {
-	events, _, err := s.store.ListAuditEvents(ctx, engine.AuditFilter{Namespace: namespace, SubjectID: subject.String()}, engine.Page{Limit: engine.DefaultPage})
+func (s *Server) lastChange(ctx context.Context, namespace string, subject engine.ID,
+	is func(*engine.AuditEvent) bool) (*engine.AuditEvent, error) {
+	events, _, err := s.store.ListAuditEvents(
+		ctx, engine.AuditFilter{Namespace: namespace, SubjectID: subject.String()},
+		engine.Page{Limit: engine.DefaultPage})
 	for i := range events {
 		if is(&events[i]) {
 			return &events[i], err
@@ -123,7 +132,8 @@ func (s *Server) lastChange(ctx context.Context, namespace string, subject engin
 }
 
 // ExplainWorkflow says why a run is where it is.
-func (s *Server) ExplainWorkflow(ctx context.Context, request *kagziv1.ExplainWorkflowRequest) (*kagziv1.ExplainWorkflowResponse, error) {
+func (s *Server) ExplainWorkflow(ctx context.Context,
+	request *kagziv1.ExplainWorkflowRequest) (*kagziv1.ExplainWorkflowResponse, error) {
 	namespace, id, err := wire.RunOf(request)
 	if err != nil {
 		return nil, err

@@ -9,7 +9,8 @@ import (
 )
 
 // GetWorkflow is one run with its payloads.
-func (s *Server) GetWorkflow(ctx context.Context, request *kagziv1.GetWorkflowRequest) (*kagziv1.GetWorkflowResponse, error) {
+func (s *Server) GetWorkflow(ctx context.Context,
+	request *kagziv1.GetWorkflowRequest) (*kagziv1.GetWorkflowResponse, error) {
 	namespace, id, err := wire.RunOf(request)
 	if err != nil {
 		return nil, err
@@ -22,7 +23,8 @@ func (s *Server) GetWorkflow(ctx context.Context, request *kagziv1.GetWorkflowRe
 }
 
 // GetWorkflowByExternalId is the newest run with that id, ended or not.
-func (s *Server) GetWorkflowByExternalId(ctx context.Context, request *kagziv1.GetWorkflowByExternalIdRequest) (*kagziv1.GetWorkflowByExternalIdResponse, error) {
+func (s *Server) GetWorkflowByExternalId(ctx context.Context,
+	request *kagziv1.GetWorkflowByExternalIdRequest) (*kagziv1.GetWorkflowByExternalIdResponse, error) {
 	namespace, err := wire.NamespaceOf(request.Namespace)
 	if err != nil {
 		return nil, err

@@ -14,14 +14,16 @@ import (
 // What people do to a schedule that is there.
 
 // UpdateWorkflowSchedule changes what the request names.
-func (s *Server) UpdateWorkflowSchedule(ctx context.Context, request *kagziv1.UpdateWorkflowScheduleRequest) (*kagziv1.UpdateWorkflowScheduleResponse, error) {
+func (s *Server) UpdateWorkflowSchedule(ctx context.Context,
+	request *kagziv1.UpdateWorkflowScheduleRequest) (*kagziv1.UpdateWorkflowScheduleResponse, error) {
 	fireAt, err := wire.TimeOf("next_fire_at", request.NextFireAt)
 	if err != nil {
 		return nil, err
 	}
-	schedule, err := s.changeSchedule(ctx, "UpdateWorkflowSchedule", request, request.Reason, fireAt, func(schedule *engine.Schedule) error {
-		return update(schedule, request)
-	})
+	schedule, err := s.changeSchedule(ctx, "UpdateWorkflowSchedule", request, request.Reason, fireAt,
+		func(schedule *engine.Schedule) error {
+			return update(schedule, request)
+		})
 	if err != nil {
 		return nil, err
 	}
@@ -34,7 +36,8 @@ func update(s *engine.Schedule, r *kagziv1.UpdateWorkflowScheduleRequest) error 
 		to   *string
 		from *string
 	}{
-		{&s.Name, r.Name}, {&s.CronExpr, r.CronExpr}, {&s.TimeZone, r.TimeZone}, {&s.Queue, r.TaskQueue}, {&s.Type, r.WorkflowType},
+		{&s.Name, r.Name}, {&s.CronExpr, r.CronExpr}, {&s.TimeZone, r.TimeZone}, {&s.Queue, r.TaskQueue},
+		{&s.Type, r.WorkflowType},
 		{&s.Version, r.Version}, {&s.OnFailureWorkflow, r.OnFailureWorkflow}, {&s.OnFailureQueue, r.OnFailureTaskQueue},
 	} {
 		if text.from != nil {
@@ -68,23 +71,28 @@ func update(s *engine.Schedule, r *kagziv1.UpdateWorkflowScheduleRequest) error 
 }
 
 // PauseWorkflowSchedule keeps a schedule from firing.
-func (s *Server) PauseWorkflowSchedule(ctx context.Context, request *kagziv1.PauseWorkflowScheduleRequest) (*kagziv1.PauseWorkflowScheduleResponse, error) {
-	schedule, err := s.changeSchedule(ctx, "PauseWorkflowSchedule", request, request.Reason, time.Time{}, func(schedule *engine.Schedule) error {
-		schedule.Enabled = false
-		return nil
-	})
+func (s *Server) PauseWorkflowSchedule(ctx context.Context,
+	request *kagziv1.PauseWorkflowScheduleRequest) (*kagziv1.PauseWorkflowScheduleResponse, error) {
+	schedule, err := s.changeSchedule(ctx, "PauseWorkflowSchedule", request, request.Reason, time.Time{},
+		func(schedule *engine.Schedule) error {
+			schedule.Enabled = false
+			return nil
+		})
 	if err != nil {
 		return nil, err
 	}
 	return &kagziv1.PauseWorkflowScheduleResponse{Schedule: schedule}, nil
 }
 
-// ResumeWorkflowSchedule lets a schedule fire again. Where it stood stays, so that the ticks missed meanwhile are caught up.
-func (s *Server) ResumeWorkflowSchedule(ctx context.Context, request *kagziv1.ResumeWorkflowScheduleRequest) (*kagziv1.ResumeWorkflowScheduleResponse, error) {
-	schedule, err := s.changeSchedule(ctx, "ResumeWorkflowSchedule", request, request.Reason, time.Time{}, func(schedule *engine.Schedule) error {
-		schedule.Enabled = true
-		return nil
-	})
+// ResumeWorkflowSchedule lets a schedule fire again. Where it stood stays, so that the ticks missed
+// meanwhile are caught up.
+func (s *Server) ResumeWorkflowSchedule(ctx context.Context,
+	request *kagziv1.ResumeWorkflowScheduleRequest) (*kagziv1.ResumeWorkflowScheduleResponse, error) {
+	schedule, err := s.changeSchedule(ctx, "ResumeWorkflowSchedule", request, request.Reason, time.Time{},
+		func(schedule *engine.Schedule) error {
+			schedule.Enabled = true
+			return nil
+		})
 	if err != nil {
 		return nil, err
 	}
@@ -94,10 +102,11 @@ func (s *Server) ResumeWorkflowSchedule(ctx context.Context, request *kagziv1.Re
 // changeTries is how often a change is started again because another one came between.
 const changeTries = 5
 
-// changeSchedule reads a schedule, changes it, decides what its next tick is and writes it back. With fireAt set, that is the first tick
-// not before it.
+// changeSchedule reads a schedule, changes it, decides what its next tick is and writes it back.
+// With fireAt set, that is the first tick not before it.
 func (s *Server) changeSchedule(
-	ctx context.Context, method string, r scheduleRef, reason string, fireAt time.Time, change func(*engine.Schedule) error,
+	ctx context.Context, method string, r scheduleRef, reason string, fireAt time.Time,
+	change func(*engine.Schedule) error,
 ) (*kagziv1.WorkflowSchedule, error) {
 	namespace, ref, err := scheduleOf(r)
 	if err != nil {
@@ -133,8 +142,9 @@ func (s *Server) changeSchedule(
 	}
 }
 
-// retime sets the next tick of a schedule that is changed: counted from now when its expression or zone is another or it was
-// broken; at fireAt when that is set; else it stays. A broken one that nobody repairs stays broken, but may be changed otherwise.
+// retime sets the next tick of a schedule that is changed: counted from now when its expression or
+// zone is another or it was broken; at fireAt when that is set; else it stays. A broken one that
+// nobody repairs stays broken, but may be changed otherwise.
 func retime(before, after *engine.Schedule, fireAt, now time.Time) error {
 	other := after.CronExpr != before.CronExpr || after.TimeZone != before.TimeZone
 	if !other && fireAt.IsZero() && before.Broken == "" {
@@ -159,8 +169,9 @@ func retime(before, after *engine.Schedule, fireAt, now time.Time) error {
 	return nil
 }
 
-// givenUp is how many ticks that are due nobody decides about any more when a schedule goes on at another one: those that it missed while it was
-// paused or no server ran, and one that is due this very moment. What a broken one would have fired nobody knows.
+// givenUp is how many ticks that are due nobody decides about any more when a schedule goes on at
+// another one: those that it missed while it was paused or no server ran, and one that is due this
+// very moment. What a broken one would have fired nobody knows.
 func givenUp(before, after *engine.Schedule, now time.Time) int64 {
 	from := before.NextFireAt
 	if before.Broken != "" || from.IsZero() || from.After(now) || after.NextFireAt.Equal(from) {
@@ -175,7 +186,8 @@ func givenUp(before, after *engine.Schedule, now time.Time) int64 {
 }
 
 // DeleteWorkflowSchedule deletes a schedule. The runs that it fired stay.
-func (s *Server) DeleteWorkflowSchedule(ctx context.Context, request *kagziv1.DeleteWorkflowScheduleRequest) (*kagziv1.DeleteWorkflowScheduleResponse, error) {
+func (s *Server) DeleteWorkflowSchedule(ctx context.Context,
+	request *kagziv1.DeleteWorkflowScheduleRequest) (*kagziv1.DeleteWorkflowScheduleResponse, error) {
 	namespace, ref, err := scheduleOf(request)
 	if err != nil {
 		return nil, err
@@ -185,7 +197,8 @@ func (s *Server) DeleteWorkflowSchedule(ctx context.Context, request *kagziv1.De
 	}
 	now := s.now()
 	err = s.store.DeleteSchedule(ctx, engine.DeleteScheduleParams{
-		Namespace: namespace, Ref: ref, Reason: request.Reason, By: auth.ActorOf(ctx), AuditID: engine.NewID(now), Now: now,
+		Namespace: namespace, Ref: ref, Reason: request.Reason, By: auth.ActorOf(ctx),
+		AuditID: engine.NewID(now), Now: now,
 	})
 	if engine.KindOf(err) == engine.KindNotFound {
 		err = s.unlessDeleted(ctx, namespace, ref, err)
@@ -193,10 +206,12 @@ func (s *Server) DeleteWorkflowSchedule(ctx context.Context, request *kagziv1.De
 	if err != nil {
 		return nil, err
 	}
-	return &kagziv1.DeleteWorkflowScheduleResponse{Deleted: true, Message: "the schedule is deleted; the runs that it fired stay"}, nil
+	return &kagziv1.DeleteWorkflowScheduleResponse{
+		Deleted: true, Message: "the schedule is deleted; the runs that it fired stay"}, nil
 }
 
-// unlessDeleted is nil for the id of a schedule that somebody has deleted, so that a delete can be repeated. A name may be another's by then.
+// unlessDeleted is nil for the id of a schedule that somebody has deleted, so that a delete can be
+// repeated. A name may be another's by then.
 func (s *Server) unlessDeleted(ctx context.Context, namespace, ref string, notFound error) error {
 	id, err := engine.ParseID(ref)
 	if err != nil {
@@ -212,7 +227,8 @@ func (s *Server) unlessDeleted(ctx context.Context, namespace, ref string, notFo
 }
 
 // TriggerWorkflowSchedule fires once now, beside the ticks.
-func (s *Server) TriggerWorkflowSchedule(ctx context.Context, request *kagziv1.TriggerWorkflowScheduleRequest) (*kagziv1.TriggerWorkflowScheduleResponse, error) {
+func (s *Server) TriggerWorkflowSchedule(ctx context.Context,
+	request *kagziv1.TriggerWorkflowScheduleRequest) (*kagziv1.TriggerWorkflowScheduleResponse, error) {
 	namespace, ref, err := scheduleOf(request)
 	if err != nil {
 		return nil, err
@@ -232,7 +248,8 @@ func (s *Server) TriggerWorkflowSchedule(ctx context.Context, request *kagziv1.T
 }
 
 // ListScheduleRuns is the runs that a schedule has fired, newest first, without their payloads.
-func (s *Server) ListScheduleRuns(ctx context.Context, request *kagziv1.ListScheduleRunsRequest) (*kagziv1.ListScheduleRunsResponse, error) {
+func (s *Server) ListScheduleRuns(ctx context.Context,
+	request *kagziv1.ListScheduleRunsRequest) (*kagziv1.ListScheduleRunsResponse, error) {
 	namespace, ref, err := scheduleOf(request)
 	if err != nil {
 		return nil, err
@@ -245,7 +262,8 @@ func (s *Server) ListScheduleRuns(ctx context.Context, request *kagziv1.ListSche
 	if err != nil {
 		return nil, err
 	}
-	list, info, err := s.listRuns(ctx, request, engine.RunFilter{Namespace: namespace, ScheduleID: schedule.ID.String()}, page)
+	list, info, err := s.listRuns(ctx, request,
+		engine.RunFilter{Namespace: namespace, ScheduleID: schedule.ID.String()}, page)
 	if err != nil {
 		return nil, err
 	}

@@ -15,7 +15,8 @@ import (
 )
 
 // CreateWorkflowSchedule makes a schedule. Its first tick is the first one after now, also when it begins disabled.
-func (s *Server) CreateWorkflowSchedule(ctx context.Context, request *kagziv1.CreateWorkflowScheduleRequest) (*kagziv1.CreateWorkflowScheduleResponse, error) {
+func (s *Server) CreateWorkflowSchedule(ctx context.Context,
+	request *kagziv1.CreateWorkflowScheduleRequest) (*kagziv1.CreateWorkflowScheduleResponse, error) {
 	p, err := s.createOf(ctx, request)
 	if err != nil {
 		return nil, err
@@ -27,7 +28,8 @@ func (s *Server) CreateWorkflowSchedule(ctx context.Context, request *kagziv1.Cr
 	return &kagziv1.CreateWorkflowScheduleResponse{Schedule: wire.ScheduleTo(&schedule)}, nil
 }
 
-func (s *Server) createOf(ctx context.Context, r *kagziv1.CreateWorkflowScheduleRequest) (engine.ScheduleParams, error) {
+func (s *Server) createOf(ctx context.Context,
+	r *kagziv1.CreateWorkflowScheduleRequest) (engine.ScheduleParams, error) {
 	p := s.scheduleParams(ctx, "CreateWorkflowSchedule", "")
 	overlap, err := overlapOf(r.OverlapPolicy)
 	if err != nil {
@@ -35,8 +37,10 @@ func (s *Server) createOf(ctx context.Context, r *kagziv1.CreateWorkflowSchedule
 	}
 	p.Schedule = engine.Schedule{
 		ID: engine.NewID(p.Now), Name: r.Name, RequestID: r.RequestId, CronExpr: r.CronExpr, TimeZone: r.TimeZone,
-		Enabled: r.Enabled == nil || *r.Enabled, Queue: wire.OrDefault(r.TaskQueue), Type: r.WorkflowType, Version: r.GetVersion(),
-		Input: wire.PayloadOf(r.Input), RetryPolicy: wire.RetryPolicyOf(r.RetryPolicy), Timeouts: wire.TimeoutsOf(r.Timeouts),
+		Enabled: r.Enabled == nil || *r.Enabled, Queue: wire.OrDefault(r.TaskQueue), Type: r.WorkflowType,
+		Version: r.GetVersion(),
+		Input:   wire.PayloadOf(r.Input), RetryPolicy: wire.RetryPolicyOf(r.RetryPolicy),
+		Timeouts:          wire.TimeoutsOf(r.Timeouts),
 		OnFailureWorkflow: r.OnFailureWorkflow, OnFailureQueue: r.OnFailureTaskQueue, Tags: r.Tags,
 		MaxCatchup: engine.DefaultCatchup, Overlap: overlap, CreatedAt: p.Now, UpdatedAt: p.Now, Revision: 1,
 	}
@@ -59,7 +63,8 @@ func (s *Server) createOf(ctx context.Context, r *kagziv1.CreateWorkflowSchedule
 
 func (s *Server) scheduleParams(ctx context.Context, method, reason string) engine.ScheduleParams {
 	now := s.now()
-	return engine.ScheduleParams{Method: method, Reason: reason, By: auth.ActorOf(ctx), AuditID: engine.NewID(now), Now: now}
+	return engine.ScheduleParams{Method: method, Reason: reason, By: auth.ActorOf(ctx),
+		AuditID: engine.NewID(now), Now: now}
 }
 
 func overlapOf(p kagziv1.OverlapPolicy) (engine.Overlap, error) {
@@ -102,7 +107,8 @@ func scheduleOf(r scheduleRef) (namespace, ref string, err error) {
 }
 
 // GetWorkflowSchedule is one schedule with its input.
-func (s *Server) GetWorkflowSchedule(ctx context.Context, request *kagziv1.GetWorkflowScheduleRequest) (*kagziv1.GetWorkflowScheduleResponse, error) {
+func (s *Server) GetWorkflowSchedule(ctx context.Context,
+	request *kagziv1.GetWorkflowScheduleRequest) (*kagziv1.GetWorkflowScheduleResponse, error) {
 	namespace, ref, err := scheduleOf(request)
 	if err != nil {
 		return nil, err
@@ -115,7 +121,8 @@ func (s *Server) GetWorkflowSchedule(ctx context.Context, request *kagziv1.GetWo
 }
 
 // ListWorkflowSchedules is newest first, without inputs.
-func (s *Server) ListWorkflowSchedules(ctx context.Context, request *kagziv1.ListWorkflowSchedulesRequest) (*kagziv1.ListWorkflowSchedulesResponse, error) {
+func (s *Server) ListWorkflowSchedules(ctx context.Context,
+	request *kagziv1.ListWorkflowSchedulesRequest) (*kagziv1.ListWorkflowSchedulesResponse, error) {
 	filter := engine.ScheduleFilter{Queue: request.GetTaskQueue()}
 	var err error
 	if filter.Namespace, err = wire.NamespaceOf(request.Namespace); err != nil {
@@ -132,12 +139,14 @@ func (s *Server) ListWorkflowSchedules(ctx context.Context, request *kagziv1.Lis
 	if err != nil {
 		return nil, err
 	}
-	list, around := wire.PageOfItems(request, page, info, schedules, wire.ScheduleTo, func(s *engine.Schedule) engine.Cursor { return engine.Cursor{ID: s.ID} })
+	list, around := wire.PageOfItems(request, page, info, schedules, wire.ScheduleTo,
+		func(s *engine.Schedule) engine.Cursor { return engine.Cursor{ID: s.ID} })
 	return &kagziv1.ListWorkflowSchedulesResponse{Schedules: list, Page: around}, nil
 }
 
 // PreviewSchedule is the next ticks of an expression.
-func (s *Server) PreviewSchedule(_ context.Context, request *kagziv1.PreviewScheduleRequest) (*kagziv1.PreviewScheduleResponse, error) {
+func (s *Server) PreviewSchedule(_ context.Context,
+	request *kagziv1.PreviewScheduleRequest) (*kagziv1.PreviewScheduleResponse, error) {
 	const usual, most = 5, 100
 	count := int(request.Count)
 	switch {

@@ -19,7 +19,8 @@ import (
 )
 
 func init() {
-	servertest.Samples["cron_expr"], servertest.Samples["time_zone"], servertest.Samples["schedule_id"] = "@hourly", "Europe/Berlin", "sched"
+	servertest.Samples["cron_expr"], servertest.Samples["time_zone"], servertest.Samples["schedule_id"] = "@hourly",
+		"Europe/Berlin", "sched"
 }
 
 func TestEachFieldOfANewScheduleIsRead(t *testing.T) {
@@ -36,8 +37,10 @@ func TestEachFieldOfANewScheduleIsRead(t *testing.T) {
 		map[protoreflect.Name]func(*kagziv1.CreateWorkflowScheduleRequest){
 			"on_failure_task_queue": func(r *kagziv1.CreateWorkflowScheduleRequest) { r.OnFailureWorkflow = "w" },
 		}, read)
-	p, err := s.createOf(context.Background(), &kagziv1.CreateWorkflowScheduleRequest{WorkflowType: "t", CronExpr: "* * * * *"})
-	if err != nil || !p.Schedule.Enabled || p.Schedule.MaxCatchup != 100 || p.Schedule.Queue != "default" || p.Schedule.Namespace != "default" ||
+	p, err := s.createOf(context.Background(),
+		&kagziv1.CreateWorkflowScheduleRequest{WorkflowType: "t", CronExpr: "* * * * *"})
+	if err != nil || !p.Schedule.Enabled || p.Schedule.MaxCatchup != 100 || p.Schedule.Queue != "default" ||
+		p.Schedule.Namespace != "default" ||
 		!p.Schedule.NextFireAt.After(p.Now) || p.Schedule.NextFireAt.Sub(p.Now) > time.Minute {
 		t.Errorf("a plain schedule is %+v, %v", p.Schedule, err)
 	}
@@ -46,8 +49,10 @@ func TestEachFieldOfANewScheduleIsRead(t *testing.T) {
 // stored is a schedule whose next tick lies in the past, as after downtime.
 func stored() engine.Schedule {
 	return engine.Schedule{
-		ID: engine.FirstID(servertest.Began), Namespace: "default", Name: "sched", CronExpr: "@daily", Enabled: true, Queue: "q", Type: "t", MaxCatchup: 9, Revision: 3,
-		Input: servertest.TextPayload("in"), CreatedAt: servertest.Began, UpdatedAt: servertest.Began, NextFireAt: servertest.Began.Add(6 * time.Hour), Fired: 4, Tags: map[string]string{"k": "v"},
+		ID: engine.FirstID(servertest.Began), Namespace: "default", Name: "sched", CronExpr: "@daily", Enabled: true,
+		Queue: "q", Type: "t", MaxCatchup: 9, Revision: 3,
+		Input: servertest.TextPayload("in"), CreatedAt: servertest.Began, UpdatedAt: servertest.Began,
+		NextFireAt: servertest.Began.Add(6 * time.Hour), Fired: 4, Tags: map[string]string{"k": "v"},
 	}
 }
 
@@ -62,18 +67,22 @@ func TestEachFieldOfAnUpdateIsRead(t *testing.T) {
 		p.AuditID, p.Now, p.Schedule.UpdatedAt = engine.ID{}, time.Time{}, time.Time{}
 		return []any{p, r.Namespace, r.ScheduleId}, nil // which schedule is meant says the store
 	}
-	servertest.WantEachFieldRead(t, &kagziv1.UpdateWorkflowScheduleRequest{ScheduleId: "plain"}, map[protoreflect.Name]func(*kagziv1.UpdateWorkflowScheduleRequest){
-		"on_failure_task_queue": func(r *kagziv1.UpdateWorkflowScheduleRequest) { r.OnFailureWorkflow = proto.String("w") },
-		"enabled":               func(r *kagziv1.UpdateWorkflowScheduleRequest) { r.Enabled = proto.Bool(false) },
-	}, read)
+	servertest.WantEachFieldRead(t, &kagziv1.UpdateWorkflowScheduleRequest{ScheduleId: "plain"},
+		map[protoreflect.Name]func(*kagziv1.UpdateWorkflowScheduleRequest){
+			"on_failure_task_queue": func(r *kagziv1.UpdateWorkflowScheduleRequest) {
+				r.OnFailureWorkflow = proto.String("w")
+			},
+			"enabled": func(r *kagziv1.UpdateWorkflowScheduleRequest) { r.Enabled = proto.Bool(false) },
+		}, read)
 }
 
 func TestWhatAnUpdateDoesToTheNextTick(t *testing.T) {
 	now := engine.Micros(time.Now())
 	far := now.AddDate(1, 0, 0).Truncate(24 * time.Hour).Add(time.Hour) // not midnight itself, at any hour of this test
 	kept := stored().NextFireAt
-	missed := int64(now.Sub(kept.Truncate(24*time.Hour)) / (24 * time.Hour))                             // midnights
-	later := func(from time.Time) time.Time { return from.Truncate(24 * time.Hour).Add(24 * time.Hour) } // the next midnight
+	missed := int64(now.Sub(kept.Truncate(24*time.Hour)) / (24 * time.Hour)) // midnights
+	// the next midnight
+	later := func(from time.Time) time.Time { return from.Truncate(24 * time.Hour).Add(24 * time.Hour) }
 	for _, c := range []struct {
 		what   string
 		before func(*engine.Schedule)
@@ -84,18 +93,36 @@ func TestWhatAnUpdateDoesToTheNextTick(t *testing.T) {
 		broken  string
 	}{
 		{"nothing is named", nil, func(*kagziv1.UpdateWorkflowScheduleRequest) {}, kept, 0, ""},
-		{"it is enabled", nil, func(r *kagziv1.UpdateWorkflowScheduleRequest) { r.Enabled = proto.Bool(true) }, kept, 0, ""},
-		{"the same expression", nil, func(r *kagziv1.UpdateWorkflowScheduleRequest) { r.CronExpr = proto.String("@daily") }, kept, 0, ""},
-		{"another expression", nil, func(r *kagziv1.UpdateWorkflowScheduleRequest) { r.CronExpr = proto.String("0 0 0 * * ?") }, later(now), missed, ""},
-		{"another zone", nil, func(r *kagziv1.UpdateWorkflowScheduleRequest) { r.TimeZone = proto.String("Etc/UTC") }, later(now), missed, ""},
-		{"a tick in the past", nil, func(r *kagziv1.UpdateWorkflowScheduleRequest) { r.NextFireAt = timestamppb.New(servertest.Began) }, later(now), missed, ""},
-		{"a tick far ahead", nil, func(r *kagziv1.UpdateWorkflowScheduleRequest) { r.NextFireAt = timestamppb.New(far.Add(1)) }, later(far), missed, ""},
-		{"that very tick", nil, func(r *kagziv1.UpdateWorkflowScheduleRequest) { r.NextFireAt = timestamppb.New(later(far)) }, later(far), missed, ""},
+		{"it is enabled", nil, func(r *kagziv1.UpdateWorkflowScheduleRequest) {
+			r.Enabled = proto.Bool(true)
+		}, kept, 0, ""},
+		{"the same expression", nil, func(r *kagziv1.UpdateWorkflowScheduleRequest) {
+			r.CronExpr = proto.String("@daily")
+		}, kept, 0, ""},
+		{"another expression", nil, func(r *kagziv1.UpdateWorkflowScheduleRequest) {
+			r.CronExpr = proto.String("0 0 0 * * ?")
+		}, later(now), missed, ""},
+		{"another zone", nil, func(r *kagziv1.UpdateWorkflowScheduleRequest) {
+			r.TimeZone = proto.String("Etc/UTC")
+		}, later(now), missed, ""},
+		{"a tick in the past", nil, func(r *kagziv1.UpdateWorkflowScheduleRequest) {
+			r.NextFireAt = timestamppb.New(servertest.Began)
+		}, later(now), missed, ""},
+		{"a tick far ahead", nil, func(r *kagziv1.UpdateWorkflowScheduleRequest) {
+			r.NextFireAt = timestamppb.New(far.Add(1))
+		}, later(far), missed, ""},
+		{"that very tick", nil, func(r *kagziv1.UpdateWorkflowScheduleRequest) {
+			r.NextFireAt = timestamppb.New(later(far))
+		}, later(far), missed, ""},
 		{"a broken one that is sound again", func(s *engine.Schedule) { s.Broken, s.NextFireAt = "why", time.Time{} },
 			func(*kagziv1.UpdateWorkflowScheduleRequest) {}, later(now), 0, ""},
-		{"a broken one that stays so", func(s *engine.Schedule) { s.Broken, s.TimeZone, s.NextFireAt = "why", "Mars/Olympus", time.Time{} },
+		{"a broken one that stays so", func(s *engine.Schedule) {
+			s.Broken, s.TimeZone, s.NextFireAt = "why", "Mars/Olympus", time.Time{}
+		},
 			func(r *kagziv1.UpdateWorkflowScheduleRequest) { r.Enabled = proto.Bool(false) }, time.Time{}, 0, "why"},
-		{"a broken one that is mended", func(s *engine.Schedule) { s.Broken, s.TimeZone, s.NextFireAt = "why", "Mars/Olympus", time.Time{} },
+		{"a broken one that is mended", func(s *engine.Schedule) {
+			s.Broken, s.TimeZone, s.NextFireAt = "why", "Mars/Olympus", time.Time{}
+		},
 			func(r *kagziv1.UpdateWorkflowScheduleRequest) { r.TimeZone = proto.String("") }, later(now), 0, ""},
 	} {
 		was := stored()
@@ -114,11 +141,14 @@ func TestWhatAnUpdateDoesToTheNextTick(t *testing.T) {
 			t.Errorf("%s: next tick %s (broken %q), want %s", c.what, got.NextFireAt, got.Broken, c.want)
 		}
 		if p.Skipped != c.skipped || !p.Read.Equal(was.NextFireAt) {
-			t.Errorf("%s: gives up %d ticks from %s on, want %d from %s on", c.what, p.Skipped, p.Read, c.skipped, was.NextFireAt)
+			t.Errorf("%s: gives up %d ticks from %s on, want %d from %s on", c.what, p.Skipped, p.Read, c.skipped,
+				was.NextFireAt)
 		}
 	}
 	b := &servertest.Books{Schedules: map[string]engine.Schedule{"sched": stored()}}
-	_, err := serverOver(b).UpdateWorkflowSchedule(t.Context(), &kagziv1.UpdateWorkflowScheduleRequest{ScheduleId: "sched", CronExpr: proto.String("0 0 0 1 1 ? 2020")})
+	_, err := serverOver(b).UpdateWorkflowSchedule(
+		t.Context(), &kagziv1.UpdateWorkflowScheduleRequest{
+			ScheduleId: "sched", CronExpr: proto.String("0 0 0 1 1 ? 2020")})
 	if e, ok := errors.AsType[*engine.Error](err); !ok || e.Field != "cron_expr" || b.Changes() != 0 {
 		t.Errorf("an expression whose years are over: %v", err)
 	}
@@ -126,21 +156,25 @@ func TestWhatAnUpdateDoesToTheNextTick(t *testing.T) {
 
 func TestPausingAndResumingChangeNothingElse(t *testing.T) {
 	b := &servertest.Books{Schedules: map[string]engine.Schedule{"sched": stored()}}
-	if _, err := serverOver(b).PauseWorkflowSchedule(t.Context(), &kagziv1.PauseWorkflowScheduleRequest{ScheduleId: "sched", Reason: "why"}); err != nil {
+	if _, err := serverOver(b).PauseWorkflowSchedule(
+		t.Context(), &kagziv1.PauseWorkflowScheduleRequest{ScheduleId: "sched", Reason: "why"}); err != nil {
 		t.Fatal(err)
 	}
 	p := servertest.Last[engine.ScheduleParams](b)
 	want := stored()
 	want.Enabled = false
-	if diff := cmp.Diff(want, p.Schedule, cmpopts.IgnoreFields(engine.Schedule{}, "UpdatedAt")); diff != "" || p.Method != "PauseWorkflowSchedule" || p.Reason != "why" {
+	if diff := cmp.Diff(want, p.Schedule, cmpopts.IgnoreFields(engine.Schedule{}, "UpdatedAt")); diff != "" ||
+		p.Method != "PauseWorkflowSchedule" || p.Reason != "why" {
 		t.Errorf("%s:\n%s", p.Method, diff)
 	}
 	b.Schedules["sched"] = p.Schedule
-	if _, err := serverOver(b).ResumeWorkflowSchedule(t.Context(), &kagziv1.ResumeWorkflowScheduleRequest{ScheduleId: "sched"}); err != nil {
+	if _, err := serverOver(b).ResumeWorkflowSchedule(
+		t.Context(), &kagziv1.ResumeWorkflowScheduleRequest{ScheduleId: "sched"}); err != nil {
 		t.Fatal(err)
 	}
 	p = servertest.Last[engine.ScheduleParams](b)
-	if diff := cmp.Diff(stored(), p.Schedule, cmpopts.IgnoreFields(engine.Schedule{}, "UpdatedAt")); diff != "" || p.Method != "ResumeWorkflowSchedule" {
+	if diff := cmp.Diff(stored(), p.Schedule, cmpopts.IgnoreFields(engine.Schedule{}, "UpdatedAt")); diff != "" ||
+		p.Method != "ResumeWorkflowSchedule" {
 		t.Errorf("%s:\n%s", p.Method, diff)
 	}
 }
@@ -167,10 +201,12 @@ func TestTheRunsOfAScheduleAreListedByItsName(t *testing.T) {
 		t.Fatalf("%v, %v", answer, err)
 	}
 	request.Page.PageToken = answer.Page.NextPageToken
-	if answer, err = serverOver(b).ListScheduleRuns(t.Context(), request); err != nil || len(answer.Runs) != 1 || answer.Runs[0].RunId != someRun(b, 2) || answer.Page.HasMore {
+	if answer, err = serverOver(b).ListScheduleRuns(t.Context(), request); err != nil || len(answer.Runs) != 1 ||
+		answer.Runs[0].RunId != someRun(b, 2) || answer.Page.HasMore {
 		t.Errorf("the second page: %v, %v", answer, err)
 	}
-	if _, err := serverOver(b).ListScheduleRuns(t.Context(), &kagziv1.ListScheduleRunsRequest{ScheduleId: "none"}); !errors.Is(err, engine.ErrNotFound) {
+	if _, err := serverOver(b).ListScheduleRuns(
+		t.Context(), &kagziv1.ListScheduleRunsRequest{ScheduleId: "none"}); !errors.Is(err, engine.ErrNotFound) {
 		t.Errorf("a schedule that is not there: %v", err)
 	}
 }
@@ -180,7 +216,8 @@ func someRun(b *servertest.Books, place int) string { return b.Runs[place].ID.St
 func TestRunsOfAScheduleAreFoundByItsName(t *testing.T) {
 	id := engine.NewID(time.Now())
 	s := serverOver(&servertest.Books{Schedules: map[string]engine.Schedule{"nightly": {ID: id, Name: "nightly"}}})
-	for given, want := range map[string]string{"nightly": id.String(), id.String(): id.String(), strings.ToUpper(id.String()): id.String()} {
+	for given, want := range map[string]string{
+		"nightly": id.String(), id.String(): id.String(), strings.ToUpper(id.String()): id.String()} {
 		f, err := s.runFilter(t.Context(), &kagziv1.ListWorkflowsRequest{ScheduleId: &given})
 		if err != nil || f.ScheduleID != want {
 			t.Errorf("%s: selects those of %q, %v, want of %s", given, f.ScheduleID, err, want)
@@ -189,7 +226,8 @@ func TestRunsOfAScheduleAreFoundByItsName(t *testing.T) {
 	// A name that nobody has is a mistake, for which a bulk change is not to say that there was nothing to do.
 	odd := &kagziv1.ListWorkflowsRequest{ScheduleId: new("nightyl")}
 	_, listed := s.ListWorkflows(t.Context(), odd)
-	_, ended := s.bulkOf(t.Context(), &kagziv1.BulkWorkflowsRequest{Filter: odd, Action: kagziv1.BulkAction_BULK_ACTION_CANCEL})
+	_, ended := s.bulkOf(t.Context(), &kagziv1.BulkWorkflowsRequest{
+		Filter: odd, Action: kagziv1.BulkAction_BULK_ACTION_CANCEL})
 	for what, err := range map[string]error{"a list": listed, "a bulk change": ended} {
 		if want := engine.ScheduleNotFound("nightyl").Error(); err == nil || err.Error() != want {
 			t.Errorf("%s of a name that no schedule has: %v, want %s", what, err, want)

@@ -1,17 +1,19 @@
-// Package server is the gRPC server: its handlers decode a request, validate it, make one call of the store, and encode the answer. What
-// it keeps in memory can be lost.
+// Package server is the gRPC server: its handlers decode a request, validate it, make one call of
+// the store, and encode the answer. What it keeps in memory can be lost.
 //
-// The handlers are named after what is called: runs.go, start.go, lists.go, steer.go, repair.go, bulk.go, signals.go and capsules.go for
-// WorkflowService; admin.go, audit.go, backup.go, health.go, info.go, keys.go, usage.go and watch.go for AdminService; namespaces.go;
-// schedules.go and schedule_changes.go. interceptors.go surrounds every call, store.go says what is needed of the store, metrics.go what a
-// server tells the process that runs it.
+// The handlers are named after what is called: runs.go, start.go, lists.go, steer.go, repair.go,
+// bulk.go, signals.go and capsules.go for WorkflowService; admin.go, audit.go, backup.go,
+// health.go, info.go, keys.go, usage.go and watch.go for AdminService; namespaces.go; schedules.go
+// and schedule_changes.go. interceptors.go surrounds every call, store.go says what is needed of
+// the store, metrics.go what a server tells the process that runs it.
 //
 // The parts are internal packages, each over a small interface of the store:
 //
 //   - wire: messages, pages and errors, from and to the types of the engine.
 //   - session: WorkerService, the sessions of workers and the same operations as unary calls.
 //   - watch: calls that wait for the ends of runs, or watch runs and namespaces.
-//   - auth: API keys, who may call what, and streams that end with their key. secret makes and reads the secrets of keys.
+//   - auth: API keys, who may call what, and streams that end with their key. secret makes and
+//     reads the secrets of keys.
 //   - bundle: capsules, which are exported runs.
 //   - metrics: counters, activity and events.
 //   - limit: limits of namespaces, and of payload bytes in flight. async: helpers for goroutines.
@@ -52,26 +54,31 @@ import (
 
 // Options of a Server. The zero value works.
 type Options struct {
-	Log               *slog.Logger     // default: none
-	Version           string           // of the program, for GetServerInfo
-	HeartbeatInterval time.Duration    // told to workers; default 10 s
-	WorkerLease       time.Duration    // how long a worker that is not heard from keeps its runs; default 30 s
-	PollTimeout       time.Duration    // of a long poll that names none; default 60 s
-	DrainTimeout      time.Duration    // how long Run goes on with calls under way after its context ended; default 25 s
-	AllowUnleased     bool             // accept writes without a lease token, from clients that know none
-	Keepalive         time.Duration    // how long a connection may be silent before it is asked for life; default 30 s
-	Tracer            trace.Tracer     // gets a span for each unary call; default none
-	Events            *metrics.Events  // where WatchEvents reads; default its own
-	Facts             func() []Fact    // what GetServerInfo tells besides, in an order to be shown; it must not wait; default nothing
-	TLS               *tls.Config      // default: plaintext
-	Trusted           bool             // no call needs a key: the server is reached from within this process only
-	Clock             func() time.Time // measures how long things take and when they are counted; default time.Now
-	Past              *Past            // of the server that this one replaces; default none
-	Beside            bool             // the store is looked at beside its server, if it has one: what only a server can tell is not told
-	NeedKey           bool             // calls need a key also while there is none: other machines can reach the server
-	NamespaceRate     int              // runs and signals that clients may add to one namespace in a second; default no limit
-	Warnings          []string         // what GetServerInfo tells an operator at every look; default nothing
-	// Backup makes a copy of the database and opens it; Close deletes it. It is bounded by its caller's context. Default: none is made.
+	Log               *slog.Logger  // default: none
+	Version           string        // of the program, for GetServerInfo
+	HeartbeatInterval time.Duration // told to workers; default 10 s
+	WorkerLease       time.Duration // how long a worker that is not heard from keeps its runs; default 30 s
+	PollTimeout       time.Duration // of a long poll that names none; default 60 s
+	// how long Run goes on with calls under way after its context ended; default 25 s
+	DrainTimeout  time.Duration
+	AllowUnleased bool            // accept writes without a lease token, from clients that know none
+	Keepalive     time.Duration   // how long a connection may be silent before it is asked for life; default 30 s
+	Tracer        trace.Tracer    // gets a span for each unary call; default none
+	Events        *metrics.Events // where WatchEvents reads; default its own
+	// what GetServerInfo tells besides, in an order to be shown; it must not wait; default nothing
+	Facts   func() []Fact
+	TLS     *tls.Config      // default: plaintext
+	Trusted bool             // no call needs a key: the server is reached from within this process only
+	Clock   func() time.Time // measures how long things take and when they are counted; default time.Now
+	Past    *Past            // of the server that this one replaces; default none
+	// the store is looked at beside its server, if it has one: what only a server can tell is not told
+	Beside  bool
+	NeedKey bool // calls need a key also while there is none: other machines can reach the server
+	// runs and signals that clients may add to one namespace in a second; default no limit
+	NamespaceRate int
+	Warnings      []string // what GetServerInfo tells an operator at every look; default nothing
+	// Backup makes a copy of the database and opens it; Close deletes it. It is bounded by its
+	// caller's context. Default: none is made.
 	Backup func(context.Context) (engine.Backup, io.ReadCloser, error)
 }
 
@@ -141,8 +148,9 @@ type Server struct {
 func New(store Store, matcher *matching.Matcher, options Options) *Server {
 	options = options.withDefaults()
 	s := &Server{
-		store: store, matcher: matcher, options: options, log: options.Log, started: store.Now(), stopping: make(chan struct{}),
-		errors: &wire.Errors{Log: options.Log, Now: store.Now},
+		store: store, matcher: matcher, options: options, log: options.Log, started: store.Now(),
+		stopping: make(chan struct{}),
+		errors:   &wire.Errors{Log: options.Log, Now: store.Now},
 	}
 	s.importer = bundle.NewImporter(store, s.stopping)
 	s.starts = wire.StartReader{Now: s.now, Trace: s.traceOf}
@@ -152,8 +160,10 @@ func New(store Store, matcher *matching.Matcher, options Options) *Server {
 	s.Observer = s.recorder.Observer()
 	s.guard = auth.New(store, options.Log, s.errors, options.Trusted, options.NeedKey)
 	s.workers = session.New(session.Config{
-		Store: store, Matcher: matcher, Log: options.Log, Errors: s.errors, Starts: &s.starts, Recorder: s.recorder, Guard: s.guard,
-		InFlight: &s.inFlight, Stopping: s.stopping, Clock: options.Clock, HeartbeatInterval: options.HeartbeatInterval, WorkerLease: options.WorkerLease,
+		Store: store, Matcher: matcher, Log: options.Log, Errors: s.errors, Starts: &s.starts, Recorder: s.recorder,
+		Guard:    s.guard,
+		InFlight: &s.inFlight, Stopping: s.stopping, Clock: options.Clock, HeartbeatInterval: options.HeartbeatInterval,
+		WorkerLease: options.WorkerLease,
 		PollTimeout: options.PollTimeout, AllowUnleased: options.AllowUnleased,
 	})
 	s.grpc = s.newGRPC()
@@ -183,7 +193,8 @@ func (s *Server) newGRPC() *grpc.Server {
 		grpc.InTapHandle(s.guard.Tap),
 		grpc.StaticStreamWindowSize(streamWindow),
 		grpc.StaticConnWindowSize(connWindow),
-		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{
+			MinTime: 5 * time.Second, PermitWithoutStream: true}),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: s.options.Keepalive, Timeout: 10 * time.Second}),
 		grpc.Creds(countedHandshake{transport(s.options.TLS), &s.connections}),
 		grpc.UnaryInterceptor(s.unary),
@@ -191,8 +202,9 @@ func (s *Server) newGRPC() *grpc.Server {
 	)
 }
 
-// How much may be on its way to the server, of one stream and of one connection, that has not been read. They stand still because gRPC
-// feels for better ones with a ping for about every message, which costs more than the message.
+// How much may be on its way to the server, of one stream and of one connection, that has not been
+// read. They stand still because gRPC feels for better ones with a ping for about every message,
+// which costs more than the message.
 const (
 	streamWindow = 2 << 20
 	connWindow   = 8 << 20
@@ -206,8 +218,9 @@ func transport(config *tls.Config) credentials.TransportCredentials {
 	return credentials.NewTLS(config)
 }
 
-// Run serves on l until ctx ends. Then it ends long polls and streams, finishes the calls under way, and stops hard when that takes
-// longer than DrainTimeout. It returns nil after a stop that was asked for.
+// Run serves on l until ctx ends. Then it ends long polls and streams, finishes the calls under
+// way, and stops hard when that takes longer than DrainTimeout. It returns nil after a stop that
+// was asked for.
 func (s *Server) Run(ctx context.Context, l net.Listener) error {
 	s.recorder.Events.Note(slog.LevelInfo, "server started", slog.String("version", s.options.Version))
 	defer s.guard.Start()()

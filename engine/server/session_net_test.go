@@ -17,7 +17,8 @@ func TestASessionThatIsOverIsGivenNothingAndForgotten(t *testing.T) {
 		t.Fatal(err)
 	}
 	for seq, r := range []*kagziv1.SessionRequest{
-		{Operation: &kagziv1.SessionRequest_Hello{Hello: &kagziv1.RegisterRequest{WorkerId: "w", TaskQueue: "q", WorkflowTypes: []string{"t"}}}},
+		{Operation: &kagziv1.SessionRequest_Hello{
+			Hello: &kagziv1.RegisterRequest{WorkerId: "w", TaskQueue: "q", WorkflowTypes: []string{"t"}}}},
 		{Operation: &kagziv1.SessionRequest_Credit{Credit: &kagziv1.Credit{Tasks: 1}}},
 	} {
 		r.Seq = int64(seq + 1)
@@ -44,5 +45,6 @@ func TestASessionThatIsOverIsGivenNothingAndForgotten(t *testing.T) {
 
 // waitedFor says whether a worker waits for a run of queue q and type t.
 func waitedFor(d *matching.Matcher) bool {
-	return d.Waits(&engine.StartRun{Run: engine.Run{ID: servertest.SomeID(9), Namespace: "default", Queue: "q", Type: "t"}})
+	return d.Waits(&engine.StartRun{Run: engine.Run{
+		ID: servertest.SomeID(9), Namespace: "default", Queue: "q", Type: "t"}})
 }

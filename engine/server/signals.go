@@ -9,13 +9,15 @@ import (
 )
 
 // SignalWorkflow delivers a signal.
-func (s *Server) SignalWorkflow(ctx context.Context, request *kagziv1.SignalWorkflowRequest) (*kagziv1.SignalWorkflowResponse, error) {
+func (s *Server) SignalWorkflow(ctx context.Context,
+	request *kagziv1.SignalWorkflowRequest) (*kagziv1.SignalWorkflowResponse, error) {
 	namespace, id, err := wire.RunOf(request)
 	if err != nil {
 		return nil, err
 	}
 	p := engine.SignalRunParams{
-		Namespace: namespace, RunID: id, Name: request.Name, SignalID: request.SignalId, Payload: wire.PayloadOf(request.Payload), Now: s.now(),
+		Namespace: namespace, RunID: id, Name: request.Name, SignalID: request.SignalId,
+		Payload: wire.PayloadOf(request.Payload), Now: s.now(),
 	}
 	if err := p.Validate(); err != nil {
 		return nil, err
@@ -28,7 +30,8 @@ func (s *Server) SignalWorkflow(ctx context.Context, request *kagziv1.SignalWork
 }
 
 // ListSignals is the signals of a run, in the order in which they came.
-func (s *Server) ListSignals(ctx context.Context, request *kagziv1.ListSignalsRequest) (*kagziv1.ListSignalsResponse, error) {
+func (s *Server) ListSignals(ctx context.Context,
+	request *kagziv1.ListSignalsRequest) (*kagziv1.ListSignalsResponse, error) {
 	namespace, id, err := wire.RunOf(request)
 	if err != nil {
 		return nil, err

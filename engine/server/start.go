@@ -15,7 +15,8 @@ import (
 )
 
 // StartWorkflow makes one run.
-func (s *Server) StartWorkflow(ctx context.Context, request *kagziv1.StartWorkflowRequest) (*kagziv1.StartWorkflowResponse, error) {
+func (s *Server) StartWorkflow(ctx context.Context,
+	request *kagziv1.StartWorkflowRequest) (*kagziv1.StartWorkflowResponse, error) {
 	start, err := s.starts.Start(ctx, request)
 	if err != nil {
 		return nil, err
@@ -31,14 +32,17 @@ func (s *Server) StartWorkflow(ctx context.Context, request *kagziv1.StartWorkfl
 }
 
 // StartWorkflows makes many, in one commit; what is wrong with one is its own affair.
-func (s *Server) StartWorkflows(ctx context.Context, request *kagziv1.StartWorkflowsRequest) (*kagziv1.StartWorkflowsResponse, error) {
+func (s *Server) StartWorkflows(ctx context.Context,
+	request *kagziv1.StartWorkflowsRequest) (*kagziv1.StartWorkflowsResponse, error) {
 	if n := len(request.Requests); n == 0 || n > engine.MaxBatch {
 		return nil, engine.Invalid("requests", "must hold 1 to %d starts, got %d", engine.MaxBatch, n)
 	}
 	if n := proto.Size(request); n > engine.MaxBatchBytes {
-		return nil, engine.TooLarge("requests", "has %d bytes, at most %d are allowed in one batch", n, engine.MaxBatchBytes)
+		return nil, engine.TooLarge("requests", "has %d bytes, at most %d are allowed in one batch", n,
+			engine.MaxBatchBytes)
 	}
-	response := &kagziv1.StartWorkflowsResponse{Results: make([]*kagziv1.StartWorkflowsResponse_Result, len(request.Requests))}
+	response := &kagziv1.StartWorkflowsResponse{
+		Results: make([]*kagziv1.StartWorkflowsResponse_Result, len(request.Requests))}
 	starts := make([]engine.StartRun, 0, len(request.Requests))
 	places := make([]int, 0, len(request.Requests))
 	for i, r := range request.Requests {
@@ -72,7 +76,8 @@ func (s *Server) refusedTo(err error) *kagziv1.StartWorkflowsResponse_Result {
 	return &kagziv1.StartWorkflowsResponse_Result{Error: detail, StatusCode: int32(code)}
 }
 
-// startRuns remembers what it starts, for whoever starts a run mostly waits for it; and workers that wait here may have the runs at once.
+// startRuns remembers what it starts, for whoever starts a run mostly waits for it; and workers
+// that wait here may have the runs at once.
 func (s *Server) startRuns(ctx context.Context, starts []engine.StartRun) ([]engine.Started, error) {
 	s.watch.Starting(starts)
 	started, err := s.store.StartRuns(ctx, engine.StartRunsParams{
@@ -100,7 +105,8 @@ func (s *Server) traceOf(ctx context.Context, r *kagziv1.StartWorkflowRequest) s
 		return cmp.Or(own, traceparent(ctx))
 	}
 	// The call carries starts of several traces: each has a span of its own, which points at the call's.
-	ctx, span := s.beginSpan(ctx, carrier{"traceparent": {own}}, startMethod, r, trace.WithLinks(trace.LinkFromContext(ctx)))
+	ctx, span := s.beginSpan(ctx, carrier{"traceparent": {own}}, startMethod, r,
+		trace.WithLinks(trace.LinkFromContext(ctx)))
 	defer span.End()
 	if !span.IsRecording() {
 		return own

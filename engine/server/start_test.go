@@ -20,12 +20,14 @@ func TestAStartOfManyIsRefusedAsOneAloneWouldBe(t *testing.T) {
 	api := kagziv1.NewWorkflowServiceClient(conn)
 	bad := &kagziv1.StartWorkflowRequest{WorkflowType: "w", ExternalId: "no spaces"}
 	_, err := api.StartWorkflow(t.Context(), bad)
-	many, err2 := api.StartWorkflows(t.Context(), &kagziv1.StartWorkflowsRequest{Requests: []*kagziv1.StartWorkflowRequest{{WorkflowType: "w"}, bad}})
+	many, err2 := api.StartWorkflows(t.Context(),
+		&kagziv1.StartWorkflowsRequest{Requests: []*kagziv1.StartWorkflowRequest{{WorkflowType: "w"}, bad}})
 	if err == nil || err2 != nil {
 		t.Fatal(err, err2)
 	}
 	alone, item := servertest.DetailOf(t, err), many.Results[1]
-	if item.StatusCode != int32(codes.InvalidArgument) || item.Error.Message != alone.Message || item.Error.Metadata["field"] != "external_id" {
+	if item.StatusCode != int32(codes.InvalidArgument) || item.Error.Message != alone.Message ||
+		item.Error.Metadata["field"] != "external_id" {
 		t.Errorf("of many: %v, alone: %v", item, alone)
 	}
 	if many.Results[0].Started.GetRunId() == "" {
@@ -47,7 +49,8 @@ func (a *askedBy) StartRuns(_ context.Context, p engine.StartRunsParams) ([]engi
 func TestWorkersThatWaitHereMayHaveWhatIsStarted(t *testing.T) {
 	store := &askedBy{}
 	s, conn := serve(t, store)
-	if _, err := kagziv1.NewWorkflowServiceClient(conn).StartWorkflow(t.Context(), &kagziv1.StartWorkflowRequest{WorkflowType: "w"}); err != nil {
+	if _, err := kagziv1.NewWorkflowServiceClient(conn).StartWorkflow(
+		t.Context(), &kagziv1.StartWorkflowRequest{WorkflowType: "w"}); err != nil {
 		t.Fatal(err)
 	}
 	if store.handoff != engine.Handoff(s.matcher) {
@@ -66,9 +69,11 @@ func TestEachStartOfManyIsInItsOwnTrace(t *testing.T) {
 		s := New(a, nil, options)
 		ctx := metadata.NewIncomingContext(context.Background(), metadata.Pairs("traceparent", callersTrace))
 		request := &kagziv1.StartWorkflowsRequest{Requests: []*kagziv1.StartWorkflowRequest{
-			{WorkflowType: "w"}, {WorkflowType: "w", Traceparent: other}, {WorkflowType: "w", Traceparent: "not\x00fit"},
+			{WorkflowType: "w"}, {WorkflowType: "w", Traceparent: other},
+			{WorkflowType: "w", Traceparent: "not\x00fit"},
 		}}
-		answer, err := s.unary(ctx, request, &grpc.UnaryServerInfo{FullMethod: "/kagzi.v1.WorkflowService/StartWorkflows"}, func(ctx context.Context, r any) (any, error) {
+		answer, err := s.unary(ctx, request, &grpc.UnaryServerInfo{
+			FullMethod: "/kagzi.v1.WorkflowService/StartWorkflows"}, func(ctx context.Context, r any) (any, error) {
 			return s.StartWorkflows(ctx, r.(*kagziv1.StartWorkflowsRequest))
 		})
 		if err != nil {
@@ -99,7 +104,8 @@ func TestEachStartOfManyIsInItsOwnTrace(t *testing.T) {
 		servertest.Want(t, "the name of the start's span", own.Name(), "kagzi.v1.WorkflowService/StartWorkflow")
 		servertest.Want(t, "its parent", own.Parent().SpanID().String(), other[36:52])
 		servertest.Want(t, "the second", kept[1], "00-"+other[3:35]+"-"+own.SpanContext().SpanID().String()+"-01")
-		servertest.Want(t, "the first", kept[0], "00-"+callersTrace[3:35]+"-"+call.SpanContext().SpanID().String()+"-01")
+		servertest.Want(t, "the first", kept[0],
+			"00-"+callersTrace[3:35]+"-"+call.SpanContext().SpanID().String()+"-01")
 		if links := own.Links(); len(links) != 1 || links[0].SpanContext.SpanID() != call.SpanContext().SpanID() {
 			t.Errorf("it points at %v", links)
 		}
@@ -108,14 +114,16 @@ func TestEachStartOfManyIsInItsOwnTrace(t *testing.T) {
 
 func TestAStartBelongsToTheTraceOfItsCall(t *testing.T) {
 	s := New(servertest.StubStore{}, nil, Options{})
-	ctx := metadata.NewIncomingContext(context.Background(), metadata.Pairs("traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"))
+	ctx := metadata.NewIncomingContext(context.Background(),
+		metadata.Pairs("traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"))
 	start, err := s.starts.Start(ctx, &kagziv1.StartWorkflowRequest{WorkflowType: "t"})
 	if err != nil || start.Traceparent == "" {
 		t.Errorf("trace context %q, %v", start.Traceparent, err)
 	}
 	for _, bad := range []string{"a b", "\x00", string(make([]byte, 65))} {
 		ctx := metadata.NewIncomingContext(context.Background(), metadata.MD{"traceparent": {bad}})
-		if start, err := s.starts.Start(ctx, &kagziv1.StartWorkflowRequest{WorkflowType: "t"}); err != nil || start.Traceparent != "" {
+		if start, err := s.starts.Start(ctx, &kagziv1.StartWorkflowRequest{WorkflowType: "t"}); err != nil ||
+			start.Traceparent != "" {
 			t.Errorf("a trace context of %q is kept as %q, %v", bad, start.Traceparent, err)
 		}
 	}

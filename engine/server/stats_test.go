@@ -33,9 +33,11 @@ func TestStatsTellEachCountAndTheRatesToWhomTheyConcern(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := New(counted{stats: engine.Stats{
 			ByStatus: map[engine.RunStatus]int64{
-				engine.RunPending: 1, engine.RunRunning: 2, engine.RunSleeping: 3, engine.RunCompleted: 4, engine.RunFailed: 5, engine.RunCancelled: 6,
+				engine.RunPending: 1, engine.RunRunning: 2, engine.RunSleeping: 3, engine.RunCompleted: 4,
+				engine.RunFailed: 5, engine.RunCancelled: 6,
 			},
-			ByType: map[string]int64{"t": 21}, Workers: 7, OnlineWorkers: 8, Schedules: 9, EnabledSchedules: 10, OldestDue: time.Now(),
+			ByType: map[string]int64{"t": 21}, Workers: 7, OnlineWorkers: 8, Schedules: 9, EnabledSchedules: 10,
+			OldestDue: time.Now(),
 		}}, nil, Options{Trusted: true})
 		time.Sleep(10 * time.Second)
 		s.recorder.CountN(metrics.RunStarted, 10)
@@ -46,8 +48,9 @@ func TestStatsTellEachCountAndTheRatesToWhomTheyConcern(t *testing.T) {
 		want := &kagziv1.GetStatsResponse{
 			PendingWorkflows: 1, RunningWorkflows: 2, CompletedWorkflows: 4, FailedWorkflows: 5, TotalWorkflows: 21,
 			TotalWorkers: 7, OnlineWorkers: 8, TotalSchedules: 9, EnabledSchedules: 10,
-			WorkflowsByStatus: map[string]int64{"PENDING": 1, "RUNNING": 2, "SLEEPING": 3, "COMPLETED": 4, "FAILED": 5, "CANCELLED": 6},
-			WorkflowsByType:   map[string]int64{"t": 21}, At: timestamppb.Now(), OldestPendingSeconds: 10,
+			WorkflowsByStatus: map[string]int64{"PENDING": 1, "RUNNING": 2, "SLEEPING": 3, "COMPLETED": 4, "FAILED": 5,
+				"CANCELLED": 6},
+			WorkflowsByType: map[string]int64{"t": 21}, At: timestamppb.Now(), OldestPendingSeconds: 10,
 			RunsStartedPerSecond: 1, RunsFinishedPerSecond: 2, StepsCompletedPerSecond: 3,
 		}
 		admin := engine.APIKey{Role: engine.RoleAdmin}
@@ -58,8 +61,10 @@ func TestStatsTellEachCountAndTheRatesToWhomTheyConcern(t *testing.T) {
 		}{
 			{"a local caller", nil, true},
 			{"an admin of all namespaces", &auth.Key{APIKey: admin}, true},
-			{"an admin of one", &auth.Key{APIKey: engine.APIKey{Role: engine.RoleAdmin, Namespaces: []string{"shop"}}}, false},
-			{"a viewer", &auth.Key{APIKey: engine.APIKey{Role: engine.RoleViewer, Namespaces: []string{"shop"}}}, false},
+			{"an admin of one", &auth.Key{APIKey: engine.APIKey{Role: engine.RoleAdmin, Namespaces: []string{"shop"}}},
+				false},
+			{"a viewer", &auth.Key{APIKey: engine.APIKey{Role: engine.RoleViewer, Namespaces: []string{"shop"}}},
+				false},
 		} {
 			ctx := t.Context()
 			if c.key != nil {
@@ -70,7 +75,8 @@ func TestStatsTellEachCountAndTheRatesToWhomTheyConcern(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !c.rates {
-				got.RunsStartedPerSecond, got.RunsFinishedPerSecond, got.StepsCompletedPerSecond = got.RunsStartedPerSecond+1, got.RunsFinishedPerSecond+2, got.StepsCompletedPerSecond+3
+				got.RunsStartedPerSecond, got.RunsFinishedPerSecond, got.StepsCompletedPerSecond =
+					got.RunsStartedPerSecond+1, got.RunsFinishedPerSecond+2, got.StepsCompletedPerSecond+3
 			}
 			if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {
 				t.Errorf("%s is told other stats:\n%s", c.who, diff)
@@ -81,7 +87,8 @@ func TestStatsTellEachCountAndTheRatesToWhomTheyConcern(t *testing.T) {
 
 func TestStatsAreWatchedAtAnIntervalWithinItsLimits(t *testing.T) {
 	for interval, want := range map[time.Duration]engine.Kind{
-		250 * time.Millisecond: 0, 250*time.Millisecond - 1: engine.KindInvalid, time.Hour: 0, time.Hour + 1: engine.KindInvalid, -1: engine.KindInvalid,
+		250 * time.Millisecond: 0, 250*time.Millisecond - 1: engine.KindInvalid, time.Hour: 0,
+		time.Hour + 1: engine.KindInvalid, -1: engine.KindInvalid,
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := New(counted{}, nil, Options{Trusted: true})

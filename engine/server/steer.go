@@ -15,7 +15,8 @@ import (
 // What people do to a run that is open.
 
 // CancelWorkflow ends a run at once or, with a grace, has its code told to stop.
-func (s *Server) CancelWorkflow(ctx context.Context, request *kagziv1.CancelWorkflowRequest) (*kagziv1.CancelWorkflowResponse, error) {
+func (s *Server) CancelWorkflow(ctx context.Context,
+	request *kagziv1.CancelWorkflowRequest) (*kagziv1.CancelWorkflowResponse, error) {
 	p, err := s.endOf(ctx, request)
 	if err != nil {
 		return nil, err
@@ -35,7 +36,8 @@ func (s *Server) CancelWorkflow(ctx context.Context, request *kagziv1.CancelWork
 }
 
 // TerminateWorkflow ends a run at once.
-func (s *Server) TerminateWorkflow(ctx context.Context, request *kagziv1.TerminateWorkflowRequest) (*kagziv1.TerminateWorkflowResponse, error) {
+func (s *Server) TerminateWorkflow(ctx context.Context,
+	request *kagziv1.TerminateWorkflowRequest) (*kagziv1.TerminateWorkflowResponse, error) {
 	p, err := s.endOf(ctx, request)
 	if err != nil {
 		return nil, err
@@ -63,7 +65,8 @@ func (s *Server) ended(p engine.EndRunParams, end engine.RunEnd) {
 }
 
 // PauseWorkflow takes a run out of the workers' hands.
-func (s *Server) PauseWorkflow(ctx context.Context, request *kagziv1.PauseWorkflowRequest) (*kagziv1.PauseWorkflowResponse, error) {
+func (s *Server) PauseWorkflow(ctx context.Context,
+	request *kagziv1.PauseWorkflowRequest) (*kagziv1.PauseWorkflowResponse, error) {
 	p, err := s.steerOf(ctx, request)
 	if err != nil {
 		return nil, err
@@ -76,7 +79,8 @@ func (s *Server) PauseWorkflow(ctx context.Context, request *kagziv1.PauseWorkfl
 }
 
 // ResumeWorkflow gives a run back to the workers.
-func (s *Server) ResumeWorkflow(ctx context.Context, request *kagziv1.ResumeWorkflowRequest) (*kagziv1.ResumeWorkflowResponse, error) {
+func (s *Server) ResumeWorkflow(ctx context.Context,
+	request *kagziv1.ResumeWorkflowRequest) (*kagziv1.ResumeWorkflowResponse, error) {
 	p, err := s.steerOf(ctx, request)
 	if err != nil {
 		return nil, err
@@ -89,7 +93,8 @@ func (s *Server) ResumeWorkflow(ctx context.Context, request *kagziv1.ResumeWork
 }
 
 // PinWorkflow keeps a run from retention, or lets it go.
-func (s *Server) PinWorkflow(ctx context.Context, request *kagziv1.PinWorkflowRequest) (*kagziv1.PinWorkflowResponse, error) {
+func (s *Server) PinWorkflow(ctx context.Context,
+	request *kagziv1.PinWorkflowRequest) (*kagziv1.PinWorkflowResponse, error) {
 	p, err := s.steerOf(ctx, request)
 	if err != nil {
 		return nil, err
@@ -116,11 +121,13 @@ func (s *Server) steerOf(ctx context.Context, r steered) (engine.SteerParams, er
 	}
 	now := s.now()
 	return engine.SteerParams{
-		Namespace: namespace, RunID: id, Reason: r.GetReason(), By: auth.ActorOf(ctx), AuditID: engine.NewID(now), Now: now,
+		Namespace: namespace, RunID: id, Reason: r.GetReason(), By: auth.ActorOf(ctx),
+		AuditID: engine.NewID(now), Now: now,
 	}, engine.CheckReason(r.GetReason())
 }
 
 func (s *Server) endOf(ctx context.Context, r steered) (engine.EndRunParams, error) {
 	p, err := s.steerOf(ctx, r)
-	return engine.EndRunParams{Namespace: p.Namespace, RunID: p.RunID, Reason: p.Reason, By: p.By, AuditID: p.AuditID, Now: p.Now}, err
+	return engine.EndRunParams{Namespace: p.Namespace, RunID: p.RunID, Reason: p.Reason, By: p.By, AuditID: p.AuditID,
+		Now: p.Now}, err
 }

@@ -45,13 +45,16 @@ func TestAServerThatStopsWaitsForNoCallerWhoHasSaidNothingYet(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := New(servertest.StubStore{}, matching.New(servertest.StubStore{}, nil), Options{DrainTimeout: 5 * time.Second})
+			s := New(servertest.StubStore{}, matching.New(servertest.StubStore{}, nil),
+				Options{DrainTimeout: 5 * time.Second})
 			l := bufconn.Listen(1 << 20)
 			ctx, stop := context.WithCancel(t.Context())
 			over := make(chan error, 1)
 			go func() { over <- s.Run(ctx, l) }()
 			conn, err := grpc.NewClient("passthrough:bufconn",
-				grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return l.DialContext(ctx) }),
+				grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+					return l.DialContext(ctx)
+				}),
 				grpc.WithTransportCredentials(insecure.NewCredentials()))
 			if err != nil {
 				t.Fatal(err)
@@ -62,7 +65,8 @@ func TestAServerThatStopsWaitsForNoCallerWhoHasSaidNothingYet(t *testing.T) {
 				t.Fatal(err)
 			}
 			for s.methods.OpenStreams() == 0 { // until the server has met it
-				if _, err := kagziv1.NewAdminServiceClient(conn).HealthCheck(t.Context(), &kagziv1.HealthCheckRequest{}); err != nil {
+				if _, err := kagziv1.NewAdminServiceClient(conn).HealthCheck(
+					t.Context(), &kagziv1.HealthCheckRequest{}); err != nil {
 					t.Fatal(err)
 				}
 			}

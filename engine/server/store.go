@@ -12,7 +12,8 @@ import (
 	"github.com/kagzi/kagzi/engine/server/internal/watch"
 )
 
-// Store is what a Server needs of a store: what its parts need, and what its own handlers read and change. Every engine.Store is one.
+// Store is what a Server needs of a store: what its parts need, and what its own handlers read and
+// change. Every engine.Store is one.
 type Store interface {
 	auth.Store
 	session.Store
@@ -53,7 +54,8 @@ type scheduleStore interface {
 	DeleteSchedule(ctx context.Context, p engine.DeleteScheduleParams) error
 	TriggerSchedule(ctx context.Context, p engine.TriggerScheduleParams) (engine.Started, error)
 	GetSchedule(ctx context.Context, namespace, ref string) (engine.Schedule, error)
-	ListSchedules(ctx context.Context, f engine.ScheduleFilter, p engine.Page) ([]engine.Schedule, engine.PageInfo, error)
+	ListSchedules(ctx context.Context, f engine.ScheduleFilter, p engine.Page) ([]engine.Schedule,
+		engine.PageInfo, error)
 }
 
 // namespaceStore is for the calls about namespaces.

@@ -33,7 +33,8 @@ func TestNothingPassesAStreamWhoseKeyHasEnded(t *testing.T) {
 	keyed(t, func(t *testing.T, s *Server, l *servertest.KeyStore) {
 		secret := l.Make(engine.APIKey{Name: "one", Role: engine.RoleAdmin})
 		method := s.guard.MethodOf("/kagzi.v1.AdminService/Watch")
-		ctx, err := s.guard.Admit(metadata.NewIncomingContext(t.Context(), metadata.Pairs("authorization", "Bearer "+secret)), method)
+		ctx, err := s.guard.Admit(metadata.NewIncomingContext(
+			t.Context(), metadata.Pairs("authorization", "Bearer "+secret)), method)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -66,21 +67,25 @@ func TestACallThatIsOverIsOnTheBooksNoMore(t *testing.T) {
 		}
 		for _, end := range []error{nil, errors.New("it went wrong")} {
 			inside := -1
-			_ = s.stream(nil, &letterbox{ctx: ctx}, &grpc.StreamServerInfo{FullMethod: "/kagzi.v1.AdminService/Watch"}, func(any, grpc.ServerStream) error {
-				inside = openStreams()
-				return end
-			})
+			_ = s.stream(nil, &letterbox{ctx: ctx}, &grpc.StreamServerInfo{FullMethod: "/kagzi.v1.AdminService/Watch"},
+				func(any, grpc.ServerStream) error {
+					inside = openStreams()
+					return end
+				})
 			if inside != 1 || openStreams() != 0 {
-				t.Errorf("%d open calls during a stream that ends with %v, and %d after it; want 1 and none", inside, end, openStreams())
+				t.Errorf("%d open calls during a stream that ends with %v, and %d after it; want 1 and none", inside,
+					end, openStreams())
 			}
 			inside = -1
 			request := &kagziv1.WaitWorkflowRequest{Namespace: "default", RunId: servertest.AnID}
-			_, _ = s.unary(ctx, request, &grpc.UnaryServerInfo{FullMethod: "/kagzi.v1.WorkflowService/WaitWorkflow"}, func(context.Context, any) (any, error) {
-				inside = openStreams()
-				return &kagziv1.WaitWorkflowResponse{}, end
-			})
+			_, _ = s.unary(ctx, request, &grpc.UnaryServerInfo{FullMethod: "/kagzi.v1.WorkflowService/WaitWorkflow"},
+				func(context.Context, any) (any, error) {
+					inside = openStreams()
+					return &kagziv1.WaitWorkflowResponse{}, end
+				})
 			if inside != 1 || openStreams() != 0 {
-				t.Errorf("%d open calls during a wait that ends with %v, and %d after it; want 1 and none", inside, end, openStreams())
+				t.Errorf("%d open calls during a wait that ends with %v, and %d after it; want 1 and none", inside, end,
+					openStreams())
 			}
 		}
 	})

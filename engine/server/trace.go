@@ -14,8 +14,9 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// span begins the span of a unary call, with what the caller's traceparent names as its parent. Without a tracer it is none.
-// Streams have none: a session lasts for days, and what it carries is traced where it happens, by the worker.
+// span begins the span of a unary call, with what the caller's traceparent names as its parent.
+// Without a tracer it is none. Streams have none: a session lasts for days, and what it carries is
+// traced where it happens, by the worker.
 func (s *Server) span(ctx context.Context, method string, request any) (context.Context, trace.Span) {
 	if s.options.Tracer == nil {
 		return ctx, nil
@@ -25,12 +26,14 @@ func (s *Server) span(ctx context.Context, method string, request any) (context.
 }
 
 // beginSpan begins a span with what the carrier holds as its parent. There is a tracer.
-func (s *Server) beginSpan(ctx context.Context, from carrier, method string, request any, options ...trace.SpanStartOption) (context.Context, trace.Span) {
+func (s *Server) beginSpan(ctx context.Context, from carrier, method string, request any,
+	options ...trace.SpanStartOption) (context.Context, trace.Span) {
 	ctx = propagation.TraceContext{}.Extract(ctx, from)
 	name := strings.TrimPrefix(method, "/")
 	service, rpc, _ := strings.Cut(name, "/")
 	attributes := []attribute.KeyValue{
-		attribute.String("rpc.system", "grpc"), attribute.String("rpc.service", service), attribute.String("rpc.method", rpc),
+		attribute.String("rpc.system", "grpc"), attribute.String("rpc.service", service),
+		attribute.String("rpc.method", rpc),
 	}
 	if r, ok := request.(interface{ GetNamespace() string }); ok {
 		attributes = add(attributes, "kagzi.namespace", r.GetNamespace())
@@ -41,7 +44,8 @@ func (s *Server) beginSpan(ctx context.Context, from carrier, method string, req
 	if r, ok := request.(interface{ GetWorkflowType() string }); ok {
 		attributes = add(attributes, "kagzi.workflow_type", r.GetWorkflowType())
 	}
-	return s.options.Tracer.Start(ctx, name, append(options, trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(attributes...))...)
+	return s.options.Tracer.Start(ctx, name, append(
+		options, trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(attributes...))...)
 }
 
 // add adds an attribute that says something and is fit to be said.

@@ -19,12 +19,14 @@ const callersTrace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 func TestACallIsASpanUnderItsCallersAndWhatItStartsIsUnderThat(t *testing.T) {
 	spans := tracetest.NewSpanRecorder()
-	s := New(servertest.StubStore{}, nil, Options{Trusted: true, Tracer: sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans)).Tracer("test")})
+	s := New(servertest.StubStore{}, nil, Options{
+		Trusted: true, Tracer: sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans)).Tracer("test")})
 	s.log = s.options.Log
 	ctx := metadata.NewIncomingContext(context.Background(), metadata.Pairs("traceparent", callersTrace))
 	handed := ""
 	_, err := s.unary(ctx, &kagziv1.StartWorkflowRequest{Namespace: "default", WorkflowType: "order"},
-		&grpc.UnaryServerInfo{FullMethod: "/kagzi.v1.WorkflowService/StartWorkflow"}, func(ctx context.Context, _ any) (any, error) {
+		&grpc.UnaryServerInfo{FullMethod: "/kagzi.v1.WorkflowService/StartWorkflow"},
+		func(ctx context.Context, _ any) (any, error) {
 			handed = traceparent(ctx)
 			return nil, nil
 		})
@@ -52,9 +54,11 @@ func TestACallIsASpanUnderItsCallersAndWhatItStartsIsUnderThat(t *testing.T) {
 
 func TestASpanTellsTheCodeOfARefusalAndNotItsText(t *testing.T) {
 	spans := tracetest.NewSpanRecorder()
-	s := New(servertest.StubStore{}, nil, Options{Trusted: true, Tracer: sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans)).Tracer("test")})
+	s := New(servertest.StubStore{}, nil, Options{
+		Trusted: true, Tracer: sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans)).Tracer("test")})
 	s.log = s.options.Log
-	_, _ = s.unary(context.Background(), &kagziv1.GetWorkflowRequest{}, &grpc.UnaryServerInfo{FullMethod: "/kagzi.v1.WorkflowService/GetWorkflow"},
+	_, _ = s.unary(context.Background(), &kagziv1.GetWorkflowRequest{},
+		&grpc.UnaryServerInfo{FullMethod: "/kagzi.v1.WorkflowService/GetWorkflow"},
 		func(context.Context, any) (any, error) { return nil, engine.Invalid("run_id", "is secret") })
 	status := spans.Ended()[0].Status()
 	if status.Code != codes.Error || status.Description != "InvalidArgument" {
@@ -66,10 +70,11 @@ func TestWithoutATracerTheCallersTraceIsHandedOn(t *testing.T) {
 	s := New(servertest.StubStore{}, nil, Options{Trusted: true})
 	s.log = s.options.Log
 	ctx := metadata.NewIncomingContext(context.Background(), metadata.Pairs("traceparent", callersTrace))
-	_, _ = s.unary(ctx, &kagziv1.StartWorkflowRequest{}, &grpc.UnaryServerInfo{}, func(ctx context.Context, _ any) (any, error) {
-		if got := traceparent(ctx); got != callersTrace {
-			t.Errorf("the run gets traceparent %q, want the caller's", got)
-		}
-		return nil, nil
-	})
+	_, _ = s.unary(ctx, &kagziv1.StartWorkflowRequest{}, &grpc.UnaryServerInfo{},
+		func(ctx context.Context, _ any) (any, error) {
+			if got := traceparent(ctx); got != callersTrace {
+				t.Errorf("the run gets traceparent %q, want the caller's", got)
+			}
+			return nil, nil
+		})
 }

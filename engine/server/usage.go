@@ -15,13 +15,14 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// GetStats counts everything, as of the last second or so. Its rates are those since this server started; WatchStats has the current
-// ones.
+// GetStats counts everything, as of the last second or so. Its rates are those since this server
+// started; WatchStats has the current ones.
 func (s *Server) GetStats(ctx context.Context, request *kagziv1.GetStatsRequest) (*kagziv1.GetStatsResponse, error) {
 	return s.statsSince(ctx, request.Namespace, s.recorder.Origin())
 }
 
-func (s *Server) statsSince(ctx context.Context, namespace *string, since metrics.Totals) (*kagziv1.GetStatsResponse, error) {
+func (s *Server) statsSince(ctx context.Context, namespace *string,
+	since metrics.Totals) (*kagziv1.GetStatsResponse, error) {
 	name := ""
 	if namespace != nil {
 		var err error
@@ -50,7 +51,8 @@ func (s *Server) statsSince(ctx context.Context, namespace *string, since metric
 		return response, nil // the rates are those of all namespaces together
 	}
 	done := s.recorder.Since(since)
-	response.RunsStartedPerSecond, response.RunsFinishedPerSecond, response.StepsCompletedPerSecond = done.Started, done.Finished, done.Steps
+	response.RunsStartedPerSecond, response.RunsFinishedPerSecond, response.StepsCompletedPerSecond = done.Started,
+		done.Finished, done.Steps
 	return response, nil
 }
 
@@ -84,7 +86,8 @@ func (s *Server) WatchStats(request *kagziv1.WatchStatsRequest, stream kagziv1.A
 }
 
 // GetActivity is how much this server did lately. The step of time under way is left out until it is over.
-func (s *Server) GetActivity(_ context.Context, request *kagziv1.GetActivityRequest) (*kagziv1.GetActivityResponse, error) {
+func (s *Server) GetActivity(_ context.Context,
+	request *kagziv1.GetActivityRequest) (*kagziv1.GetActivityResponse, error) {
 	if s.options.Beside {
 		return nil, errBeside
 	}

@@ -7,7 +7,8 @@ import (
 )
 
 // WaitWorkflow waits until the run has ended, or the wait is over, and returns it either way.
-func (s *Server) WaitWorkflow(ctx context.Context, request *kagziv1.WaitWorkflowRequest) (*kagziv1.WaitWorkflowResponse, error) {
+func (s *Server) WaitWorkflow(ctx context.Context,
+	request *kagziv1.WaitWorkflowRequest) (*kagziv1.WaitWorkflowResponse, error) {
 	return s.watch.WaitWorkflow(ctx, request)
 }
 
@@ -17,7 +18,8 @@ func (s *Server) AwaitWorkflows(stream kagziv1.WorkflowService_AwaitWorkflowsSer
 }
 
 // WatchWorkflow streams the run and its steps as they stand, then what changes, and ends with the end of the run.
-func (s *Server) WatchWorkflow(request *kagziv1.WatchWorkflowRequest, stream kagziv1.WorkflowService_WatchWorkflowServer) error {
+func (s *Server) WatchWorkflow(request *kagziv1.WatchWorkflowRequest,
+	stream kagziv1.WorkflowService_WatchWorkflowServer) error {
 	return s.watch.WatchWorkflow(request, stream)
 }
 

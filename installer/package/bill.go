@@ -66,8 +66,10 @@ func billOf(version, program string, at time.Time) ([]byte, error) {
 	self := componentOf("application", info.Main.Path, "v"+version, "")
 	self.URL += "?goos=" + settings["GOOS"] + "&goarch=" + settings["GOARCH"]
 	self.Ref = self.URL
-	b := bill{Format: "CycloneDX", Spec: "1.6", Version: 1, Metadata: metadata{Timestamp: at.Format(time.RFC3339), Component: self}}
-	b.Components = append(componentsOf(info.Deps), componentOf("library", "std", strings.TrimPrefix(info.GoVersion, "go"), ""))
+	b := bill{Format: "CycloneDX", Spec: "1.6", Version: 1,
+		Metadata: metadata{Timestamp: at.Format(time.RFC3339), Component: self}}
+	b.Components = append(componentsOf(info.Deps),
+		componentOf("library", "std", strings.TrimPrefix(info.GoVersion, "go"), ""))
 	text, err := json.MarshalIndent(b, "", "  ")
 	return append(text, '\n'), err
 }
@@ -87,7 +89,8 @@ func componentsOf(modules []*debug.Module) []component {
 
 // componentOf describes a module. Its hash is the one in go.sum.
 func componentOf(kind, path, version, sum string) component {
-	c := component{Type: kind, Name: path, Version: version, URL: "pkg:golang/" + path + "@" + strings.ReplaceAll(version, "+", "%2B")}
+	c := component{Type: kind, Name: path, Version: version,
+		URL: "pkg:golang/" + path + "@" + strings.ReplaceAll(version, "+", "%2B")}
 	c.Ref = c.URL
 	if digest, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(sum, "h1:")); err == nil && len(digest) > 0 {
 		c.Hashes = []hash{{"SHA-256", hex.EncodeToString(digest)}}

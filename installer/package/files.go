@@ -16,7 +16,8 @@ import (
 const binary = "/usr/bin/kagzi"
 
 // completions are the files of `kagzi completion`, by shell.
-var completions = map[string]string{"bash": "kagzi.bash", "zsh": "_kagzi", "fish": "kagzi.fish", "powershell": "kagzi.ps1"}
+var completions = map[string]string{"bash": "kagzi.bash", "zsh": "_kagzi", "fish": "kagzi.fish",
+	"powershell": "kagzi.ps1"}
 
 // writeFiles writes into a directory, in place of what it wrote there before:
 //
@@ -39,7 +40,8 @@ func writeFiles(version, directory, program string) (err error) {
 		}
 		defer func() { _ = os.RemoveAll(scratch) }()
 		program = filepath.Join(scratch, "kagzi")
-		build := exec.Command("go", "build", "-trimpath", "-ldflags", "-X main.version=v"+version, "-o", program, "github.com/kagzi/kagzi")
+		build := exec.Command("go", "build", "-trimpath", "-ldflags", "-X main.version=v"+version, "-o", program,
+			"github.com/kagzi/kagzi")
 		build.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if err := command(build); err != nil {
 			return err

@@ -86,7 +86,8 @@ func sourceDate() (time.Time, error) {
 	if text == "" {
 		out, err := exec.Command("git", "log", "-1", "--format=%ct").Output()
 		if err != nil {
-			return time.Time{}, errors.New("the time of the commit is not known here; set SOURCE_DATE_EPOCH to seconds since 1970")
+			return time.Time{},
+				errors.New("the time of the commit is not known here; set SOURCE_DATE_EPOCH to seconds since 1970")
 		}
 		text = strings.TrimSpace(string(out))
 	}

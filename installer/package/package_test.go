@@ -155,13 +155,16 @@ func TestABillNamesEachModuleOfAProgram(t *testing.T) {
 		refs[c.Name] = c
 	}
 	service := refs["github.com/kardianos/service"]
-	if len(service.Hashes) != 1 || len(service.Hashes[0].Content) != 64 || !strings.HasPrefix(service.URL, "pkg:golang/github.com/kardianos/service@v") {
+	if len(service.Hashes) != 1 || len(service.Hashes[0].Content) != 64 ||
+		!strings.HasPrefix(service.URL, "pkg:golang/github.com/kardianos/service@v") {
 		t.Errorf("github.com/kardianos/service = %+v, want it with its hash", service)
 	}
 	if _, ok := refs["std"]; !ok || len(refs) != len(b.Components) {
-		t.Errorf("components = %d, of them different %d, want the standard library too and each once", len(b.Components), len(refs))
+		t.Errorf("components = %d, of them different %d, want the standard library too and each once",
+			len(b.Components), len(refs))
 	}
-	if got := componentOf("library", "a/b", "v1.0.0+incompatible", "").URL; got != "pkg:golang/a/b@v1.0.0%2Bincompatible" {
+	if got := componentOf("library", "a/b", "v1.0.0+incompatible",
+		"").URL; got != "pkg:golang/a/b@v1.0.0%2Bincompatible" {
 		t.Errorf("purl = %s, want + escaped", got)
 	}
 }
@@ -169,7 +172,8 @@ func TestABillNamesEachModuleOfAProgram(t *testing.T) {
 func TestABadVersionIsRefusedBeforeAnythingIsBuilt(t *testing.T) {
 	for _, version := range []string{"", "1", "v1.2", "v1.2.3 -X main.x=y", "../1.2.3", "v1.2.3\n"} {
 		directory := filepath.Join(t.TempDir(), "files")
-		if err := run([]string{"files", version, directory}); err == nil || !strings.Contains(err.Error(), "v1.2.3-rc.1") {
+		if err := run([]string{"files", version, directory}); err == nil ||
+			!strings.Contains(err.Error(), "v1.2.3-rc.1") {
 			t.Errorf("files of version %q: %v, want the form of a version", version, err)
 		}
 	}

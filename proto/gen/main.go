@@ -71,7 +71,8 @@ func protoFiles(root string) ([]string, error) {
 }
 
 // appendWithImports adds file after everything that it imports, the order that plugins demand.
-func appendWithImports(all []*descriptorpb.FileDescriptorProto, seen map[string]bool, file protoreflect.FileDescriptor) []*descriptorpb.FileDescriptorProto {
+func appendWithImports(all []*descriptorpb.FileDescriptorProto, seen map[string]bool,
+	file protoreflect.FileDescriptor) []*descriptorpb.FileDescriptorProto {
 	if seen[file.Path()] {
 		return all
 	}

@@ -8,8 +8,9 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Codec is gRPC's own codec for messages, with buffers that fit: of that one every message above 32 KiB takes a buffer of 1 MiB, and has all of it
-// cleared, once where it is written and once where it is read. The zero value is ready.
+// Codec is gRPC's own codec for messages, with buffers that fit: of that one every message above 32
+// KiB takes a buffer of 1 MiB, and has all of it cleared, once where it is written and once where
+// it is read. The zero value is ready.
 type Codec struct{}
 
 var (
@@ -17,8 +18,8 @@ var (
 	buffers  = fitting()
 )
 
-// fitting is a pool of buffers that are less than twice as large as what they are for, from 1 KiB, below which gRPC takes none, to 8 MiB, about
-// what a message may have.
+// fitting is a pool of buffers that are less than twice as large as what they are for, from 1 KiB,
+// below which gRPC takes none, to 8 MiB, about what a message may have.
 func fitting() mem.BufferPool {
 	pool, err := mem.NewBinaryTieredBufferPool(10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23)
 	if err != nil {

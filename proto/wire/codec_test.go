@@ -13,7 +13,8 @@ import (
 
 func TestAMessageIsReadAsItWasWritten(t *testing.T) {
 	for _, size := range []int{0, 1, 1000, 1 << 10, 33 << 10, 1 << 20, 3 << 20, 9 << 20} {
-		sent := &kagziv1.Payload{Data: bytes.Repeat([]byte{7}, size), Metadata: map[string]string{"content-type": "application/json"}}
+		sent := &kagziv1.Payload{Data: bytes.Repeat([]byte{7}, size),
+			Metadata: map[string]string{"content-type": "application/json"}}
 		written, err := wire.Codec{}.Marshal(sent)
 		if err != nil {
 			t.Fatal(err)

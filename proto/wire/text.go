@@ -14,9 +14,11 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// NameText is a client's interceptor. A request in which a text is not UTF-8 cannot be written, and gRPC answers INTERNAL and does not say which text
-// that was: with this it is INVALID_ARGUMENT with the field, as of a server that was asked.
-func NameText(ctx context.Context, method string, request, answer any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+// NameText is a client's interceptor. A request in which a text is not UTF-8 cannot be written, and
+// gRPC answers INTERNAL and does not say which text that was: with this it is INVALID_ARGUMENT with
+// the field, as of a server that was asked.
+func NameText(ctx context.Context, method string, request, answer any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker,
+	opts ...grpc.CallOption) error {
 	err := invoke(ctx, method, request, answer, conn, opts...)
 	if status.Code(err) != codes.Internal || !strings.Contains(status.Convert(err).Message(), "invalid UTF-8") {
 		return err
@@ -31,7 +33,8 @@ func NameText(ctx context.Context, method string, request, answer any, conn *grp
 	}
 	st := status.New(codes.InvalidArgument, field+": is not valid UTF-8")
 	if named, failed := st.WithDetails(&kagziv1.ErrorDetail{
-		Code: kagziv1.ErrorCode_ERROR_CODE_INVALID_ARGUMENT, Message: st.Message(), NonRetryable: true, Metadata: map[string]string{"field": field},
+		Code: kagziv1.ErrorCode_ERROR_CODE_INVALID_ARGUMENT, Message: st.Message(), NonRetryable: true,
+		Metadata: map[string]string{"field": field},
 	}); failed == nil {
 		st = named
 	}

@@ -23,18 +23,21 @@ func TestATextThatCannotBeSentIsNamed(t *testing.T) {
 	server := grpc.NewServer() // a request is written when there is a connection
 	go server.Serve(l)
 	defer server.Stop()
-	conn, err := grpc.NewClient(l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithChainUnaryInterceptor(wire.NameText))
+	conn, err := grpc.NewClient(l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithChainUnaryInterceptor(wire.NameText))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close()
 	const broken = "a\xffb"
 	for field, request := range map[string]proto.Message{
-		"reason":             &kagziv1.PauseWorkflowRequest{RunId: "r", Reason: broken},
-		"tags":               &kagziv1.StartWorkflowRequest{Tags: map[string]string{broken: "v"}},
-		"input.metadata":     &kagziv1.StartWorkflowRequest{Input: &kagziv1.Payload{Metadata: map[string]string{"k": broken}}},
-		"requests.namespace": &kagziv1.StartWorkflowsRequest{Requests: []*kagziv1.StartWorkflowRequest{{}, {Namespace: broken}}},
-		"task_queues":        &kagziv1.RegisterRequest{TaskQueues: []string{"q", broken}},
+		"reason": &kagziv1.PauseWorkflowRequest{RunId: "r", Reason: broken},
+		"tags":   &kagziv1.StartWorkflowRequest{Tags: map[string]string{broken: "v"}},
+		"input.metadata": &kagziv1.StartWorkflowRequest{
+			Input: &kagziv1.Payload{Metadata: map[string]string{"k": broken}}},
+		"requests.namespace": &kagziv1.StartWorkflowsRequest{
+			Requests: []*kagziv1.StartWorkflowRequest{{}, {Namespace: broken}}},
+		"task_queues": &kagziv1.RegisterRequest{TaskQueues: []string{"q", broken}},
 		"begin_step.step_name": &kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_BeginStep{
 			BeginStep: &kagziv1.BeginStepRequest{StepName: broken}}},
 	} {
@@ -53,8 +56,9 @@ func TestATextThatCannotBeSentIsNamed(t *testing.T) {
 		}
 	}
 	for name, failed := range map[string]error{
-		"another refusal":             status.Error(codes.Internal, "a defect"),
-		"an answer that is no UTF-8":  status.Error(codes.Internal, "grpc: failed to unmarshal: string field contains invalid UTF-8"),
+		"another refusal": status.Error(codes.Internal, "a defect"),
+		"an answer that is no UTF-8": status.Error(
+			codes.Internal, "grpc: failed to unmarshal: string field contains invalid UTF-8"),
 		"a refusal of another's text": status.Error(codes.InvalidArgument, "invalid UTF-8"),
 	} {
 		err := wire.NameText(t.Context(), "m", &kagziv1.PauseWorkflowRequest{Reason: "fine"}, nil, nil,

@@ -28,8 +28,9 @@ const (
 	lease     = 12 * time.Second
 	// longest bounds what a program waits for among faults, where heartbeats go on all the while.
 	longest = time.Minute
-	// rest is how long a program may take beside its calls when the last fault is over: a worker that could not reach the server for long tries again
-	// after a minute, and what others had claimed for workers that are gone comes back by their leases.
+	// rest is how long a program may take beside its calls when the last fault is over: a worker
+	// that could not reach the server for long tries again after a minute, and what others had
+	// claimed for workers that are gone comes back by their leases.
 	rest = 5 * time.Minute
 )
 
@@ -45,8 +46,9 @@ type plan struct {
 	fails  int                // how often that fails when it has come to its end, and is tried again
 }
 
-// event is a fault that comes at a time: "cut", "silence", "deaf", "mute" and "stall" meet the host of a worker or of the client, "kill" that of a worker;
-// "off" and "drain" are an operator's words to a worker; "pause" are those to the run.
+// event is a fault that comes at a time: "cut", "silence", "deaf", "mute" and "stall" meet the host
+// of a worker or of the client, "kill" that of a worker; "off" and "drain" are an operator's words
+// to a worker; "pause" are those to the run.
 type event struct {
 	kind  string
 	at    time.Duration
@@ -59,7 +61,8 @@ func newPlan(r *rand.Rand, want time.Duration) plan {
 	p := plan{heal: want + want/2 + time.Minute, slots: [2]int{1 + r.IntN(4), 1 + r.IntN(4)}}
 	p.rate = []float64{0, 0.05, 0.15, 0.3}[r.IntN(4)]
 	p.fates = [][]string{
-		{fateLose}, {fateFail, fateLose}, {fateLate, fateLose}, {fateCutBefore, fateCutAfter}, {fateOffBefore, fateOffAfter},
+		{fateLose}, {fateFail, fateLose}, {fateLate, fateLose}, {fateCutBefore, fateCutAfter},
+		{fateOffBefore, fateOffAfter},
 		{fateFail, fateLose, fateCutAfter, fateCutBefore, fateOffAfter, fateOffBefore, fateLate},
 	}[r.IntN(6)]
 	kinds := []string{"cut", "silence", "deaf", "mute", "stall", "kill", "off", "drain", "pause"}
@@ -70,7 +73,8 @@ func newPlan(r *rand.Rand, want time.Duration) plan {
 			if r.IntN(3) > 0 {
 				within = want + want/4 + time.Second
 			}
-			e := event{kind: kind, at: time.Duration(r.Int64N(int64(within))), who: r.IntN(3), lasts: time.Duration(r.Int64N(int64(time.Minute)))}
+			e := event{kind: kind, at: time.Duration(r.Int64N(int64(within))), who: r.IntN(3),
+				lasts: time.Duration(r.Int64N(int64(time.Minute)))}
 			e.lasts = min(e.lasts, p.heal-e.at)
 			p.events = append(p.events, e)
 		}
@@ -83,7 +87,9 @@ func newPlan(r *rand.Rand, want time.Duration) plan {
 		p.fails = 1 + r.IntN(2)
 		p.start.Retry = &kagzi.Retry{Attempts: 100}
 	}
-	p.gentle = len(p.events) == 0 && !slices.ContainsFunc(p.fates, func(fate string) bool { return fate != fateFail && fate != fateLose })
+	p.gentle = len(p.events) == 0 && !slices.ContainsFunc(p.fates, func(fate string) bool {
+		return fate != fateFail && fate != fateLose
+	})
 	return p
 }
 
@@ -143,7 +149,8 @@ func (a *among) options(h *host.Host) []grpc.DialOption {
 func (a *among) open(handle func(w *kagzi.Worker)) {
 	a.handle, a.began, a.host = handle, time.Now(), a.newHost()
 	client, err := kagzi.NewClient(kagzi.ClientOptions{
-		Profile: kagzi.NoProfile, Address: "passthrough:///kagzitest", Namespace: namespace, Logger: slog.New(slog.DiscardHandler), DialOptions: a.options(a.host),
+		Profile: kagzi.NoProfile, Address: "passthrough:///kagzitest", Namespace: namespace,
+		Logger: slog.New(slog.DiscardHandler), DialOptions: a.options(a.host),
 	})
 	if err != nil {
 		a.Fatal(err)
@@ -201,8 +208,10 @@ func (a *among) hire(i int) *hand {
 	h := &hand{host: a.newHost()}
 	h.ctx, h.kill = context.WithCancel(a.ctx)
 	h.worker = kagzi.NewWorker(kagzi.WorkerOptions{
-		Profile: kagzi.NoProfile, Address: "passthrough:///kagzitest", Namespace: namespace, Queue: "default", Logger: slog.New(slog.DiscardHandler),
-		MaxConcurrent: a.slots[i], DrainTimeout: time.Second, HandleSignals: []os.Signal{}, DialOptions: a.options(h.host),
+		Profile: kagzi.NoProfile, Address: "passthrough:///kagzitest", Namespace: namespace, Queue: "default",
+		Logger:        slog.New(slog.DiscardHandler),
+		MaxConcurrent: a.slots[i], DrainTimeout: time.Second, HandleSignals: []os.Signal{},
+		DialOptions: a.options(h.host),
 	})
 	a.handle(h.worker)
 	kagzi.Handle(h.worker, "probe", func(ctx kagzi.Context, _ int) (int, error) { return a.probe(ctx, i) })
@@ -301,7 +310,8 @@ func (a *among) happen(e event) {
 		a.takeOff(uint64(e.who))
 	case "drain":
 		admin := kagziv1.NewAdminServiceClient(a.client.Conn())
-		_, _ = admin.DrainWorker(a.ctx, &kagziv1.DrainWorkerRequest{WorkerId: a.hand(e.who).worker.ID()}) // refused when it is off
+		// refused when it is off
+		_, _ = admin.DrainWorker(a.ctx, &kagziv1.DrainWorkerRequest{WorkerId: a.hand(e.who).worker.ID()})
 	case "pause":
 		a.pauseRun(e.lasts)
 	}
@@ -339,7 +349,8 @@ func inDoubt(err error) bool {
 	case errors.As(err, &end):
 		return false
 	case errors.As(err, &refusal):
-		return refusal.Code == kagzi.CodeUnavailable || refusal.Code == kagzi.CodeTimeout || refusal.Code == kagzi.CodeInternal
+		return refusal.Code == kagzi.CodeUnavailable || refusal.Code == kagzi.CodeTimeout ||
+			refusal.Code == kagzi.CodeInternal
 	}
 	return true
 }
@@ -359,7 +370,10 @@ func (a *among) start(p program) *kagzi.Run {
 	p.each(func(c *call) {
 		if c.kind == "signal" {
 			a.after(c.sent, func() {
-				_ = a.insist(func() error { return kagzi.Signal(a.ctx, run, c.name, 1, kagzi.SignalOptions{ID: c.name}) }) // refused when the run has ended
+				// refused when the run has ended
+				_ = a.insist(func() error {
+					return kagzi.Signal(a.ctx, run, c.name, 1, kagzi.SignalOptions{ID: c.name})
+				})
 			})
 		}
 	})
@@ -390,7 +404,8 @@ func (a *among) late(run *kagzi.Run) {
 
 // recordsOf is a run's steps as the store has them.
 func (a *among) recordsOf(run string) []engine.Step {
-	steps, _, err := a.env.Store().ListSteps(context.Background(), namespace, idOf(a.T, run), "", engine.Page{Limit: 1000})
+	steps, _, err := a.env.Store().ListSteps(
+		context.Background(), namespace, idOf(a.T, run), "", engine.Page{Limit: 1000})
 	if err != nil {
 		a.Error(err)
 	}
@@ -407,7 +422,8 @@ func (a *among) calmDown() {
 			a.Fatalf("a worker has not come back, or a child not ended, within %s", rest)
 		}
 	}
-	a.pause(2*lease + 20*time.Second) // what others had claimed is free again, and the longest step that nobody waits for is over
+	// what others had claimed is free again, and the longest step that nobody waits for is over
+	a.pause(2*lease + 20*time.Second)
 }
 
 // settled says that both workers are there and all runs have ended; children may outlive a run that was cancelled.
@@ -436,7 +452,8 @@ func (a *among) probe(ctx kagzi.Context, worker int) (int, error) {
 			a.mu.Lock()
 			defer a.mu.Unlock()
 			if a.probes[worker] += n; a.probes[worker] > a.slots[worker] {
-				a.Errorf("worker %d works on %d runs at once, want at most %d", worker, a.probes[worker], a.slots[worker])
+				a.Errorf("worker %d works on %d runs at once, want at most %d", worker, a.probes[worker],
+					a.slots[worker])
 			}
 		}
 		count(1)
@@ -467,7 +484,8 @@ func (a *among) hasAllSlots() {
 	}
 }
 
-// leftBehind looks at what there is in the end: the run and those children that it has on record, and nothing that is held. It returns how many.
+// leftBehind looks at what there is in the end: the run and those children that it has on record,
+// and nothing that is held. It returns how many.
 func (a *among) leftBehind(run *kagzi.Run) (children int) {
 	for _, s := range a.recordsOf(run.ID()) {
 		if !s.ChildRunID.IsZero() {

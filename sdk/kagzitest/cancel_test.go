@@ -12,8 +12,10 @@ import (
 	"github.com/kagzi/kagzi/sdk/kagzitest"
 )
 
-// cancelled has a run of the code end that is cancelled, with an hour to clean up, so long after its start. Its history has to replay.
-func cancelled(t *testing.T, env *kagzitest.Env, code func(ctx kagzi.Context, _ int) (int, error), after time.Duration) {
+// cancelled has a run of the code end that is cancelled, with an hour to clean up, so long after
+// its start. Its history has to replay.
+func cancelled(t *testing.T, env *kagzitest.Env, code func(ctx kagzi.Context, _ int) (int, error),
+	after time.Duration) {
 	t.Helper()
 	kagzi.Handle(env.Worker, "book", code)
 	env.Start()
@@ -33,8 +35,8 @@ func cancelled(t *testing.T, env *kagzitest.Env, code func(ctx kagzi.Context, _ 
 	}
 }
 
-// What code learns from its Context alone, because no call was ended by the cancellation, it learns again in each stay: else it would not come back to
-// where it cleans up.
+// What code learns from its Context alone, because no call was ended by the cancellation, it learns
+// again in each stay: else it would not come back to where it cleans up.
 func TestCodeThatLooksAtItsContextCleansUpToTheEnd(t *testing.T) {
 	ship := func(ctx kagzi.Context) { works(ctx, "ship", time.Minute) }
 	first := map[string]func(ctx kagzi.Context){ // what it begins with where it cleans up
@@ -56,21 +58,28 @@ func TestCodeThatLooksAtItsContextCleansUpToTheEnd(t *testing.T) {
 		{"behind a sleep and in branches", 30 * time.Second,
 			func(ctx kagzi.Context) {
 				kagzi.Sleep(ctx, "nap", time.Second)
-				_, _ = kagzi.Map(ctx, []string{"a", "b"}, func(ctx kagzi.Context, name string) (int, error) { works(ctx, name, time.Minute); return 0, nil })
+				_, _ = kagzi.Map(ctx, []string{"a", "b"}, func(ctx kagzi.Context, name string) (int, error) {
+					works(ctx, name, time.Minute)
+					return 0, nil
+				})
 			}, "a step"},
 		{"before its first call", time.Second,
 			func(ctx kagzi.Context) { <-ctx.Done() }, "a step"},
 		{"and begins with the time", time.Second, ship, "the time"},
 		{"and begins with the time, before its first call", time.Second,
 			func(ctx kagzi.Context) { <-ctx.Done() }, "the time"},
-		{"and begins with the time, by the Context that has ended", time.Second, ship, "the time, by the Context that has ended"},
+		{"and begins with the time, by the Context that has ended", time.Second, ship,
+			"the time, by the Context that has ended"},
 		{"and begins with luck", time.Second, ship, "luck"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			kagzitest.Run(t, func(t *testing.T, env *kagzitest.Env) {
 				var undone []string
 				undo := func(ctx kagzi.Context, name string) {
-					_, _ = kagzi.Step(ctx, name, func(context.Context) (int, error) { undone = append(undone, name); return 0, nil })
+					_, _ = kagzi.Step(ctx, name, func(context.Context) (int, error) {
+						undone = append(undone, name)
+						return 0, nil
+					})
 				}
 				code := func(ctx kagzi.Context, _ int) (int, error) {
 					if c.code(ctx); ctx.Err() == nil {
@@ -144,7 +153,10 @@ func TestABranchComesBackToWhereItWasBeforeItsContextEnds(t *testing.T) {
 			return 0, kagzi.ErrCancelled
 		}
 		code := func(ctx kagzi.Context, _ int) (int, error) {
-			kagzi.Go(ctx, func(ctx kagzi.Context) (int, error) { kagzi.Sleep(ctx, "night", 24*time.Hour); return 0, nil })
+			kagzi.Go(ctx, func(ctx kagzi.Context) (int, error) {
+				kagzi.Sleep(ctx, "night", 24*time.Hour)
+				return 0, nil
+			})
 			_, err := kagzi.Map(ctx, []string{"ada", "bob"}, book)
 			return 0, err
 		}
@@ -155,7 +167,8 @@ func TestABranchComesBackToWhereItWasBeforeItsContextEnds(t *testing.T) {
 	})
 }
 
-// Code that finds its Context ended behind its branches finds it so behind their last calls, and not before their first.
+// Code that finds its Context ended behind its branches finds it so behind their last calls, and
+// not before their first.
 func TestBranchesComeBackInFullToCodeThatLooksAtItsContextBehindThem(t *testing.T) {
 	const rooms = 5
 	kagzitest.Run(t, func(t *testing.T, env *kagzitest.Env) {
@@ -175,7 +188,10 @@ func TestBranchesComeBackInFullToCodeThatLooksAtItsContextBehindThem(t *testing.
 				return 0, err
 			}
 			for _, name := range slices.Concat(booked...) {
-				_, _ = kagzi.Step(kagzi.Cleanup(ctx), "undo-"+name, func(context.Context) (int, error) { undone = append(undone, name); return 0, nil })
+				_, _ = kagzi.Step(kagzi.Cleanup(ctx), "undo-"+name, func(context.Context) (int, error) {
+					undone = append(undone, name)
+					return 0, nil
+				})
 				kagzi.Sleep(kagzi.Cleanup(ctx), "rest-"+name, time.Minute)
 			}
 			return 0, kagzi.ErrCancelled
@@ -187,7 +203,8 @@ func TestBranchesComeBackInFullToCodeThatLooksAtItsContextBehindThem(t *testing.
 	})
 }
 
-// A branch that makes no call, because it waits for the end of its Context, does not keep the cancellation from the others, nor they from it.
+// A branch that makes no call, because it waits for the end of its Context, does not keep the
+// cancellation from the others, nor they from it.
 func TestABranchThatOnlyWaitsForTheEndOfItsContextIsToldLikeTheOthers(t *testing.T) {
 	kagzitest.Run(t, func(t *testing.T, env *kagzitest.Env) {
 		var told, slept time.Time

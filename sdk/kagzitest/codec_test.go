@@ -42,7 +42,8 @@ func encrypting(t *testing.T, test func(t *testing.T, c *kagzi.Client, w *kagzi.
 
 func aesCodec(t *testing.T) kagzi.Codec {
 	t.Helper()
-	codec, err := kagzi.NewAESCodec(kagzi.AESOptions{Keys: map[string][]byte{"k": bytes.Repeat([]byte{7}, 32)}, Current: "k"})
+	codec, err := kagzi.NewAESCodec(kagzi.AESOptions{
+		Keys: map[string][]byte{"k": bytes.Repeat([]byte{7}, 32)}, Current: "k"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,11 +66,14 @@ func TestEncryptedPayloads(t *testing.T) {
 			kagzi.Handle(w, "ship", func(_ kagzi.Context, in string) (string, error) { return in + " shipped", nil })
 			kagzi.Handle(w, "order", func(ctx kagzi.Context, in string) (string, error) {
 				drawn = append(drawn, kagzi.NewUUID(ctx).String())
-				charge, err := kagzi.Step(ctx, "charge", func(context.Context) (string, error) { return in + " charged", nil })
+				charge, err := kagzi.Step(ctx, "charge", func(context.Context) (string, error) {
+					return in + " charged", nil
+				})
 				if err != nil {
 					return "", err
 				}
-				shipped, err := kagzi.RunChild[string](ctx, "ship", "ship", in, kagzi.ChildOptions{ExternalID: "parcel"})
+				shipped, err := kagzi.RunChild[string](
+					ctx, "ship", "ship", in, kagzi.ChildOptions{ExternalID: "parcel"})
 				if err != nil {
 					return "", err
 				}
@@ -100,7 +104,8 @@ func TestEncryptedPayloads(t *testing.T) {
 				}
 			}
 			var failed *kagzi.RunError
-			if _, err := kagzi.Result[string](t.Context(), run); !errors.As(err, &failed) || failed.Message != "step fragile: broken" {
+			if _, err := kagzi.Result[string](t.Context(), run); !errors.As(err, &failed) ||
+				failed.Message != "step fragile: broken" {
 				t.Fatalf("Result = %v", err)
 			}
 			broken = false
@@ -124,56 +129,62 @@ func TestEncryptedPayloads(t *testing.T) {
 		})
 	})
 
-	t.Run("of signals are read by the runs that take them over: in a loop that continues as new, and after a restart with another input", func(t *testing.T) {
-		encrypting(t, func(t *testing.T, c *kagzi.Client, w *kagzi.Worker, start func()) {
-			type state struct{ Sum, Left int }
-			broken := true
-			kagzi.Handle(w, "adder", func(ctx kagzi.Context, in state) (int, error) {
-				if in.Left == 0 {
-					return in.Sum, nil
-				}
-				n, err := kagzi.WaitSignal[int](ctx, "add", 0)
+	t.Run(
+		"of signals are read by the runs that take them over: in a loop that continues as new, and after a restart with another input", func(t *testing.T) {
+			encrypting(t, func(t *testing.T, c *kagzi.Client, w *kagzi.Worker, start func()) {
+				type state struct{ Sum, Left int }
+				broken := true
+				kagzi.Handle(w, "adder", func(ctx kagzi.Context, in state) (int, error) {
+					if in.Left == 0 {
+						return in.Sum, nil
+					}
+					n, err := kagzi.WaitSignal[int](ctx, "add", 0)
+					if err != nil {
+						return 0, err
+					}
+					if n == 13 && broken {
+						return 0, kagzi.NonRetryable(errors.New("unlucky"))
+					}
+					return kagzi.ContinueAsNew[int](ctx, state{in.Sum + n, in.Left - 1})
+				})
+				run, err := kagzi.Start(t.Context(), c, "adder", state{Left: 20}, kagzi.StartOptions{ExternalID: "sum"})
 				if err != nil {
-					return 0, err
+					t.Fatal(err)
 				}
-				if n == 13 && broken {
-					return 0, kagzi.NonRetryable(errors.New("unlucky"))
+				for n := range 15 {
+					if err := kagzi.Signal(t.Context(), run, "add", n, kagzi.SignalOptions{}); err != nil {
+						t.Fatal(err)
+					}
 				}
-				return kagzi.ContinueAsNew[int](ctx, state{in.Sum + n, in.Left - 1})
+				start()
+				var failed *kagzi.RunError
+				if _, err := kagzi.Result[int](t.Context(), run); !errors.As(err, &failed) ||
+					failed.Message != "unlucky" {
+					t.Fatalf("Result = %v", err)
+				}
+				broken = false
+				again, err := c.Run(failed.RunID).Retry(
+					t.Context(), kagzi.RetryOptions{Restart: true, Input: kagzi.InputOf(state{78, 7})})
+				if err != nil {
+					t.Fatal(err)
+				}
+				for n := 14; n < 20; n++ { // to whichever run goes on
+					if err := kagzi.Signal(t.Context(), c.Run(again.ID()), "add", n+1,
+						kagzi.SignalOptions{}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				result(t, again, 78+14+15+16+17+18+19+20)
 			})
-			run, err := kagzi.Start(t.Context(), c, "adder", state{Left: 20}, kagzi.StartOptions{ExternalID: "sum"})
-			if err != nil {
-				t.Fatal(err)
-			}
-			for n := range 15 {
-				if err := kagzi.Signal(t.Context(), run, "add", n, kagzi.SignalOptions{}); err != nil {
-					t.Fatal(err)
-				}
-			}
-			start()
-			var failed *kagzi.RunError
-			if _, err := kagzi.Result[int](t.Context(), run); !errors.As(err, &failed) || failed.Message != "unlucky" {
-				t.Fatalf("Result = %v", err)
-			}
-			broken = false
-			again, err := c.Run(failed.RunID).Retry(t.Context(), kagzi.RetryOptions{Restart: true, Input: kagzi.InputOf(state{78, 7})})
-			if err != nil {
-				t.Fatal(err)
-			}
-			for n := 14; n < 20; n++ { // to whichever run goes on
-				if err := kagzi.Signal(t.Context(), c.Run(again.ID()), "add", n+1, kagzi.SignalOptions{}); err != nil {
-					t.Fatal(err)
-				}
-			}
-			result(t, again, 78+14+15+16+17+18+19+20)
 		})
-	})
 
 	t.Run("can be put in by hand: a step's result, a child's, a signal's and another input", func(t *testing.T) {
 		encrypting(t, func(t *testing.T, c *kagzi.Client, w *kagzi.Worker, start func()) {
 			kagzi.Handle(w, "ship", func(kagzi.Context, string) (string, error) { return "", errors.New("no ship") })
 			kagzi.Handle(w, "order", func(ctx kagzi.Context, in string) (string, error) {
-				charge, err := kagzi.Step(ctx, "charge", func(context.Context) (string, error) { return "", kagzi.NonRetryable(errors.New("no card")) })
+				charge, err := kagzi.Step(ctx, "charge", func(context.Context) (string, error) {
+					return "", kagzi.NonRetryable(errors.New("no card"))
+				})
 				if in == "free" {
 					charge, err = "nothing", nil
 				}
@@ -205,20 +216,23 @@ func TestEncryptedPayloads(t *testing.T) {
 			}
 			result(t, run, "charge by hand, approval by hand, ship by hand")
 
-			if run, err = kagzi.Start(t.Context(), c, "order", "lamp", kagzi.StartOptions{ExternalID: "order-2"}); err != nil {
+			if run, err = kagzi.Start(t.Context(), c, "order", "lamp",
+				kagzi.StartOptions{ExternalID: "order-2"}); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := run.Wait(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if run, err = run.Retry(t.Context(), kagzi.RetryOptions{Restart: true, Input: kagzi.InputOf("free")}); err != nil {
+			if run, err = run.Retry(t.Context(), kagzi.RetryOptions{
+				Restart: true, Input: kagzi.InputOf("free")}); err != nil {
 				t.Fatal(err)
 			}
 			if err := kagzi.Signal(t.Context(), run, "approval", "yes", kagzi.SignalOptions{}); err != nil {
 				t.Fatal(err)
 			}
 			var failed *kagzi.RunError
-			if _, err := kagzi.Result[string](t.Context(), run); !errors.As(err, &failed) || !strings.HasSuffix(failed.Message, "no ship") {
+			if _, err := kagzi.Result[string](t.Context(), run); !errors.As(err, &failed) ||
+				!strings.HasSuffix(failed.Message, "no ship") {
 				t.Fatalf("Result = %v", err)
 			}
 		})
@@ -235,11 +249,12 @@ func TestEncryptedPayloads(t *testing.T) {
 			}
 			kagzi.Handle(w, "count", count)
 			kagzi.Handle(w, "tally", count)
-			kagzi.Handle(w, kagzi.GlobalFailureHandler, func(ctx kagzi.Context, event kagzi.WorkflowFailedEvent) (int, error) {
-				in, err := kagzi.OriginalInput[int](ctx, event)
-				handled <- fmt.Sprint(event.Error.Message, " ", in, err)
-				return 0, nil
-			})
+			kagzi.Handle(w, kagzi.GlobalFailureHandler,
+				func(ctx kagzi.Context, event kagzi.WorkflowFailedEvent) (int, error) {
+					in, err := kagzi.OriginalInput[int](ctx, event)
+					handled <- fmt.Sprint(event.Error.Message, " ", in, err)
+					return 0, nil
+				})
 			start()
 			s, err := kagzi.CreateSchedule(t.Context(), c, "count", "0 0 1 1 *", 1, kagzi.ScheduleOptions{})
 			if err != nil {
@@ -255,7 +270,9 @@ func TestEncryptedPayloads(t *testing.T) {
 				}
 			}
 			trigger("count at 3 3 <nil>")
-			for _, u := range []kagzi.ScheduleUpdate{{WorkflowType: new("tally")}, {Input: kagzi.InputOf(2)}, {WorkflowType: new("tally"), Cron: new("0 0 2 1 *")}} {
+			for _, u := range []kagzi.ScheduleUpdate{
+				{WorkflowType: new("tally")}, {Input: kagzi.InputOf(2)},
+				{WorkflowType: new("tally"), Cron: new("0 0 2 1 *")}} {
 				d, err := s.Update(t.Context(), u)
 				if err != nil {
 					t.Fatal(err)
@@ -268,73 +285,77 @@ func TestEncryptedPayloads(t *testing.T) {
 		})
 	})
 
-	t.Run("of children are those of their last runs, however they are waited for, also in a retry and in a replay", func(t *testing.T) {
-		encrypting(t, func(t *testing.T, c *kagzi.Client, w *kagzi.Worker, start func()) {
-			broken := true
-			kagzi.Handle(w, "count", func(ctx kagzi.Context, in int) (string, error) {
-				if in < 3 {
-					return kagzi.ContinueAsNew[string](ctx, in+1)
-				}
-				return fmt.Sprint("counted to ", in), nil
-			})
-			code := func(ctx kagzi.Context, in int) (string, error) {
-				alone, err := kagzi.RunChild[string](ctx, "alone", "count", in, kagzi.ChildOptions{})
-				if err != nil {
-					return "", err
-				}
-				var children []*kagzi.Child[string]
-				for _, from := range []int{in, 2, 3, 4} {
-					child, err := kagzi.StartChild[string](ctx, fmt.Sprint("from-", from), "count", from, kagzi.ChildOptions{})
+	t.Run("of children are those of their last runs, however they are waited for, also in a retry and in a replay",
+		func(t *testing.T) {
+			encrypting(t, func(t *testing.T, c *kagzi.Client, w *kagzi.Worker, start func()) {
+				broken := true
+				kagzi.Handle(w, "count", func(ctx kagzi.Context, in int) (string, error) {
+					if in < 3 {
+						return kagzi.ContinueAsNew[string](ctx, in+1)
+					}
+					return fmt.Sprint("counted to ", in), nil
+				})
+				code := func(ctx kagzi.Context, in int) (string, error) {
+					alone, err := kagzi.RunChild[string](ctx, "alone", "count", in, kagzi.ChildOptions{})
 					if err != nil {
 						return "", err
 					}
-					children = append(children, child)
-				}
-				beside := kagzi.Go(ctx, func(ctx kagzi.Context) (string, error) { return children[0].Wait(ctx) })
-				all, err := kagzi.WaitAll(ctx, children[1:]...)
-				if err != nil {
-					return "", err
-				}
-				one, err := beside.Wait(ctx)
-				if err != nil {
-					return "", err
-				}
-				_, err = kagzi.Step(ctx, "fragile", func(context.Context) (int, error) {
-					if broken {
-						return 0, kagzi.NonRetryable(errors.New("broken"))
+					var children []*kagzi.Child[string]
+					for _, from := range []int{in, 2, 3, 4} {
+						child, err := kagzi.StartChild[string](
+							ctx, fmt.Sprint("from-", from), "count", from, kagzi.ChildOptions{})
+						if err != nil {
+							return "", err
+						}
+						children = append(children, child)
 					}
-					return 1, nil
-				})
-				return fmt.Sprint(alone, ", ", one, ", ", all), err
-			}
-			kagzi.Handle(w, "parent", code)
-			start()
-			run, err := kagzi.Start(t.Context(), c, "parent", 0, kagzi.StartOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			var failed *kagzi.RunError
-			if _, err := kagzi.Result[string](t.Context(), run); !errors.As(err, &failed) || failed.Message != "step fragile: broken" {
-				t.Fatalf("Result = %v", err)
-			}
-			broken = false
-			again, err := run.Retry(t.Context(), kagzi.RetryOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			result(t, again, "counted to 3, counted to 3, [counted to 3 counted to 3 counted to 4]")
+					beside := kagzi.Go(ctx, func(ctx kagzi.Context) (string, error) { return children[0].Wait(ctx) })
+					all, err := kagzi.WaitAll(ctx, children[1:]...)
+					if err != nil {
+						return "", err
+					}
+					one, err := beside.Wait(ctx)
+					if err != nil {
+						return "", err
+					}
+					_, err = kagzi.Step(ctx, "fragile", func(context.Context) (int, error) {
+						if broken {
+							return 0, kagzi.NonRetryable(errors.New("broken"))
+						}
+						return 1, nil
+					})
+					return fmt.Sprint(alone, ", ", one, ", ", all), err
+				}
+				kagzi.Handle(w, "parent", code)
+				start()
+				run, err := kagzi.Start(t.Context(), c, "parent", 0, kagzi.StartOptions{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				var failed *kagzi.RunError
+				if _, err := kagzi.Result[string](t.Context(), run); !errors.As(err, &failed) ||
+					failed.Message != "step fragile: broken" {
+					t.Fatalf("Result = %v", err)
+				}
+				broken = false
+				again, err := run.Retry(t.Context(), kagzi.RetryOptions{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				result(t, again, "counted to 3, counted to 3, [counted to 3 counted to 3 counted to 4]")
 
-			name := filepath.Join(t.TempDir(), "run.kagzi")
-			file, err := os.Create(name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := errors.Join(again.Export(t.Context(), file, kagzi.ExportOptions{}), file.Close()); err != nil {
-				t.Fatal(err)
-			}
-			kagzi.ReplayCapsule(t, name, code, kagzi.ReplayOptions{Codec: aesCodec(t)})
+				name := filepath.Join(t.TempDir(), "run.kagzi")
+				file, err := os.Create(name)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := errors.Join(again.Export(t.Context(), file, kagzi.ExportOptions{}),
+					file.Close()); err != nil {
+					t.Fatal(err)
+				}
+				kagzi.ReplayCapsule(t, name, code, kagzi.ReplayOptions{Codec: aesCodec(t)})
+			})
 		})
-	})
 }
 
 func TestAnEncryptedCallThatIsRepeatedByItsRequestIDHasTheSameAnswer(t *testing.T) {
@@ -372,7 +393,8 @@ func TestAnEncryptedCallThatIsRepeatedByItsRequestIDHasTheSameAnswer(t *testing.
 				},
 				"another external id": func() (*kagzi.Run, error) { return try("w", 1, options{RequestID: "once"}) },
 				"another request whose external id is in use": func() (*kagzi.Run, error) {
-					return try("w", 1, options{RequestID: "twice", ExternalID: "order", ExternalIDReuse: kagzi.ReuseReject})
+					return try("w", 1, options{RequestID: "twice", ExternalID: "order",
+						ExternalIDReuse: kagzi.ReuseReject})
 				},
 			} {
 				_, err := call()
@@ -420,7 +442,9 @@ func TestAnEncryptedCallThatIsRepeatedByItsRequestIDHasTheSameAnswer(t *testing.
 				"another input":      func() (*kagzi.Schedule, error) { return try("w", "0 0 1 1 *", 2, plain) },
 				"another type":       func() (*kagzi.Schedule, error) { return try("x", "0 0 1 1 *", 1, plain) },
 				"another expression": func() (*kagzi.Schedule, error) { return try("w", "0 0 2 1 *", 1, plain) },
-				"another name":       func() (*kagzi.Schedule, error) { return try("w", "0 0 1 1 *", 1, kagzi.ScheduleOptions{}) },
+				"another name": func() (*kagzi.Schedule, error) {
+					return try("w", "0 0 1 1 *", 1, kagzi.ScheduleOptions{})
+				},
 				"another queue": func() (*kagzi.Schedule, error) {
 					return try("w", "0 0 1 1 *", 1, kagzi.ScheduleOptions{Name: "yearly", Queue: "q"})
 				},

@@ -11,8 +11,9 @@ import (
 	"github.com/kagzi/kagzi/sdk/kagzitest"
 )
 
-// Code that looks at its Context, instead of at what calls return, comes back to where it was cancelled in each stay of its clean-up: what it undoes is
-// what it has done, and its history replays.
+// Code that looks at its Context, instead of at what calls return, comes back to where it was
+// cancelled in each stay of its clean-up: what it undoes is what it has done, and its history
+// replays.
 func TestCodeComesBackToWhereItWasCancelled(t *testing.T) {
 	for _, test := range []struct {
 		name string
@@ -22,10 +23,14 @@ func TestCodeComesBackToWhereItWasCancelled(t *testing.T) {
 	}{
 		{"of two branches that stop because they look, each where it stopped", 150 * time.Second, lookInBranches,
 			[]string{"ada-0", "ada-1", "ada-2", "bob-0", "bob-1", "bob-2"}},
-		{"a branch without calls ends it beside one that has booked", 150 * time.Second, lookBeforeAnyCall, []string{"room-0", "room-1", "room-2"}},
-		{"a branch that ended before looks at a Context that goes on", 90 * time.Second, lookBehindABranch, []string{"early", "second"}},
-		{"a branch that waited for such a one is no other", 90 * time.Second, lookBehindABranchOfABranch, []string{"early"}},
-		{"a branch waits for the end of its Context beside a step that the cancellation ended", 90 * time.Second, waitBesideAStep, []string{"pay", "tell"}},
+		{"a branch without calls ends it beside one that has booked", 150 * time.Second, lookBeforeAnyCall,
+			[]string{"room-0", "room-1", "room-2"}},
+		{"a branch that ended before looks at a Context that goes on", 90 * time.Second, lookBehindABranch,
+			[]string{"early", "second"}},
+		{"a branch that waited for such a one is no other", 90 * time.Second, lookBehindABranchOfABranch,
+			[]string{"early"}},
+		{"a branch waits for the end of its Context beside a step that the cancellation ended", 90 * time.Second,
+			waitBesideAStep, []string{"pay", "tell"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			kagzitest.Run(t, func(t *testing.T, env *kagzitest.Env) {
@@ -52,7 +57,10 @@ func TestCodeComesBackToWhereItWasCancelled(t *testing.T) {
 func bookUntilCancelled(ctx kagzi.Context, guest string) (booked []string, err error) {
 	for i := 0; i < 5 && ctx.Err() == nil; i++ {
 		name := fmt.Sprintf("%s-%d", guest, i)
-		if _, err := kagzi.Step(ctx, name, func(context.Context) (int, error) { time.Sleep(time.Minute); return 0, nil }); err != nil {
+		if _, err := kagzi.Step(ctx, name, func(context.Context) (int, error) {
+			time.Sleep(time.Minute)
+			return 0, nil
+		}); err != nil {
 			return booked, err
 		}
 		booked = append(booked, name)

@@ -7,8 +7,8 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// ends tells who waits for a run that it has ended. A client's wait asks the server again every minute, which would make a month
-// of 43,200 calls; with ends it asks once.
+// ends tells who waits for a run that it has ended. A client's wait asks the server again every
+// minute, which would make a month of 43,200 calls; with ends it asks once.
 type ends struct {
 	store engine.Store
 

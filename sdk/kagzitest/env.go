@@ -1,6 +1,7 @@
-// Package kagzitest tests workflows on the real engine: the server, the store and a worker run in the test's own process on a
-// private database, in a bubble of testing/synctest. Time stands still while anything is at work, and jumps to the next moment
-// at which something is due when nothing is. A workflow that sleeps for 30 days is tested in milliseconds:
+// Package kagzitest tests workflows on the real engine: the server, the store and a worker run in
+// the test's own process on a private database, in a bubble of testing/synctest. Time stands still
+// while anything is at work, and jumps to the next moment at which something is due when nothing
+// is. A workflow that sleeps for 30 days is tested in milliseconds:
 //
 //	func TestOrder(t *testing.T) {
 //		kagzitest.Run(t, func(t *testing.T, env *kagzitest.Env) {
@@ -14,9 +15,10 @@
 //		})
 //	}
 //
-// The rules of a bubble hold (see testing/synctest): it begins at midnight UTC of 2000-01-01, t.Run and t.Parallel are not for its
-// inside, and what waits for the network outside keeps time from passing until it is answered. A test that still waits when 30 years
-// have gone by is ended, and told what its open runs wait for.
+// The rules of a bubble hold (see testing/synctest): it begins at midnight UTC of 2000-01-01, t.Run
+// and t.Parallel are not for its inside, and what waits for the network outside keeps time from
+// passing until it is answered. A test that still waits when 30 years have gone by is ended, and
+// told what its open runs wait for.
 package kagzitest
 
 import (
@@ -83,7 +85,8 @@ func Run(t *testing.T, test func(t *testing.T, env *Env)) {
 // climate is what the server of an Env lives in.
 type climate struct {
 	heartbeat, lease, keepalive time.Duration
-	store                       func(engine.Store) engine.Store // what the server has in the place of its store; nil: that itself
+	// what the server has in the place of its store; nil: that itself
+	store func(engine.Store) engine.Store
 }
 
 // calm is that of Run: nothing that the server does by the clock alone happens within forever.
@@ -106,16 +109,19 @@ func newEnv(t *testing.T, c climate, path string) *Env {
 	if err != nil {
 		t.Fatalf("kagzitest: %v", err)
 	}
-	e := &Env{t: t, store: store, ends: newEnds(store), address: bufconn.Listen(1 << 20), replaced: map[string]seam.Step{}}
+	e := &Env{t: t, store: store, ends: newEnds(store), address: bufconn.Listen(1 << 20),
+		replaced: map[string]seam.Step{}}
 	e.serve(log, c)
 	e.Client, err = kagzi.NewClient(kagzi.ClientOptions{
-		Profile: kagzi.NoProfile, Address: "passthrough:///kagzitest", Namespace: namespace, DialOptions: e.dialOptions(),
+		Profile: kagzi.NoProfile, Address: "passthrough:///kagzitest", Namespace: namespace,
+		DialOptions: e.dialOptions(),
 	})
 	if err != nil {
 		t.Fatalf("kagzitest: %v", err)
 	}
 	e.Worker = kagzi.NewWorker(kagzi.WorkerOptions{
-		Profile: kagzi.NoProfile, Address: "passthrough:///kagzitest", Namespace: namespace, Queue: "default", Logger: log,
+		Profile: kagzi.NoProfile, Address: "passthrough:///kagzitest", Namespace: namespace, Queue: "default",
+		Logger:        log,
 		HandleSignals: []os.Signal{}, DialOptions: e.dialOptions(),
 	})
 	seam.ReplaceSteps(e.Worker, e.replacement)
@@ -128,7 +134,9 @@ func newEnv(t *testing.T, c climate, path string) *Env {
 // dialOptions lead to the server in this process, over a connection that is never looked after.
 func (e *Env) dialOptions() []grpc.DialOption {
 	return []grpc.DialOption{
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return e.address.DialContext(ctx) }),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+			return e.address.DialContext(ctx)
+		}),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: forever}),
 	}
 }
@@ -140,8 +148,10 @@ func (e *Env) serve(log *slog.Logger, c climate) {
 		store = c.store(store)
 	}
 	matcher := matching.New(store, log)
-	door := server.New(store, matcher, server.Options{Log: log, Version: "kagzitest", HeartbeatInterval: c.heartbeat, WorkerLease: c.lease, Keepalive: c.keepalive})
-	upkeep := coordinator.New(store, coordinator.Options{Interval: c.heartbeat, HeartbeatInterval: c.heartbeat, WorkerLease: c.lease, Log: log})
+	door := server.New(store, matcher, server.Options{
+		Log: log, Version: "kagzitest", HeartbeatInterval: c.heartbeat, WorkerLease: c.lease, Keepalive: c.keepalive})
+	upkeep := coordinator.New(store, coordinator.Options{
+		Interval: c.heartbeat, HeartbeatInterval: c.heartbeat, WorkerLease: c.lease, Log: log})
 	e.part(func(ctx context.Context) error {
 		return store.Listen(ctx, func(r engine.Notification) {
 			matcher.Notify(r)
@@ -171,7 +181,8 @@ func (e *Env) part(run func(ctx context.Context) error) {
 // giveUp ends a test that waits for what does not come. In a bubble time would jump on without end otherwise.
 func (e *Env) giveUp() {
 	text := fmt.Sprintf("kagzitest: the test still waits after %d years", lifetime/(365*24*time.Hour))
-	open, told := kagzi.ListOptions{Statuses: []kagzi.Status{kagzi.StatusPending, kagzi.StatusRunning, kagzi.StatusSleeping}}, 0
+	open, told := kagzi.ListOptions{Statuses: []kagzi.Status{
+		kagzi.StatusPending, kagzi.StatusRunning, kagzi.StatusSleeping}}, 0
 	for run, err := range e.Client.List(context.Background(), open) {
 		if told++; err != nil || told > 10 {
 			break
@@ -217,14 +228,16 @@ func (e *Env) Pass(d time.Duration) {
 // Settle waits until nothing is at work, without letting time pass.
 func (e *Env) Settle() { synctest.Wait() }
 
-// close stops the parts in the reverse of their order: the worker first. No code may be left in the bubble, whose time stands still
-// afterwards.
+// close stops the parts in the reverse of their order: the worker first. No code may be left in the
+// bubble, whose time stands still afterwards.
 func (e *Env) close() {
 	for i := len(e.stop) - 1; i >= 0; i-- {
 		e.stop[i]()
 	}
 	if !seam.CodeEnds(e.Worker, patience) {
-		e.t.Errorf("kagzitest: code of a step or a workflow goes on %v after the end of its context: have it end by then", patience)
+		e.t.Errorf(
+			"kagzitest: code of a step or a workflow goes on %v after the end of its context: have it end by then",
+			patience)
 	}
 	if err := e.Client.Close(); err != nil {
 		e.t.Errorf("kagzitest: %v", err)
@@ -234,8 +247,9 @@ func (e *Env) close() {
 	}
 }
 
-// ReplaceStep has every step of that name, in whatever workflow, run fn instead of its own code. Steps that Kagzi numbers (name:2, …) go by
-// the name that the code gave. The result's type has to be the step's; fn nil gives the step its own code back.
+// ReplaceStep has every step of that name, in whatever workflow, run fn instead of its own code.
+// Steps that Kagzi numbers (name:2, …) go by the name that the code gave. The result's type has to
+// be the step's; fn nil gives the step its own code back.
 func ReplaceStep[T any](e *Env, name string, fn func(ctx context.Context) (T, error)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

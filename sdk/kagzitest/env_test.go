@@ -57,7 +57,8 @@ func TestAMonthPassesInNoTime(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want := (receipt{"paid", true, 30*24*time.Hour + time.Hour}); got.Charge != want.Charge || !got.Approved || got.Took.Round(time.Second) != want.Took {
+		if want := (receipt{"paid", true, 30*24*time.Hour + time.Hour}); got.Charge != want.Charge || !got.Approved ||
+			got.Took.Round(time.Second) != want.Took {
 			t.Errorf("the receipt is %+v, want %+v", got, want)
 		}
 		if took := time.Since(begun); took.Round(time.Second) != 30*24*time.Hour+time.Hour {
@@ -180,7 +181,9 @@ func TestATestThatFailsSaysWhy(t *testing.T) {
 			}
 			t.Log(kagzi.Result[string](t.Context(), run))
 		}, "of type deaf: waits for signal answer"},
-		"a_worker_that_cannot_start_fails_the_test": {func(t *testing.T, env *kagzitest.Env) { env.Start() }, "call Handle before Run"},
+		"a_worker_that_cannot_start_fails_the_test": {func(t *testing.T, env *kagzitest.Env) {
+			env.Start()
+		}, "call Handle before Run"},
 	}
 	if c, ok := cases[os.Getenv(variable)]; ok {
 		kagzitest.Run(t, c.test)

@@ -10,7 +10,8 @@ import (
 )
 
 // RunAmongFaults is Run with a server whose workers can be lost, on the store that the other one is made into.
-func RunAmongFaults(t *testing.T, heartbeat, lease time.Duration, store func(engine.Store) engine.Store, test func(t *testing.T, env *Env)) {
+func RunAmongFaults(t *testing.T, heartbeat, lease time.Duration, store func(engine.Store) engine.Store,
+	test func(t *testing.T, env *Env)) {
 	t.Helper()
 	run(t, climate{heartbeat: heartbeat, lease: lease, keepalive: 30 * time.Second, store: store}, test)
 }

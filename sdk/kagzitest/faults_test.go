@@ -15,8 +15,9 @@ import (
 	"github.com/kagzi/kagzi/engine/lab/host"
 )
 
-// faults stands before a server's store and decides by seed, verb and number what becomes of each call. It also holds against each other what the
-// store has taken: no fault may make a result that is recorded another one, or end a run twice.
+// faults stands before a server's store and decides by seed, verb and number what becomes of each
+// call. It also holds against each other what the store has taken: no fault may make a result that
+// is recorded another one, or end a run twice.
 type faults struct {
 	engine.Store
 	t        *testing.T
@@ -91,7 +92,8 @@ func (f *faults) fate(verb string) (string, *rand.Rand) {
 func (f *faults) cut(luck *rand.Rand) { f.someHost(luck.IntN(3)).Cut(host.All) }
 
 // meet carries a write out, or not.
-func meet[P, A any](ctx context.Context, f *faults, verb string, p P, call func(context.Context, P) (A, error)) (A, error) {
+func meet[P, A any](ctx context.Context, f *faults, verb string, p P,
+	call func(context.Context, P) (A, error)) (A, error) {
 	var none A
 	fate, luck := f.fate(verb)
 	if fate == "" {
@@ -142,7 +144,9 @@ func look[A any](ctx context.Context, f *faults, verb string, call func(context.
 
 // told is meet for a verb that answers nothing.
 func told[P any](ctx context.Context, f *faults, verb string, p P, call func(context.Context, P) error) error {
-	_, err := meet(ctx, f, verb, p, func(ctx context.Context, p P) (struct{}, error) { return struct{}{}, call(ctx, p) })
+	_, err := meet(ctx, f, verb, p, func(ctx context.Context, p P) (struct{}, error) {
+		return struct{}{}, call(ctx, p)
+	})
 	return err
 }
 
@@ -205,7 +209,8 @@ func (f *faults) AwaitChildren(ctx context.Context, p engine.AwaitChildrenParams
 }
 
 func (f *faults) CompleteRun(ctx context.Context, p engine.CompleteRunParams) (engine.Completed, error) {
-	return meet(ctx, f, "CompleteRun", p, func(ctx context.Context, p engine.CompleteRunParams) (engine.Completed, error) {
+	return meet(ctx, f, "CompleteRun", p, func(ctx context.Context,
+		p engine.CompleteRunParams) (engine.Completed, error) {
 		done, err := f.Store.CompleteRun(ctx, p)
 		if err == nil {
 			f.ends(p.Lease)
@@ -261,15 +266,21 @@ func (f *faults) LiveWorkers(ctx context.Context) ([]engine.LiveWorker, error) {
 }
 
 func (f *faults) GetRun(ctx context.Context, namespace string, id engine.ID) (engine.Run, error) {
-	return look(ctx, f, "GetRun", func(ctx context.Context) (engine.Run, error) { return f.Store.GetRun(ctx, namespace, id) })
+	return look(ctx, f, "GetRun", func(ctx context.Context) (engine.Run, error) {
+		return f.Store.GetRun(ctx, namespace, id)
+	})
 }
 
 func (f *faults) GetWorker(ctx context.Context, id string) (engine.Worker, error) {
-	return look(ctx, f, "GetWorker", func(ctx context.Context) (engine.Worker, error) { return f.Store.GetWorker(ctx, id) })
+	return look(ctx, f, "GetWorker", func(ctx context.Context) (engine.Worker, error) {
+		return f.Store.GetWorker(ctx, id)
+	})
 }
 
 func (f *faults) HeldBy(ctx context.Context, worker string) ([]engine.Held, error) {
-	return look(ctx, f, "HeldBy", func(ctx context.Context) ([]engine.Held, error) { return f.Store.HeldBy(ctx, worker) })
+	return look(ctx, f, "HeldBy", func(ctx context.Context) ([]engine.Held, error) {
+		return f.Store.HeldBy(ctx, worker)
+	})
 }
 
 // records holds a result that the store has taken against the one before.

@@ -15,7 +15,8 @@ import (
 )
 
 var (
-	faulty     = flag.Int("programs.faulty", 15, "how many random programs are tried among faults; at most 5 with -short")
+	faulty = flag.Int("programs.faulty", 15,
+		"how many random programs are tried among faults; at most 5 with -short")
 	faultyTold = flag.Bool("programs.told", false, "with -v: tell of each of these what happened in it")
 )
 
@@ -26,13 +27,18 @@ func eachFaultyProgram(t *testing.T, try func(a *among, r *rand.Rand)) {
 		n = min(n, 5)
 	}
 	for seed := *firstProgram; seed < *firstProgram+uint64(n) && !t.Failed(); seed++ {
-		f := &faults{seed: seed, calls: map[string]int{}, hits: map[string]int{}, recorded: map[string]string{}, ended: map[engine.ID]engine.Token{}}
-		kagzitest.RunAmongFaults(t, heartbeat, lease, func(s engine.Store) engine.Store { f.Store = s; return f }, func(t *testing.T, env *kagzitest.Env) {
+		f := &faults{seed: seed, calls: map[string]int{}, hits: map[string]int{}, recorded: map[string]string{},
+			ended: map[engine.ID]engine.Token{}}
+		kagzitest.RunAmongFaults(t, heartbeat, lease, func(s engine.Store) engine.Store {
+			f.Store = s
+			return f
+		}, func(t *testing.T, env *kagzitest.Env) {
 			a := &among{T: t, env: env, faults: f}
 			f.t = t
 			defer func() {
 				if t.Failed() || *faultyTold {
-					t.Logf("seed %d: %s events %v; again: go test ./sdk/kagzitest -run '%s' -args -programs.faulty=1 -programs.from=%[1]d", seed, f, a.events, t.Name())
+					t.Logf(
+						"seed %d: %s events %v; again: go test ./sdk/kagzitest -run '%s' -args -programs.faulty=1 -programs.from=%[1]d", seed, f, a.events, t.Name())
 				}
 			}()
 			try(a, rand.New(rand.NewPCG(seed, 7)))
@@ -95,9 +101,10 @@ func replayed[Out any](a *among, when string, look func(kagzi.Context, int) (Out
 	}
 }
 
-// The same programs as of TestARandomProgramTakesAsLong…, with shorter waits, on a server whose calls fail, are carried out and told to have failed, or
-// come late, while connections are cut and fall silent, workers are killed, drained and taken off, leases end, and the run is paused: what that costs is
-// time, and code that runs again. Many of them, and how a program is tried again:
+// The same programs as of TestARandomProgramTakesAsLong…, with shorter waits, on a server whose
+// calls fail, are carried out and told to have failed, or come late, while connections are cut and
+// fall silent, workers are killed, drained and taken off, leases end, and the run is paused: what
+// that costs is time, and code that runs again. Many of them, and how a program is tried again:
 //
 //	go test ./sdk/kagzitest -run RandomProgramAmongFaults -args -programs.faulty=400
 //	go test ./sdk/kagzitest -run RandomProgramAmongFaults -v -args -programs.faulty=1 -programs.from=258 -programs.told
@@ -134,7 +141,8 @@ func TestARandomProgramAmongFaultsComesToWhatItsCallsCameTo(t *testing.T) {
 		run := a.start(p)
 		got, took, err := result[map[string]int](a, run, a.heal+want+rest)
 		if err != nil || took < want || a.gentle && took > want+2*late {
-			a.Errorf("it took %s and came to %v, want %s at least and no error; gently met: %v", took, err, want, a.gentle)
+			a.Errorf("it took %s and came to %v, want %s at least and no error; gently met: %v", took, err,
+				want, a.gentle)
 		}
 		a.calmDown()
 		children, failures := p.counts()
@@ -153,7 +161,8 @@ func TestARandomProgramAmongFaultsComesToWhatItsCallsCameTo(t *testing.T) {
 	})
 }
 
-// As TestARandomProgramThatIsCancelled…, likewise: what goes wrong keeps no run from its clean-up, nor the clean-up from its end.
+// As TestARandomProgramThatIsCancelled…, likewise: what goes wrong keeps no run from its clean-up,
+// nor the clean-up from its end.
 func TestARandomProgramAmongFaultsThatIsCancelledCleansUpInFull(t *testing.T) {
 	eachFaultyProgram(t, func(a *among, r *rand.Rand) {
 		p := (&author{Rand: r, prefix: "call-"}).program(2)
@@ -189,7 +198,10 @@ func TestARandomProgramAmongFaultsThatIsCancelledCleansUpInFull(t *testing.T) {
 				return 1, err
 			}
 		}
-		code := codeOf(func(ctx kagzi.Context) witness { first.Do(func() { close(began) }); return l.stay(ctx) }, func(err error) {
+		code := codeOf(func(ctx kagzi.Context) witness {
+			first.Do(func() { close(began) })
+			return l.stay(ctx)
+		}, func(err error) {
 			if err != nil {
 				a.Errorf("the clean-up came to %v", err)
 			}
@@ -205,7 +217,8 @@ func TestARandomProgramAmongFaultsThatIsCancelledCleansUpInFull(t *testing.T) {
 		a.after(cancelAt, func() {
 			select {
 			case <-began: // else there is nothing to clean up
-				_ = a.insist(func() error { return run.CancelGracefully(a.ctx, 24*time.Hour, "") }) // refused when it has ended
+				// refused when it has ended
+				_ = a.insist(func() error { return run.CancelGracefully(a.ctx, 24*time.Hour, "") })
 			case <-a.eventful.Done():
 			}
 		})
@@ -221,8 +234,10 @@ func TestARandomProgramAmongFaultsThatIsCancelledCleansUpInFull(t *testing.T) {
 			a.Errorf("cancelled at %s it took %s and came to %v, cleaned up: %v", cancelAt, took, err, done)
 		}
 		undo.each(func(c *call) {
-			if recorded := l.recorded(run.ID())[c.name]; cleaned && c.kind == "step" && (recorded == "" || l.faults.recordOf(run.ID(), c.name) != recorded) {
-				a.Errorf("step %s of the clean-up is recorded as %q, and was taken as %q", c.name, recorded, l.faults.recordOf(run.ID(), c.name))
+			if recorded := l.recorded(run.ID())[c.name]; cleaned && c.kind == "step" &&
+				(recorded == "" || l.faults.recordOf(run.ID(), c.name) != recorded) {
+				a.Errorf("step %s of the clean-up is recorded as %q, and was taken as %q", c.name, recorded,
+					l.faults.recordOf(run.ID(), c.name))
 			}
 		})
 		a.hasAllSlots()

@@ -14,8 +14,9 @@ import (
 	"github.com/kagzi/kagzi/sdk/kagzitest"
 )
 
-// A user's tests may use SQLite too, through the same library. The page cache that Kagzi's server program replaces, for the whole process, must
-// stay SQLite's own there. To look at it, SQLite must not be running, so that happens in a process of its own.
+// A user's tests may use SQLite too, through the same library. The page cache that Kagzi's server
+// program replaces, for the whole process, must stay SQLite's own there. To look at it, SQLite must
+// not be running, so that happens in a process of its own.
 func TestSQLiteOfTheUsersTestsIsNotConfigured(t *testing.T) {
 	const own = "KAGZITEST_PROCESS"
 	if os.Getenv(own) == "" {

@@ -44,7 +44,8 @@ func (p program) String() string {
 
 func (p program) write(b *strings.Builder, indent string) {
 	for _, c := range p {
-		fmt.Fprintf(b, "%s%s %s: takes %s, sent at %s, limit %s, fails %d times, children %v\n", indent, c.kind, c.name, c.takes, c.sent, c.limit, c.fails, c.children)
+		fmt.Fprintf(b, "%s%s %s: takes %s, sent at %s, limit %s, fails %d times, children %v\n", indent, c.kind, c.name,
+			c.takes, c.sent, c.limit, c.fails, c.children)
 		for i, branch := range c.branches {
 			fmt.Fprintf(b, "%sbranch %d\n", indent, i+1)
 			branch.write(b, indent+"    ")
@@ -199,7 +200,9 @@ func (c *call) make(ctx kagzi.Context, w witness) error {
 	case "branches":
 		var futures []*kagzi.Future[int]
 		for _, branch := range c.branches {
-			futures = append(futures, kagzi.Go(ctx, func(ctx kagzi.Context) (int, error) { return 0, branch.run(ctx, w) }))
+			futures = append(futures, kagzi.Go(ctx, func(ctx kagzi.Context) (int, error) {
+				return 0, branch.run(ctx, w)
+			}))
 		}
 		for _, f := range futures {
 			if _, failed := f.Wait(ctx); err == nil {
@@ -246,8 +249,10 @@ func nap(ctx kagzi.Context, d time.Duration) (int, error) {
 	return 1, nil
 }
 
-// perform starts the program's workflow, with its signals, and replays it at these moments by the code that only looks. It returns how long the run took.
-func (p program) perform(t *testing.T, env *kagzitest.Env, code, look func(kagzi.Context, int) (int, error), cancelAt time.Duration, moments ...time.Duration) (time.Duration, error) {
+// perform starts the program's workflow, with its signals, and replays it at these moments by the
+// code that only looks. It returns how long the run took.
+func (p program) perform(t *testing.T, env *kagzitest.Env, code, look func(kagzi.Context, int) (int, error),
+	cancelAt time.Duration, moments ...time.Duration) (time.Duration, error) {
 	kagzi.Handle(env.Worker, "nap", nap)
 	kagzi.Handle(env.Worker, "program", code)
 	env.Start()
@@ -260,7 +265,8 @@ func (p program) perform(t *testing.T, env *kagzitest.Env, code, look func(kagzi
 	at := func(moment time.Duration, f func()) { timers = append(timers, time.AfterFunc(moment, f)) }
 	p.each(func(c *call) {
 		if c.kind == "signal" {
-			at(c.sent, func() { _ = kagzi.Signal(context.Background(), run, c.name, 1, kagzi.SignalOptions{}) }) // refused when the run has ended
+			// refused when the run has ended
+			at(c.sent, func() { _ = kagzi.Signal(context.Background(), run, c.name, 1, kagzi.SignalOptions{}) })
 		}
 	})
 	if cancelAt >= 0 {
@@ -293,7 +299,8 @@ func eachProgram(t *testing.T, try func(t *testing.T, env *kagzitest.Env, r *ran
 		kagzitest.Run(t, func(t *testing.T, env *kagzitest.Env) {
 			defer func() {
 				if t.Failed() {
-					t.Logf("seed %d; again: go test ./sdk/kagzitest -run '%s' -args -programs=1 -programs.from=%[1]d", seed, t.Name())
+					t.Logf("seed %d; again: go test ./sdk/kagzitest -run '%s' -args -programs=1 -programs.from=%[1]d",
+						seed, t.Name())
 				}
 			}()
 			try(t, env, rand.New(rand.NewPCG(seed, 7)))
@@ -301,7 +308,8 @@ func eachProgram(t *testing.T, try func(t *testing.T, env *kagzitest.Env, r *ran
 	}
 }
 
-// late bounds how much longer a program may take than its calls: while a sibling is at work a branch asks after what it waits for in pauses.
+// late bounds how much longer a program may take than its calls: while a sibling is at work a
+// branch asks after what it waits for in pauses.
 const late = time.Minute
 
 func TestARandomProgramTakesAsLongAsItsCallsAndIsReplayedAsItWent(t *testing.T) {
@@ -353,9 +361,11 @@ func TestARandomProgramThatIsCancelledCleansUpInFull(t *testing.T) {
 			}
 			done = true
 		})
-		took, err := p.perform(t, env, code, codeOf(unseen{}, func(error) {}), cancelAt, cancelAt/2, cancelAt+time.Second, cancelAt+30*time.Second)
+		took, err := p.perform(t, env, code, codeOf(unseen{}, func(error) {}), cancelAt, cancelAt/2,
+			cancelAt+time.Second, cancelAt+30*time.Second)
 		if err != nil && !done || took > cancelAt+time.Duration(calls)*2*time.Minute+late {
-			t.Errorf("cancelled at %s it took %s and came to %v, cleaned up: %v\n%s\n%s", cancelAt, took, err, done, p, undo)
+			t.Errorf("cancelled at %s it took %s and came to %v, cleaned up: %v\n%s\n%s", cancelAt, took, err,
+				done, p, undo)
 		}
 	})
 }

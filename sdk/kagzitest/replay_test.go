@@ -49,12 +49,16 @@ func TestARunAgreesWithItsOwnCode(t *testing.T) {
 	}{
 		{"past a sleep that was over while a sibling kept the run on its worker", nil, 2 * time.Minute,
 			func(ctx kagzi.Context, _ int) (int, error) {
-				beside := kagzi.Go(ctx, func(ctx kagzi.Context) (int, error) { works(ctx, "long", 10*time.Minute); return 0, nil })
+				beside := kagzi.Go(ctx, func(ctx kagzi.Context) (int, error) {
+					works(ctx, "long", 10*time.Minute)
+					return 0, nil
+				})
 				kagzi.Sleep(ctx, "short", time.Minute)
 				works(ctx, "after", time.Second)
 				return beside.Wait(ctx)
 			}},
-		{"when it was tried again as a whole, and has no use for a step that failed before", &kagzi.Retry{Attempts: 2}, time.Minute,
+		{"when it was tried again as a whole, and has no use for a step that failed before", &kagzi.Retry{Attempts: 2},
+			time.Minute,
 			func(ctx kagzi.Context, _ int) (int, error) {
 				fail := func(context.Context) (int, error) { return 0, kagzi.NonRetryable(errors.New("out of order")) }
 				if _, err := kagzi.Step(ctx, "charge", func(ctx context.Context) (int, error) {
@@ -64,7 +68,9 @@ func TestARunAgreesWithItsOwnCode(t *testing.T) {
 					return 1, nil
 				}); err != nil {
 					_, _ = kagzi.Step(ctx, "complain", fail)
-					kagzi.Go(ctx, func(ctx kagzi.Context) (int, error) { return kagzi.WaitSignal[int](ctx, "answer", 0) })
+					kagzi.Go(ctx, func(ctx kagzi.Context) (int, error) {
+						return kagzi.WaitSignal[int](ctx, "answer", 0)
+					})
 					works(ctx, "meanwhile", time.Second)
 					return 0, errors.New("not charged")
 				}
@@ -118,11 +124,15 @@ func TestARunAgreesWithItsOwnCode(t *testing.T) {
 	}
 }
 
-// The server completes a sleep only when the run's lease ends. One that was over while a sibling kept the run on its worker is not where the record ends.
+// The server completes a sleep only when the run's lease ends. One that was over while a sibling
+// kept the run on its worker is not where the record ends.
 func TestARunThatIsCancelledAgreesWithItsOwnCodePastASleepThatWasOver(t *testing.T) {
 	kagzitest.Run(t, func(t *testing.T, env *kagzitest.Env) {
 		code := func(ctx kagzi.Context, _ int) (int, error) {
-			beside := kagzi.Go(ctx, func(ctx kagzi.Context) (int, error) { works(ctx, "long", 10*time.Minute); return 0, nil })
+			beside := kagzi.Go(ctx, func(ctx kagzi.Context) (int, error) {
+				works(ctx, "long", 10*time.Minute)
+				return 0, nil
+			})
 			kagzi.Sleep(ctx, "short", time.Minute)
 			if ctx.Err() != nil {
 				works(kagzi.Cleanup(ctx), "undo", time.Second)

@@ -18,8 +18,8 @@ func works(ctx kagzi.Context, name string, d time.Duration) {
 	_, _ = kagzi.Step(ctx, name, func(context.Context) (int, error) { time.Sleep(d); return 0, nil })
 }
 
-// What a branch waits for may come about while a sibling is at work, before the branch has asked the server for it. It is not to be slept over when the
-// sibling's sleep parks the run.
+// What a branch waits for may come about while a sibling is at work, before the branch has asked
+// the server for it. It is not to be slept over when the sibling's sleep parks the run.
 func TestABranchGoesOnWhenItsWaitIsOverAlthoughASiblingSleeps(t *testing.T) {
 	nap := func(ctx kagzi.Context, d time.Duration) (int, error) { kagzi.Sleep(ctx, "nap", d); return 1, nil }
 	for _, c := range []struct {
@@ -31,7 +31,8 @@ func TestABranchGoesOnWhenItsWaitIsOverAlthoughASiblingSleeps(t *testing.T) {
 		{"a child that has ended meanwhile", 0, 500 * time.Millisecond,
 			func(ctx kagzi.Context) (time.Time, error) {
 				f := kagzi.Go(ctx, func(ctx kagzi.Context) (time.Time, error) {
-					if _, err := kagzi.RunChild[int](ctx, "child", "nap", time.Duration(0), kagzi.ChildOptions{}); err != nil {
+					if _, err := kagzi.RunChild[int](ctx, "child", "nap", time.Duration(0),
+						kagzi.ChildOptions{}); err != nil {
 						return time.Time{}, err
 					}
 					return kagzi.Now(ctx), nil
@@ -97,7 +98,9 @@ func TestABranchGoesOnWhenItsWaitIsOverAlthoughASiblingSleeps(t *testing.T) {
 			kagzitest.Run(t, func(t *testing.T, env *kagzitest.Env) {
 				began := time.Now()
 				kagzi.Handle(env.Worker, "nap", nap)
-				kagzi.Handle(env.Worker, "order", func(ctx kagzi.Context, _ int) (time.Time, error) { return c.code(ctx) })
+				kagzi.Handle(env.Worker, "order", func(ctx kagzi.Context, _ int) (time.Time, error) {
+					return c.code(ctx)
+				})
 				env.Start()
 				run, err := kagzi.Start(t.Context(), env.Client, "order", 0, kagzi.StartOptions{})
 				if err != nil {
@@ -127,7 +130,10 @@ func TestALimitHoldsBesideASiblingAtWork(t *testing.T) {
 		t.Run(limit.String(), func(t *testing.T) {
 			kagzitest.Run(t, func(t *testing.T, env *kagzitest.Env) {
 				kagzi.Handle(env.Worker, "order", func(ctx kagzi.Context, _ int) (time.Duration, error) {
-					beside := kagzi.Go(ctx, func(ctx kagzi.Context) (int, error) { works(ctx, "work", time.Minute); return 0, nil })
+					beside := kagzi.Go(ctx, func(ctx kagzi.Context) (int, error) {
+						works(ctx, "work", time.Minute)
+						return 0, nil
+					})
 					began := kagzi.Now(ctx)
 					_, err := kagzi.WaitSignal[int](ctx, "go", limit)
 					if !errors.Is(err, kagzi.ErrTimeout) {

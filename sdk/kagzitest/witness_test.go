@@ -44,7 +44,8 @@ type ledger struct {
 
 // newLedger is that of a program, or of some that follow each other.
 func newLedger(a *among, programs ...program) *ledger {
-	l := &ledger{among: a, before: map[string][]string{}, steps: map[string]bool{}, begun: map[string]int{}, final: map[string]outcome{}}
+	l := &ledger{among: a, before: map[string][]string{}, steps: map[string]bool{}, begun: map[string]int{},
+		final: map[string]outcome{}}
 	var before []string
 	for _, p := range programs {
 		before = l.order(p, before)
@@ -83,8 +84,9 @@ func (s *stay) values() map[string]int {
 	return values
 }
 
-// saw notes what a call came to. A result that the server has told is so for good. What this worker has made, a step's result or that a call was
-// cancelled, is so when it is recorded, and of a lease that is lost it never is.
+// saw notes what a call came to. A result that the server has told is so for good. What this worker
+// has made, a step's result or that a call was cancelled, is so when it is recorded, and of a lease
+// that is lost it never is.
 func (s *stay) saw(name string, value int, err error) {
 	o := outcome{value, err}
 	s.mu.Lock()
@@ -104,7 +106,8 @@ func (s *stay) saw(name string, value int, err error) {
 	}
 }
 
-// begins is told when a step's code does: what its code builds on has to be recorded by then. The result is another one each time.
+// begins is told when a step's code does: what its code builds on has to be recorded by then. The
+// result is another one each time.
 func (s *stay) begins(name string) int {
 	recorded := s.recorded(s.run)
 	s.mu.Lock()
@@ -121,7 +124,8 @@ func (s *stay) begins(name string) int {
 		}
 		s.final[before] = o
 		if s.steps[before] && o.err == nil && recorded[before] != fmt.Sprint(o.value) {
-			s.Errorf("step %s begins behind %s, whose result %d is recorded as %q", name, before, o.value, recorded[before])
+			s.Errorf("step %s begins behind %s, whose result %d is recorded as %q", name, before, o.value,
+				recorded[before])
 		}
 	}
 	s.number++
@@ -165,14 +169,16 @@ func (l *ledger) check(run *kagzi.Run, p program, got map[string]int, failures i
 		}
 		value, saw := got[c.name]
 		if !saw || recorded[c.name] != fmt.Sprint(value) || l.faults.recordOf(run.ID(), c.name) != recorded[c.name] {
-			l.Errorf("step %s came to %d, is recorded as %q and was taken as %q", c.name, value, recorded[c.name], l.faults.recordOf(run.ID(), c.name))
+			l.Errorf("step %s came to %d, is recorded as %q and was taken as %q", c.name, value, recorded[c.name],
+				l.faults.recordOf(run.ID(), c.name))
 		}
 		if begun := l.begun[c.name]; begun < 1 || l.gentle && begun != 1+c.fails {
 			l.Errorf("the code of step %s ran %d times, want %d", c.name, begun, 1+c.fails)
 		}
 	})
 	d, err := run.Describe(l.ctx)
-	if err != nil || d.Status != kagzi.StatusCompleted || d.Attempts > 1+failures+l.fails || l.gentle && d.Attempts != 1+failures+l.fails {
+	if err != nil || d.Status != kagzi.StatusCompleted || d.Attempts > 1+failures+l.fails || l.gentle &&
+		d.Attempts != 1+failures+l.fails {
 		l.Errorf("the run is %v, %v, want it completed and at most %d failures counted", d, err, failures)
 	}
 	signals, _, err := l.env.Store().ListSignals(l.ctx, namespace, idOf(l.T, run.ID()), engine.Page{Limit: 1000})

@@ -54,7 +54,8 @@ func load(name string) (layer, string, error) {
 	}
 	said, found := d.profiles[name]
 	if !found {
-		return nil, "", fmt.Errorf("no profile %q in %s, which has %s", name, plain(d.path), listed(slices.Sorted(maps.Keys(d.profiles))))
+		return nil, "", fmt.Errorf("no profile %q in %s, which has %s", name, plain(d.path),
+			listed(slices.Sorted(maps.Keys(d.profiles))))
 	}
 	return said.over(d.client), name, nil
 }
@@ -182,7 +183,8 @@ func (d *document) take(key toml.Key, content map[string]any, place string) erro
 	into, rest := d.client, key[1:]
 	switch {
 	case table == nil:
-		return fmt.Errorf("%q stands outside of the tables: [client] and [profile.NAME] hold what clients are told", key[0])
+		return fmt.Errorf("%q stands outside of the tables: [client] and [profile.NAME] hold what clients are told",
+			key[0])
 	case key[0] == "profile":
 		into, rest = d.profiles[key[1]], key[2:]
 		table, _ = table[key[1]].(map[string]any)

@@ -1,5 +1,6 @@
-// Package profile is what kagzi.toml and the environment tell a client of Kagzi: where its server is, and how to get in. The SDK and the
-// command line share it, so that workers, clients and people are told once.
+// Package profile is what kagzi.toml and the environment tell a client of Kagzi: where its server
+// is, and how to get in. The SDK and the command line share it, so that workers, clients and people
+// are told once.
 //
 //	[client]                  # holds for all
 //	profile = "prod"          # where nobody names another
@@ -10,7 +11,8 @@
 //	api-key-file = "prod.key" # names of files are relative to this one
 //	tls-ca = "ca.pem"
 //
-// The file is that of KAGZI_CONFIG ("off" for none), else kagzi/kagzi.toml in the directory that os.UserConfigDir names, if it is there.
+// The file is that of KAGZI_CONFIG ("off" for none), else kagzi/kagzi.toml in the directory that
+// os.UserConfigDir names, if it is there.
 package profile
 
 import (
@@ -28,8 +30,8 @@ const (
 	DefaultNamespace = "default"
 )
 
-// Off is the name of no profile. When a caller of Resolve gives it, neither the environment nor a file counts; as the value of
-// KAGZI_PROFILE or KAGZI_CONFIG it means that no file is read.
+// Off is the name of no profile. When a caller of Resolve gives it, neither the environment nor a
+// file counts; as the value of KAGZI_PROFILE or KAGZI_CONFIG it means that no file is read.
 const Off = "off"
 
 // Profile is how to reach a server. Every empty field says nothing.
@@ -47,15 +49,17 @@ type Profile struct {
 	TLSKey        string
 	TLSServerName string // that the server's certificate has to have (the address's)
 
-	// Sources says where values come from, by their keys such as "api-key-file": "given", "environment KAGZI_ADDRESS" or, fit for a
-	// terminal, "file /home/ada/.config/kagzi/kagzi.toml:3". Those left out are defaults.
+	// Sources says where values come from, by their keys such as "api-key-file": "given",
+	// "environment KAGZI_ADDRESS" or, fit for a terminal, "file
+	// /home/ada/.config/kagzi/kagzi.toml:3". Those left out are defaults.
 	Sources map[string]string
 	// Warnings are for people: secrets in files that everybody can read. Fit for a terminal.
 	Warnings []string
 }
 
-// Load is what the file says in the profile of a name, with [client] for what that leaves open. No name means that of KAGZI_PROFILE,
-// else the one that [client] names, else [client] alone. Where there is no file, only a profile that was named is an error.
+// Load is what the file says in the profile of a name, with [client] for what that leaves open. No
+// name means that of KAGZI_PROFILE, else the one that [client] names, else [client] alone. Where
+// there is no file, only a profile that was named is an error.
 func Load(name string) (Profile, error) {
 	said, name, err := load(name)
 	if err != nil {
@@ -64,9 +68,11 @@ func Load(name string) (Profile, error) {
 	return said.profile(name), nil
 }
 
-// Resolve is what holds: what the caller says, else the environment (KAGZI_ and the key in capitals: KAGZI_API_KEY_FILE), else the profile
-// that the caller, or whatever Load goes by, names, else the defaults. A key and the file of a key are one thing, and so are a client's
-// certificate and its key: who says one of them says both. And who names what only TLS needs, turns it on over a "tls = false" of those after it.
+// Resolve is what holds: what the caller says, else the environment (KAGZI_ and the key in
+// capitals: KAGZI_API_KEY_FILE), else the profile that the caller, or whatever Load goes by, names,
+// else the defaults. A key and the file of a key are one thing, and so are a client's certificate
+// and its key: who says one of them says both. And who names what only TLS needs, turns it on over
+// a "tls = false" of those after it.
 func Resolve(said Profile) (Profile, error) {
 	all, name := said.layer(), ""
 	if said.Name != Off {
@@ -111,8 +117,8 @@ var settings = []setting{
 	{key: "tls-server-name", field: func(p *Profile) *string { return &p.TLSServerName }},
 }
 
-// Keys are those that a profile may hold, in the order of reading. A flag has the same name, and a variable is KAGZI_ and the name in
-// capitals.
+// Keys are those that a profile may hold, in the order of reading. A flag has the same name, and a
+// variable is KAGZI_ and the name in capitals.
 func Keys() []string {
 	keys := make([]string, len(settings))
 	for i, s := range settings {
@@ -172,8 +178,9 @@ func (l layer) over(lower layer) layer {
 	return both
 }
 
-// settles says whether l says of a setting that it does not hold what lower has for it: of the other of a pair, and of tls where it names
-// what only TLS needs. Else a "tls = false" for all would send a key in the open to the server whose authority a profile names.
+// settles says whether l says of a setting that it does not hold what lower has for it: of the
+// other of a pair, and of tls where it names what only TLS needs. Else a "tls = false" for all
+// would send a key in the open to the server whose authority a profile names.
 func (l layer) settles(s setting) bool {
 	if s.key == "tls" {
 		return slices.ContainsFunc(settings, func(other setting) bool {

@@ -20,7 +20,8 @@ func equal[T any](t *testing.T, got, want T) {
 	}
 }
 
-// clean takes all settings out of the environment for the time of a test, and leads to a file that it returns, which is not there.
+// clean takes all settings out of the environment for the time of a test, and leads to a file that
+// it returns, which is not there.
 func clean(t *testing.T) (path string) {
 	t.Helper()
 	for _, key := range append(Keys(), "profile") {
@@ -83,8 +84,10 @@ func TestLoad(t *testing.T) {
 		}
 		equal(t, p, Profile{
 			Name: "prod", Address: "prod:1", Namespace: "everybody", APIKeyFile: filepath.Join(dir, "all.key"),
-			TLSCA: filepath.VolumeName(dir) + filepath.FromSlash("/etc/ca.pem"), TLSCert: filepath.Join(dir, "me.pem"), TLSKey: filepath.Join(dir, "me.key"),
-			Sources: map[string]string{"address": at(12), "namespace": at(8), "api-key-file": at(9), "tls-ca": at(13), "tls-client-cert": at(14), "tls-client-key": at(15)},
+			TLSCA: filepath.VolumeName(dir) + filepath.FromSlash("/etc/ca.pem"), TLSCert: filepath.Join(dir, "me.pem"),
+			TLSKey: filepath.Join(dir, "me.key"),
+			Sources: map[string]string{"address": at(12), "namespace": at(8), "api-key-file": at(9), "tls-ca": at(13),
+				"tls-client-cert": at(14), "tls-client-key": at(15)},
 		})
 		equal(t, p.Encrypted(), true)
 	})
@@ -174,22 +177,29 @@ func TestLoad(t *testing.T) {
 
 	for _, c := range []struct{ name, text, want string }{
 		{"an unknown key", "[client]\n\nadress = \"x\"", `:3: there is no setting "adress"; did you mean "address"?`},
-		{"an unknown key of a profile", "[profile.a]\ntls-client-cert = \"x\"\ntls-clientkey = \"x\"", `:3: there is no setting "tls-clientkey"; did you mean "tls-client-key"?`},
+		{"an unknown key of a profile", "[profile.a]\ntls-client-cert = \"x\"\ntls-clientkey = \"x\"",
+			`:3: there is no setting "tls-clientkey"; did you mean "tls-client-key"?`},
 		{"an unknown key that is like none", "[client]\nq = 1", `:2: there is no setting "q"`},
 		{"a profile that names a profile", "[profile.a]\nprofile = \"b\"", `:2: there is no setting "profile"`},
 		{"a table within a profile", "[profile.a.b]\nx = 1", `:1: there is no setting "b"`},
-		{"an unknown table", "[profiles.a]\naddress = \"x\"", `:1: there is no table "profiles"; did you mean "profile"?`},
-		{"a key outside of the tables", "address = \"x\"", `:1: "address" stands outside of the tables: [client] and [profile.NAME] hold what clients are told`},
+		{"an unknown table", "[profiles.a]\naddress = \"x\"",
+			`:1: there is no table "profiles"; did you mean "profile"?`},
+		{"a key outside of the tables", "address = \"x\"",
+			`:1: "address" stands outside of the tables: [client] and [profile.NAME] hold what clients are told`},
 		{"no text", "[client]\naddress = 1", `:2: address: want a text in quotes`},
 		{"no truth", "[client]\ntls = \"yes\"", `:2: tls: want true or false`},
 		{"no name", "[client]\nprofile = 1", `:2: profile: want the name of a profile in quotes`},
-		{"a profile without a name", "profile = \"prod\"", `: profile is no table: a profile is [profile.NAME], and [client] names the one to take`},
-		{"a profile that is no table", "[profile]\nprod = 1", `: "prod" in [profile] is no table: a profile is [profile.NAME]`},
+		{"a profile without a name", "profile = \"prod\"",
+			`: profile is no table: a profile is [profile.NAME], and [client] names the one to take`},
+		{"a profile that is no table", "[profile]\nprod = 1",
+			`: "prod" in [profile] is no table: a profile is [profile.NAME]`},
 		{"a profile called off", "[profile.off]", `: a profile cannot have the name "off": choose another`},
 		{"no TOML", "[client\n", `:1: expected`},
 		{"letters that are no text", "[client]\n\"a\\u001b\" = 1", `:2: there is no setting "a\x1b"`},
-		{"a profile that is not there", "[client]\nprofile = \"c\"\n[profile.b]\n[profile.a]", `no profile "c" in PATH, which has "a", "b"`},
-		{"profiles that are not there", "[client]\nprofile = \"c\"", `no profile "c" in PATH, which has no table [profile.NAME]`},
+		{"a profile that is not there", "[client]\nprofile = \"c\"\n[profile.b]\n[profile.a]",
+			`no profile "c" in PATH, which has "a", "b"`},
+		{"profiles that are not there", "[client]\nprofile = \"c\"",
+			`no profile "c" in PATH, which has no table [profile.NAME]`},
 	} {
 		t.Run("refuses "+c.name, func(t *testing.T) {
 			path := file(t, c.text)
@@ -215,14 +225,17 @@ func TestResolve(t *testing.T) {
 		return p
 	}
 
-	t.Run("takes each from the caller, the environment, the profile or the default, and says from where", func(t *testing.T) {
-		path := file(t, "[client]\naddress = \"file:1\"\nnamespace = \"file\"\ntls-server-name = \"file\"\n")
-		t.Setenv("KAGZI_NAMESPACE", "environment")
-		t.Setenv("KAGZI_ADDRESS", "environment:1")
-		p := resolve(t, Profile{Address: "given:1", TLSCA: "given.pem"})
-		equal(t, p, Profile{Address: "given:1", Namespace: "environment", TLSCA: "given.pem", TLSServerName: "file", Sources: map[string]string{
-			"address": "given", "namespace": "environment KAGZI_NAMESPACE", "tls-ca": "given", "tls-server-name": "file " + path + ":4"}})
-	})
+	t.Run("takes each from the caller, the environment, the profile or the default, and says from where",
+		func(t *testing.T) {
+			path := file(t, "[client]\naddress = \"file:1\"\nnamespace = \"file\"\ntls-server-name = \"file\"\n")
+			t.Setenv("KAGZI_NAMESPACE", "environment")
+			t.Setenv("KAGZI_ADDRESS", "environment:1")
+			p := resolve(t, Profile{Address: "given:1", TLSCA: "given.pem"})
+			equal(t, p, Profile{Address: "given:1", Namespace: "environment", TLSCA: "given.pem", TLSServerName: "file",
+				Sources: map[string]string{
+					"address": "given", "namespace": "environment KAGZI_NAMESPACE", "tls-ca": "given",
+					"tls-server-name": "file " + path + ":4"}})
+		})
 
 	t.Run("is the defaults where nobody says anything", func(t *testing.T) {
 		file(t, "")
@@ -234,7 +247,8 @@ func TestResolve(t *testing.T) {
 	t.Run("off leaves all but the caller unheard", func(t *testing.T) {
 		file(t, sample)
 		t.Setenv("KAGZI_API_KEY", "kz_x")
-		equal(t, resolve(t, Profile{Name: Off, Namespace: "n"}), Profile{Address: DefaultAddress, Namespace: "n", Sources: map[string]string{"namespace": "given"}})
+		equal(t, resolve(t, Profile{Name: Off, Namespace: "n"}),
+			Profile{Address: DefaultAddress, Namespace: "n", Sources: map[string]string{"namespace": "given"}})
 	})
 
 	t.Run("who names a key says that there is no file of one, and the other way round", func(t *testing.T) {
@@ -264,7 +278,9 @@ func TestResolve(t *testing.T) {
 	})
 
 	t.Run("TLS is not turned off by who comes after one that names what it needs", func(t *testing.T) {
-		file(t, "[client]\ntls = false\n[profile.prod]\ntls-ca = \"ca.pem\"\n[profile.open]\ntls-ca = \"ca.pem\"\ntls = false\n")
+		file(
+			t,
+			"[client]\ntls = false\n[profile.prod]\ntls-ca = \"ca.pem\"\n[profile.open]\ntls-ca = \"ca.pem\"\ntls = false\n")
 		equal(t, resolve(t, Profile{}).Encrypted(), false)
 		equal(t, resolve(t, Profile{Name: "prod"}).Encrypted(), true)
 		equal(t, resolve(t, Profile{Name: "open"}).Encrypted(), false)
@@ -299,13 +315,16 @@ func TestKey(t *testing.T) {
 
 	long := strings.Repeat("x", maxKey+1)
 	for name, p := range map[string]Profile{
-		"two at once": {APIKey: "kz_canary", APIKeyFile: "f"}, "two words": {APIKey: "kz canary"}, "a line break": {APIKey: "kz_canary\nx"},
-		"no ASCII": {APIKey: "kz_canaryé"}, "an empty file": {APIKeyFile: os.DevNull}, "a file that is not there": {APIKeyFile: "gone"},
-		"what is too long": {APIKey: Secret(long)},
+		"two at once": {APIKey: "kz_canary", APIKeyFile: "f"}, "two words": {APIKey: "kz canary"},
+		"a line break": {APIKey: "kz_canary\nx"},
+		"no ASCII":     {APIKey: "kz_canaryé"}, "an empty file": {APIKeyFile: os.DevNull},
+		"a file that is not there": {APIKeyFile: "gone"},
+		"what is too long":         {APIKey: Secret(long)},
 	} {
 		t.Run("refuses "+name+", and does not tell it", func(t *testing.T) {
 			key, err := p.Key()
-			if key != "" || err == nil || strings.Contains(err.Error(), "canary") || strings.Contains(err.Error(), long) {
+			if key != "" || err == nil || strings.Contains(err.Error(), "canary") ||
+				strings.Contains(err.Error(), long) {
 				t.Fatalf("Key = %q, %v", string(key), err)
 			}
 		})
@@ -325,7 +344,8 @@ func TestKey(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		shown := fmt.Sprintf("%v %+v %#v %s %q %x %d %v %v %#v", p, p, p, p.APIKey, p.APIKey, p.APIKey, p.APIKey, &p, []Secret{p.APIKey}, p.APIKey) +
+		shown := fmt.Sprintf("%v %+v %#v %s %q %x %d %v %v %#v", p, p, p, p.APIKey, p.APIKey, p.APIKey, p.APIKey, &p,
+			[]Secret{p.APIKey}, p.APIKey) +
 			fmt.Sprint(p.APIKey.String(), p.APIKey.GoString()) + string(encoded) + logged.String()
 		for _, leak := range []string{"canary", fmt.Sprintf("%x", "canary"), fmt.Sprint([]byte("canary"))} {
 			if strings.Contains(shown, leak) {
@@ -387,16 +407,20 @@ func TestTLSConfig(t *testing.T) {
 		p    Profile
 		want string
 	}{
-		"no TLS":                {Profile{}, ""},
-		"an authority's file":   {Profile{TLSCA: filepath.Join(dir, "gone.pem")}, "tls-ca: open " + filepath.Join(dir, "gone.pem")},
-		"an authority":          {Profile{TLSCA: filepath.Join(dir, "none.pem")}, "tls-ca: " + filepath.Join(dir, "none.pem") + " holds no PEM certificate"},
-		"a client's own":        {Profile{TLSCert: filepath.Join(dir, "none.pem"), TLSKey: "x"}, "tls-client-cert " + filepath.Join(dir, "none.pem") + ", tls-client-key x: "},
+		"no TLS": {Profile{}, ""},
+		"an authority's file": {Profile{TLSCA: filepath.Join(dir, "gone.pem")},
+			"tls-ca: open " + filepath.Join(dir, "gone.pem")},
+		"an authority": {Profile{TLSCA: filepath.Join(dir, "none.pem")},
+			"tls-ca: " + filepath.Join(dir, "none.pem") + " holds no PEM certificate"},
+		"a client's own": {Profile{TLSCert: filepath.Join(dir, "none.pem"), TLSKey: "x"},
+			"tls-client-cert " + filepath.Join(dir, "none.pem") + ", tls-client-key x: "},
 		"half of a client's":    {Profile{TLSKey: "x"}, "tls-client-cert and tls-client-key go together"},
 		"TLS turned off for it": {Profile{TLS: new(false), TLSCA: "gone"}, ""},
 	} {
 		t.Run("without "+name, func(t *testing.T) {
 			config, err := c.p.TLSConfig()
-			if config != nil || (err == nil) != (c.want == "") || err != nil && !strings.HasPrefix(err.Error(), c.want) {
+			if config != nil || (err == nil) != (c.want == "") || err != nil &&
+				!strings.HasPrefix(err.Error(), c.want) {
 				t.Fatalf("TLSConfig = %v, %v", config, err)
 			}
 		})

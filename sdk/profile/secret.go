@@ -11,7 +11,8 @@ import (
 	"strings"
 )
 
-// Secret is a text that shows itself to nobody: printed, logged or encoded it is "***". A conversion to string gives it away.
+// Secret is a text that shows itself to nobody: printed, logged or encoded it is "***". A
+// conversion to string gives it away.
 type Secret string
 
 const masked = "***"
@@ -39,8 +40,8 @@ func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
 // maxKey is more than any key has, in bytes.
 const maxKey = 1024
 
-// Key is the API key: APIKey, or what stands in APIKeyFile; "" when there is neither. The blanks around it are taken off. The error says
-// where it should have been, and never what was there.
+// Key is the API key: APIKey, or what stands in APIKeyFile; "" when there is neither. The blanks
+// around it are taken off. The error says where it should have been, and never what was there.
 func (p Profile) Key() (Secret, error) {
 	where, text := p.Sources["api-key"], string(p.APIKey)
 	switch {
@@ -56,8 +57,11 @@ func (p Profile) Key() (Secret, error) {
 		return "", nil
 	}
 	text = strings.TrimSpace(text)
-	if text == "" || len(text) > maxKey || strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return "", fmt.Errorf("API key (%s): want one word that begins with kz_, as `kagzi key create` prints it", cmp.Or(where, "given"))
+	if text == "" || len(text) > maxKey || strings.ContainsFunc(text, func(r rune) bool {
+		return r <= ' ' || r > '~'
+	}) {
+		return "", fmt.Errorf("API key (%s): want one word that begins with kz_, as `kagzi key create` prints it",
+			cmp.Or(where, "given"))
 	}
 	return Secret(text), nil
 }
@@ -80,11 +84,13 @@ func (p Profile) warnings() []string {
 	var found []string
 	place, inFile := strings.CutPrefix(p.Sources["api-key"], "file ")
 	if at := strings.LastIndexByte(place, ':'); inFile && p.APIKey != "" && everybodyReads(place[:at]) {
-		found = append(found, fmt.Sprintf("%s holds an API key, and everybody on this machine can read it: chmod 600 it", place[:at]))
+		found = append(found,
+			fmt.Sprintf("%s holds an API key, and everybody on this machine can read it: chmod 600 it", place[:at]))
 	}
 	for _, path := range []string{p.APIKeyFile, p.TLSKey} {
 		if path != "" && everybodyReads(path) {
-			found = append(found, fmt.Sprintf("%s is a secret, and everybody on this machine can read it: chmod 600 it", plain(path)))
+			found = append(found, fmt.Sprintf("%s is a secret, and everybody on this machine can read it: chmod 600 it",
+				plain(path)))
 		}
 	}
 	return found

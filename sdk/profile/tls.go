@@ -16,8 +16,9 @@ func (p Profile) Encrypted() bool {
 	return p.TLSCA != "" || p.TLSCert != "" || p.TLSKey != "" || p.TLSServerName != ""
 }
 
-// TLSConfig is the client's side of TLS, 1.3 at least, as every server with TLS speaks it; nil without TLS. The errors are about the files.
-// The client's certificate is read anew for each connection, so that it may be replaced while a worker runs.
+// TLSConfig is the client's side of TLS, 1.3 at least, as every server with TLS speaks it; nil
+// without TLS. The errors are about the files. The client's certificate is read anew for each
+// connection, so that it may be replaced while a worker runs.
 func (p Profile) TLSConfig() (*tls.Config, error) {
 	if !p.Encrypted() {
 		return nil, nil

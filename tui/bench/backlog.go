@@ -41,7 +41,8 @@ func startBatch[In any](ctx context.Context, r *fixture, b int, workflowType str
 }
 
 // collect waits for runs and hands over each as it ended.
-func collect[Out any](ctx context.Context, runs []*kagzi.Run, take func(i int, d *kagzi.RunDetails, out Out) error) error {
+func collect[Out any](ctx context.Context, runs []*kagzi.Run,
+	take func(i int, d *kagzi.RunDetails, out Out) error) error {
 	last := len(runs) - 1
 	return each(ctx, len(runs), collectors, func(ctx context.Context, n int) error {
 		i := last - n // the last first: when it has ended, so have most, and few calls are waiting
@@ -83,8 +84,9 @@ type backlog struct {
 	costs             []cost
 }
 
-// drain starts n runs with no worker there, then the workers, which take them all. Draining is counted from the first claim to the
-// last end, by the server's clock, so neither the workers' start nor the collecting is in it.
+// drain starts n runs with no worker there, then the workers, which take them all. Draining is
+// counted from the first claim to the last end, by the server's clock, so neither the workers'
+// start nor the collecting is in it.
 func drain(ctx context.Context, r *fixture, n int) (b backlog, err error) {
 	seeds := make([]int, n)
 	for i := range seeds {
@@ -167,6 +169,7 @@ func measureLargeBacklog(ctx context.Context, r *fixture, p plan) (sample, error
 			{fmt.Sprintf("drained of %d", few), "runs/s", smallRate},
 			{"ratio", "", ratio(largeRate, smallRate)},
 		},
-		costs: large.costs, runs: p.runs + few, elapsed: small.enqueued + small.drained + large.enqueued + large.drained,
+		costs: large.costs, runs: p.runs + few, elapsed: small.enqueued + small.drained + large.enqueued +
+			large.drained,
 	}, nil
 }

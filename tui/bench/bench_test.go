@@ -60,10 +60,13 @@ func TestBinary(t *testing.T) {
 		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 			t.Errorf("left in the directory: %v, %v", left, err)
 		}
-		if r.Server.Backend != "sqlite" || !r.Server.Private || r.Server.Durability != "journal_mode=wal, synchronous=full" || r.Cores < 1 || r.Go == "" {
+		if r.Server.Backend != "sqlite" || !r.Server.Private ||
+			r.Server.Durability != "journal_mode=wal, synchronous=full" || r.Cores < 1 || r.Go == "" {
 			t.Errorf("report = %+v", r)
 		}
-		if len(r.Machine) != 3 || slices.ContainsFunc(r.Machine, func(f spread) bool { return !(f.Min > 0 && f.Min <= f.Median && f.Median <= f.Max) }) {
+		if len(r.Machine) != 3 || slices.ContainsFunc(r.Machine, func(f spread) bool {
+			return !(f.Min > 0 && f.Min <= f.Median && f.Median <= f.Max)
+		}) {
 			t.Errorf("machine = %+v, want what it gave of processor, loopback and disk", r.Machine)
 		}
 		names := strings.Split(chosen, ",")
@@ -106,7 +109,8 @@ func TestBinary(t *testing.T) {
 		if got := figures["W10 ended runs, full table"]; got != 1000 {
 			t.Errorf("%v ended runs in the full table, want 1000", got)
 		}
-		for _, name := range []string{"W6-1M ratio", "W7-10K late p99", "W9 first tasks p99", "W10 W1 slowdown, throughput", "W10 list page p95"} {
+		for _, name := range []string{"W6-1M ratio", "W7-10K late p99", "W9 first tasks p99",
+			"W10 W1 slowdown, throughput", "W10 list page p95"} {
 			if figures[name] <= 0 {
 				t.Errorf("%s = %v, want more than 0", name, figures[name])
 			}

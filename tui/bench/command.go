@@ -1,5 +1,6 @@
-// Package bench owns `kagzi bench`: it puts load on a server, with a worker process of its own, and measures throughput,
-// latency and cost of the workloads W1 to W10. A run that does not return what it must makes the bench fail, whatever the figures.
+// Package bench owns `kagzi bench`: it puts load on a server, with a worker process of its own, and
+// measures throughput, latency and cost of the workloads W1 to W10. A run that does not return what
+// it must makes the bench fail, whatever the figures.
 package bench
 
 import (
@@ -38,8 +39,8 @@ type options struct {
 	timeout     time.Duration
 }
 
-// Command is `kagzi bench`, with the hidden command of its worker process. It starts processes of its own binary, whose root
-// must hold child.Command and, for private servers, the command server.
+// Command is `kagzi bench`, with the hidden command of its worker process. It starts processes of
+// its own binary, whose root must hold child.Command and, for private servers, the command server.
 func Command() *cobra.Command {
 	var o options
 	var flags cli.ClientFlags
@@ -76,7 +77,8 @@ Exit code: 0 when every run returned what it must, 1 when not, 7 when no server 
 	fs.StringVar(&o.workloads, "workload", "W1,W2,W3,W4", `workloads, separated by commas; "all" is W1 to W8`)
 	fs.Float64Var(&o.scale, "scale", 1, "how much of each workload: 0.1 is a tenth of the runs")
 	fs.IntVar(&o.runs, "runs", 0, "runs of each workload, steps of W8, workers of W9 (default: by workload and scale)")
-	fs.DurationVar(&o.duration, "duration", 0, "let W1 to W5 go on this long instead of counting runs; how long W9 is idle")
+	fs.DurationVar(&o.duration, "duration", 0,
+		"let W1 to W5 go on this long instead of counting runs; how long W9 is idle")
 	fs.IntVar(&o.repeat, "repeat", 1, "measure so many times, workload after workload, and report medians")
 	fs.IntVar(&o.concurrency, "concurrency", 0, "runs in flight in W1, W2 and W5 (default 100, 100 and 16)")
 	fs.IntVar(&o.slots, "slots", 100, "runs that the worker takes at once")
@@ -85,9 +87,12 @@ Exit code: 0 when every run returned what it must, 1 when not, 7 when no server 
 	flags.RegisterReach(fs)
 	fs.StringVar(&o.db, "db", "", "database URL for a private server, such as postgres://…")
 	fs.IntVar(&o.servers, "servers", 1, "private servers on --db, each with a worker process of its own")
-	fs.StringVar(&o.fullDB, "full-db", "", "database URL for W10's many ended runs, kept and used again (default: on SQLite, removed afterwards)")
-	fs.StringVar(&o.dir, "dir", "", "directory for a private server's database (default: one for temporary files, on a disk)")
-	fs.DurationVar(&o.timeout, "timeout", 15*time.Minute, "give up when one measurement takes so much longer than --duration")
+	fs.StringVar(&o.fullDB, "full-db", "",
+		"database URL for W10's many ended runs, kept and used again (default: on SQLite, removed afterwards)")
+	fs.StringVar(&o.dir, "dir", "",
+		"directory for a private server's database (default: one for temporary files, on a disk)")
+	fs.DurationVar(&o.timeout, "timeout", 15*time.Minute,
+		"give up when one measurement takes so much longer than --duration")
 	cmd.AddCommand(newWorker())
 	return cmd
 }
@@ -105,8 +110,10 @@ func (o options) check() error {
 	switch {
 	case !(o.scale > 0) || o.scale > 10_000:
 		return usagef("--scale %v: want more than 0, at most 10000", o.scale)
-	case o.runs < 0 || o.repeat < 1 || o.concurrency < 0 || o.slots < 1 || o.servers < 1 || o.duration < 0 || o.timeout <= 0:
-		return usagef("--runs, --repeat, --concurrency, --slots, --servers, --duration and --timeout want positive values")
+	case o.runs < 0 || o.repeat < 1 || o.concurrency < 0 || o.slots < 1 || o.servers < 1 || o.duration < 0 ||
+		o.timeout <= 0:
+		return usagef(
+			"--runs, --repeat, --concurrency, --slots, --servers, --duration and --timeout want positive values")
 	case o.asJSON && o.markdown:
 		return usagef("--json and --markdown are two forms of one report: give one of them")
 	case o.concurrency > maxConcurrency:
@@ -163,7 +170,8 @@ const queuePrefix = "bench-"
 
 // measure makes one measurement with processes of its own.
 func measure(ctx context.Context, t *target, w workload, o options) (s sample, err error) {
-	limited, cancel := context.WithTimeoutCause(ctx, o.duration+o.timeout, fmt.Errorf("not over after %s (--timeout)", o.duration+o.timeout))
+	limited, cancel := context.WithTimeoutCause(
+		ctx, o.duration+o.timeout, fmt.Errorf("not over after %s (--timeout)", o.duration+o.timeout))
 	defer cancel()
 	servers, database, closeServers, err := t.open(limited)
 	if err != nil {
@@ -171,7 +179,8 @@ func measure(ctx context.Context, t *target, w workload, o options) (s sample, e
 	}
 	defer func() { err = errors.Join(err, closeServers()) }()
 	spec := workerSpec{
-		namespace: o.namespace, queue: queuePrefix + strings.ToLower(w.id+"-"+rand.Text()[:12]), slots: o.slots, count: 1, private: t.address == "", reach: t.reach,
+		namespace: o.namespace, queue: queuePrefix + strings.ToLower(w.id+"-"+rand.Text()[:12]), slots: o.slots,
+		count: 1, private: t.address == "", reach: t.reach,
 	}
 	r, err := newFixture(servers, database, spec)
 	if err != nil {

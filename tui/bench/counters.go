@@ -50,7 +50,8 @@ func (c *counters) add(text io.Reader) error {
 }
 
 func (c counters) minus(earlier counters) counters {
-	return counters{commits: c.commits - earlier.commits, writes: c.writes - earlier.writes, claims: c.claims - earlier.claims}
+	return counters{commits: c.commits - earlier.commits, writes: c.writes - earlier.writes,
+		claims: c.claims - earlier.claims}
 }
 
 // fetch adds what the server at an address of its metrics has counted.

@@ -23,8 +23,8 @@ type spread struct {
 	Max    float64 `json:"max"`
 }
 
-// spreads brings the repetitions of the same figures together, in the order of the first. Where one was not measured each time, the
-// times that it was count.
+// spreads brings the repetitions of the same figures together, in the order of the first. Where one
+// was not measured each time, the times that it was count.
 func spreads(repetitions [][]figure) []spread {
 	if len(repetitions) == 0 {
 		return nil
@@ -54,7 +54,8 @@ func median(sorted []float64) float64 {
 	return (sorted[half-1] + sorted[half]) / 2
 }
 
-// percentile is the smallest value that at least p percent of the sorted values do not exceed (nearest rank); 0 of none.
+// percentile is the smallest value that at least p percent of the sorted values do not exceed
+// (nearest rank); 0 of none.
 func percentile(sorted []time.Duration, p float64) time.Duration {
 	if len(sorted) == 0 {
 		return 0

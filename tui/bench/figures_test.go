@@ -79,7 +79,8 @@ func TestARateOverNoTimeIsZeroAndNotInfinite(t *testing.T) {
 }
 
 func TestDigits(t *testing.T) {
-	for v, want := range map[float64]string{12345.6: "12346", 99.94: "99.9", 1.234: "1.23", 0.4321: "0.432", 0: "0.000"} {
+	for v, want := range map[float64]string{12345.6: "12346", 99.94: "99.9", 1.234: "1.23", 0.4321: "0.432",
+		0: "0.000"} {
 		if got := digits(v); got != want {
 			t.Errorf("digits(%v) = %s, want %s", v, got, want)
 		}

@@ -44,7 +44,8 @@ func newFixture(servers []place, database string, spec workerSpec) (*fixture, er
 	}
 	for _, s := range servers {
 		client, err := kagzi.NewClient(kagzi.ClientOptions{
-			Profile: kagzi.NoProfile, Address: s.address, Namespace: spec.namespace, APIKey: string(key), TLS: encrypted, Logger: slog.New(slog.DiscardHandler),
+			Profile: kagzi.NoProfile, Address: s.address, Namespace: spec.namespace, APIKey: string(key),
+			TLS: encrypted, Logger: slog.New(slog.DiscardHandler),
 		})
 		if err != nil {
 			return nil, errors.Join(err, r.close())
@@ -92,7 +93,8 @@ func (r *fixture) close() error {
 }
 
 // perform starts the i-th run and waits for its result, which must be want.
-func perform[In any, Out comparable](ctx context.Context, r *fixture, i int, workflowType string, in In, want Out) error {
+func perform[In any, Out comparable](ctx context.Context, r *fixture, i int, workflowType string, in In,
+	want Out) error {
 	run, err := kagzi.Start(ctx, r.client(i), workflowType, in, kagzi.StartOptions{Queue: r.spec.queue})
 	if err != nil {
 		return fmt.Errorf("start %s: %w", workflowType, err)
@@ -125,8 +127,8 @@ type loop struct {
 	times   []time.Duration // of each run, from start call to result
 }
 
-// closedLoop keeps p.inFlight calls of one going, each with a number of its own from first on, until the plan is done. The first
-// error ends it.
+// closedLoop keeps p.inFlight calls of one going, each with a number of its own from first on,
+// until the plan is done. The first error ends it.
 func closedLoop(ctx context.Context, p plan, first int, one func(ctx context.Context, i int) error) (loop, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

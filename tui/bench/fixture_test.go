@@ -21,11 +21,13 @@ type oneAnswer struct {
 	run *kagziv1.Workflow
 }
 
-func (s *oneAnswer) StartWorkflow(context.Context, *kagziv1.StartWorkflowRequest) (*kagziv1.StartWorkflowResponse, error) {
+func (s *oneAnswer) StartWorkflow(context.Context,
+	*kagziv1.StartWorkflowRequest) (*kagziv1.StartWorkflowResponse, error) {
 	return &kagziv1.StartWorkflowResponse{RunId: s.run.GetRunId()}, nil
 }
 
-func (s *oneAnswer) StartWorkflows(_ context.Context, r *kagziv1.StartWorkflowsRequest) (*kagziv1.StartWorkflowsResponse, error) {
+func (s *oneAnswer) StartWorkflows(_ context.Context,
+	r *kagziv1.StartWorkflowsRequest) (*kagziv1.StartWorkflowsResponse, error) {
 	answer := &kagziv1.StartWorkflowsResponse{}
 	for range r.GetRequests() {
 		answer.Results = append(answer.Results, &kagziv1.StartWorkflowsResponse_Result{
@@ -56,7 +58,8 @@ func fixtureOn(t *testing.T, status kagziv1.WorkflowStatus, output any) *fixture
 	}})
 	go func() { _ = server.Serve(listener) }() // ends with Stop
 	t.Cleanup(server.Stop)
-	r, err := newFixture([]place{{address: listener.Addr().String()}}, "", workerSpec{namespace: "default", queue: "q", slots: 1})
+	r, err := newFixture([]place{{address: listener.Addr().String()}}, "",
+		workerSpec{namespace: "default", queue: "q", slots: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +86,8 @@ func TestARunThatDoesNotReturnWhatItMustFailsEveryWorkload(t *testing.T) {
 		{"a wrong checksum of W5", completed, 1, "W5", "returned 1"},
 		{"a sleeper of W7 that was too early", completed, -5, "W7", "too early"},
 		{"a wrong sum of W8", completed, paceOf{Total: 1, Executed: paceLeast}, "W8", "add up to 1"},
-		{"a run of W8 that changed hands", completed, paceOf{Total: job{7, paceLeast}.total(), Executed: 3}, "W8", "changed hands"},
+		{"a run of W8 that changed hands", completed, paceOf{Total: job{7, paceLeast}.total(), Executed: 3}, "W8",
+			"changed hands"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w, err := choose(c.workload)
@@ -91,7 +95,8 @@ func TestARunThatDoesNotReturnWhatItMustFailsEveryWorkload(t *testing.T) {
 				t.Fatal(err)
 			}
 			p := w[0].plan(options{scale: 0.0001})
-			if _, err = w[0].measure(t.Context(), fixtureOn(t, c.status, c.output), p); err == nil || !strings.Contains(err.Error(), c.says) {
+			if _, err = w[0].measure(t.Context(), fixtureOn(t, c.status, c.output), p); err == nil ||
+				!strings.Contains(err.Error(), c.says) {
 				t.Errorf("error = %v, want one that says %q", err, c.says)
 			}
 		})
@@ -124,7 +129,8 @@ func TestAServerThatWasNamedAndDoesNotAnswerIsUnavailable(t *testing.T) {
 	}
 }
 
-// unheard is an address that refuses connections while the test runs: a connection has the port, so that nobody can come to listen on it.
+// unheard is an address that refuses connections while the test runs: a connection has the port, so
+// that nobody can come to listen on it.
 func unheard(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -16,8 +16,8 @@ const (
 	fillSlots = 1000      // of the worker that fills the table
 )
 
-// measureFull is W10: the same loads on an empty database and on one with many ended runs, each load on one right after the other, so
-// that whatever else the machine does meets both.
+// measureFull is W10: the same loads on an empty database and on one with many ended runs, each
+// load on one right after the other, so that whatever else the machine does meets both.
 func measureFull(ctx context.Context, r *fixture, p plan) (s sample, err error) {
 	began := time.Now()
 	if err := fill(ctx, r.full, p.runs); err != nil {
@@ -34,7 +34,8 @@ func measureFull(ctx context.Context, r *fixture, p plan) (s sample, err error) 
 	if err != nil {
 		return s, err
 	}
-	s.figures = []figure{{"ended runs, empty table", "", float64(already)}, {"ended runs, full table", "", float64(there)}}
+	s.figures = []figure{{"ended runs, empty table", "", float64(already)},
+		{"ended runs, full table", "", float64(there)}}
 	for _, w := range []workload{emptyRuns, tenSteps, oneStep} {
 		if err := s.compare(ctx, r, w, float64(p.runs)/fullRuns); err != nil {
 			return s, fmt.Errorf("%s: %w", w.id, err)
@@ -46,13 +47,15 @@ func measureFull(ctx context.Context, r *fixture, p plan) (s sample, err error) 
 	}
 	slices.Sort(pages)
 	s.figures = append(s.figures, figure{"list page p50", "ms", milliseconds(percentile(pages, 50))},
-		figure{"list page p95", "ms", milliseconds(percentile(pages, 95))}, figure{"list page p100", "ms", milliseconds(percentile(pages, 100))})
+		figure{"list page p95", "ms", milliseconds(percentile(pages, 95))},
+		figure{"list page p100", "ms", milliseconds(percentile(pages, 100))})
 	s.elapsed = time.Since(began)
 	return s, nil
 }
 
-// compare measures one workload in both tables. What is compared is the rate of W1 and W2, the times of W3, and what a run or step costs
-// the server, which other load on the machine disturbs least; a slowdown above 1 means that the full table is slower.
+// compare measures one workload in both tables. What is compared is the rate of W1 and W2, the
+// times of W3, and what a run or step costs the server, which other load on the machine disturbs
+// least; a slowdown above 1 means that the full table is slower.
 func (s *sample) compare(ctx context.Context, r *fixture, w workload, scale float64) error {
 	p := w.plan(options{scale: scale})
 	empty, err := w.measure(ctx, r, p)
@@ -74,7 +77,8 @@ func (s *sample) compare(ctx context.Context, r *fixture, w workload, scale floa
 		if i > 0 {
 			slower = ratio(g.value, f.value)
 		}
-		s.figures = append(s.figures, figure{w.id + " empty, " + f.name, f.unit, f.value}, figure{w.id + " full, " + g.name, g.unit, g.value},
+		s.figures = append(s.figures, figure{w.id + " empty, " + f.name, f.unit, f.value},
+			figure{w.id + " full, " + g.name, g.unit, g.value},
 			figure{w.id + " slowdown, " + f.name, "", slower})
 	}
 	if e, f := empty.costs[0].of(serverTime), full.costs[0].of(serverTime); e > 0 {
@@ -162,7 +166,8 @@ func settled(ctx context.Context, runs []*kagzi.Run) error {
 	return err
 }
 
-// listTimes reads pages as people do: the newest runs, those of a status, of a type and of a queue, each from page to page.
+// listTimes reads pages as people do: the newest runs, those of a status, of a type and of a queue,
+// each from page to page.
 func listTimes(ctx context.Context, r *fixture) (times []time.Duration, err error) {
 	workflows := kagziv1.NewWorkflowServiceClient(r.client(0).Conn())
 	kind, queue := emptyType, r.spec.queue

@@ -72,7 +72,9 @@ func parallel(ctx kagzi.Context, in job) (int, error) {
 func blobs(ctx kagzi.Context, in job) (uint32, error) {
 	var sum uint32
 	for i := range in.Steps {
-		text, err := kagzi.Step(ctx, stepName(i), func(context.Context) (string, error) { return blob(in.Seed, i), nil })
+		text, err := kagzi.Step(ctx, stepName(i), func(context.Context) (string, error) {
+			return blob(in.Seed, i), nil
+		})
 		if err != nil {
 			return 0, err
 		}
@@ -81,8 +83,8 @@ func blobs(ctx kagzi.Context, in job) (uint32, error) {
 	return sum, nil
 }
 
-// addText goes on with a checksum. It copies no text as a whole, so that the worker does not spend its time on collecting what only the
-// measurement throws away.
+// addText goes on with a checksum. It copies no text as a whole, so that the worker does not spend
+// its time on collecting what only the measurement throws away.
 func addText(sum uint32, text string) uint32 {
 	var part [4 << 10]byte
 	for len(text) > 0 {
@@ -132,8 +134,9 @@ func sleeper(ctx kagzi.Context, at int64) (int64, error) {
 
 // paceOf is what a run found out about the pace of its own steps, in nanoseconds a step.
 type paceOf struct {
-	Total    int   `json:"total"`
-	Executed int   `json:"executed"` // steps whose code ran in the execution that ended the run: less than all spoil the figures
+	Total int `json:"total"`
+	// steps whose code ran in the execution that ended the run: less than all spoil the figures
+	Executed int   `json:"executed"`
 	Early    int64 `json:"early"`
 	Late     int64 `json:"late"`
 }

@@ -15,13 +15,15 @@ const (
 	filesOfOthers = 200 // that a process has open beside the connections
 )
 
-// measureIdle is W9: workers that are connected and have nothing to do, what they cost the server, and how soon one of them
-// has the first work after that.
+// measureIdle is W9: workers that are connected and have nothing to do, what they cost the server,
+// and how soon one of them has the first work after that.
 func measureIdle(ctx context.Context, r *fixture, p plan) (sample, error) {
 	each := (p.runs + len(r.servers) - 1) / len(r.servers)
 	if limit, need := openFiles(), uint64(each+filesOfOthers); limit > 0 && limit < need {
-		return sample{}, fmt.Errorf("%d workers on a server need %d open files there and in the worker process, this user may have %d: raise that (ulimit -Hn %[2]d) or take a smaller --scale",
-			each, need, limit)
+		return sample{},
+			fmt.Errorf(
+				"%d workers on a server need %d open files there and in the worker process, this user may have %d: raise that (ulimit -Hn %[2]d) or take a smaller --scale",
+				each, need, limit)
 	}
 	before, _ := r.serverMemory()
 	began := time.Now()
@@ -72,7 +74,8 @@ func idleLength(p plan) time.Duration {
 	return max(idleLeast, min(idleFor, idleFor*time.Duration(p.runs)/idleWorkers))
 }
 
-// idleStretch waits while nothing is due, and tells what servers do meanwhile. Heartbeats are writes; nothing else should be.
+// idleStretch waits while nothing is due, and tells what servers do meanwhile. Heartbeats are
+// writes; nothing else should be.
 func idleStretch(ctx context.Context, r *fixture, length time.Duration, workers int) ([]figure, error) {
 	counted, err := r.counted(ctx)
 	if err != nil {
@@ -86,7 +89,8 @@ func idleStretch(ctx context.Context, r *fixture, length time.Duration, workers 
 	var figures []figure
 	share := func(name string, used time.Duration) {
 		if after.since(before, name) {
-			figures = append(figures, figure{name + " processor while idle", "% of a core", 100 * used.Seconds() / took.Seconds()})
+			figures = append(figures, figure{name + " processor while idle", "% of a core",
+				100 * used.Seconds() / took.Seconds()})
 		}
 	}
 	share(serverTime, after.server-before.server)

@@ -24,8 +24,8 @@ const (
 	memoryPeak   = "server memory, peak"
 )
 
-// cost is what a stretch of a measurement used up, as far as this machine tells: of private servers and of the bench's own processes,
-// and of a Postgres beside them.
+// cost is what a stretch of a measurement used up, as far as this machine tells: of private servers
+// and of the bench's own processes, and of a Postgres beside them.
 type cost struct {
 	stretch string // of the workload; empty for all of it
 	per     string // what processor time and commits are counted for: "run", "step"
@@ -61,7 +61,8 @@ type reading struct {
 	measured                       map[string]bool // by the names of the figures
 }
 
-// since says whether what a part has used since an earlier reading is known: the part was known then, too. Workers count from when they were ready.
+// since says whether what a part has used since an earlier reading is known: the part was known
+// then, too. Workers count from when they were ready.
 func (r reading) since(earlier reading, name string) bool {
 	return r.measured[name] && (earlier.measured[name] || name == workerTime)
 }
@@ -96,7 +97,8 @@ func (m *meter) end(stretch, per string, n int) (cost, error) {
 	each(loadTime, after.load-m.before.load)
 	each(databaseTime, after.database-m.before.database)
 	if of := counted.minus(m.counting); of.commits > 0 && n > 0 {
-		c.figures = append(c.figures, figure{commitsEach, "", of.commits / float64(n)}, figure{writesEach, "", of.writes / of.commits})
+		c.figures = append(c.figures, figure{commitsEach, "", of.commits / float64(n)},
+			figure{writesEach, "", of.writes / of.commits})
 	}
 	c.figures = append(c.figures, memoryFigures(m.memory)...)
 	return c, err
@@ -133,7 +135,8 @@ func memoryFigures(looks []float64) []figure {
 	}
 	tenth := max(1, len(looks)/10)
 	return []figure{
-		{memoryFirst, "MiB", mean(looks[:tenth])}, {memoryLast, "MiB", mean(looks[len(looks)-tenth:])}, {memoryPeak, "MiB", slices.Max(looks)},
+		{memoryFirst, "MiB", mean(looks[:tenth])}, {memoryLast, "MiB", mean(looks[len(looks)-tenth:])},
+		{memoryPeak, "MiB", slices.Max(looks)},
 	}
 }
 

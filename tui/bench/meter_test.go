@@ -31,10 +31,12 @@ func TestCountersAreReadFromMetricsAndAddedUp(t *testing.T) {
 	if want := (counters{commits: 8, writes: 60, claims: 2e6}); c != want {
 		t.Errorf("counters = %+v, want %+v", c, want)
 	}
-	if got, want := c.minus(counters{commits: 1, writes: 2, claims: 3}), (counters{commits: 7, writes: 58, claims: 2e6 - 3}); got != want {
+	if got, want := c.minus(counters{commits: 1, writes: 2, claims: 3}),
+		(counters{commits: 7, writes: 58, claims: 2e6 - 3}); got != want {
 		t.Errorf("difference = %+v, want %+v", got, want)
 	}
-	for _, wrong := range []string{"", "kagzi_commit_writes_sum 30\n", strings.ReplaceAll(someMetrics, " 30", " thirty")} {
+	for _, wrong := range []string{"", "kagzi_commit_writes_sum 30\n",
+		strings.ReplaceAll(someMetrics, " 30", " thirty")} {
 		if err := new(counters).add(strings.NewReader(wrong)); err == nil {
 			t.Errorf("%q was taken", wrong)
 		}
@@ -122,19 +124,26 @@ func TestAProcessIsSeenWhereTheSystemTells(t *testing.T) {
 }
 
 func TestAReportNamesTheMachineTheCommandAndTheDurability(t *testing.T) {
-	o := options{workloads: "W1,W6", scale: 0.5, slots: 100, repeat: 3, servers: 1, db: "postgres://u:secret@h/d", markdown: true}
+	o := options{workloads: "W1,W6", scale: 0.5, slots: 100, repeat: 3, servers: 1, db: "postgres://u:secret@h/d",
+		markdown: true}
 	r := newReport(o, &target{db: o.db, servers: 1, info: &kagziv1.GetServerInfoResponse{
-		Version: "v9", Backend: "postgres", BackendVersion: "15.1", Facts: []*kagziv1.ServerFact{{Section: "database", Name: "durability", Value: "fsync=on"}},
-	}}, [][]figure{{{sorting, "million numbers/s", 10}, {roundTrip, "µs", 20}}, {{sorting, "million numbers/s", 6}, {roundTrip, "µs", 20}}})
-	r.add(oneStep, plan{inFlight: 1}, []sample{{figures: []figure{{"p50", "ms", 1.5}}, runs: 1, costs: []cost{{stretch: "drain", per: "run", figures: []figure{{serverTime, "µs", 42}}}}}})
+		Version: "v9", Backend: "postgres", BackendVersion: "15.1",
+		Facts: []*kagziv1.ServerFact{{Section: "database", Name: "durability", Value: "fsync=on"}},
+	}}, [][]figure{{{sorting, "million numbers/s", 10}, {roundTrip, "µs", 20}},
+		{{sorting, "million numbers/s", 6}, {roundTrip, "µs", 20}}})
+	r.add(oneStep, plan{inFlight: 1}, []sample{
+		{figures: []figure{{"p50", "ms", 1.5}}, runs: 1,
+			costs: []cost{{stretch: "drain", per: "run", figures: []figure{{serverTime, "µs", 42}}}}}})
 	var out strings.Builder
 	if err := r.print(&out, o); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"kagzi v9, postgres 15.1 (fsync=on)", "\nMachine before each measurement: one core sorts 8.00 million numbers/s (6.00..10.0), round trip over loopback 20.0 µs\n",
+		"kagzi v9, postgres 15.1 (fsync=on)",
+		"\nMachine before each measurement: one core sorts 8.00 million numbers/s (6.00..10.0), round trip over loopback 20.0 µs\n",
 		"kagzi bench --workload W1,W6 --scale 0.5 --repeat 3\n",
-		"| workload | figure | median | unit | min..max | counted |\n| --- | --- | ---: |", "| W3 1 step, one run at a time | p50 | 1.50 | ms | 1.50..1.50 | 1 run, 1 in flight, 0.0 s |\n",
+		"| workload | figure | median | unit | min..max | counted |\n| --- | --- | ---: |",
+		"| W3 1 step, one run at a time | p50 | 1.50 | ms | 1.50..1.50 | 1 run, 1 in flight, 0.0 s |\n",
 		"| W3 drain | run | 42.0 |",
 	} {
 		if !strings.Contains(out.String(), want) {
@@ -146,7 +155,8 @@ func TestAReportNamesTheMachineTheCommandAndTheDurability(t *testing.T) {
 	}
 }
 
-// What could not be told of at first, such as a Postgres beside another with a database of the same name, has used nobody knows how much before.
+// What could not be told of at first, such as a Postgres beside another with a database of the same
+// name, has used nobody knows how much before.
 func TestAMeterLeavesOutTheTimeOfWhatWasNotKnownWhenItBegan(t *testing.T) {
 	if _, known := processorTime(os.Getpid()); !known {
 		t.Skip("this system tells nothing of processes")

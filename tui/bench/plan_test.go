@@ -33,9 +33,12 @@ func TestPlan(t *testing.T) {
 		{"a tiny scale leaves one run", "W4", options{scale: 0.0001}, plan{runs: 1, inFlight: 1}},
 		{"W8 keeps the steps that its figures need", "W8", options{scale: 0.0001}, plan{runs: paceLeast}},
 		{"runs go before scale", "W1", options{scale: 0.1, runs: 7}, plan{runs: 7, inFlight: 100}},
-		{"concurrency changes closed loops of many", "W5", options{scale: 1, concurrency: 3}, plan{runs: 160, inFlight: 3}},
-		{"one run at a time stays one at a time", "W3", options{scale: 1, concurrency: 3}, plan{runs: 1_000, inFlight: 1}},
-		{"duration holds for closed loops", "W1", options{scale: 1, duration: time.Second}, plan{runs: 20_000, duration: time.Second, inFlight: 100}},
+		{"concurrency changes closed loops of many", "W5", options{scale: 1, concurrency: 3},
+			plan{runs: 160, inFlight: 3}},
+		{"one run at a time stays one at a time", "W3", options{scale: 1, concurrency: 3},
+			plan{runs: 1_000, inFlight: 1}},
+		{"duration holds for closed loops", "W1", options{scale: 1, duration: time.Second},
+			plan{runs: 20_000, duration: time.Second, inFlight: 100}},
 		{"the large backlog has a small one beside it", "W6-1M", options{scale: 0.00001}, plan{runs: smallBacklogPart}},
 		{"duration means nothing to a backlog", "W6", options{scale: 1, duration: time.Second}, plan{runs: 20_000}},
 	} {
@@ -126,7 +129,8 @@ func TestOnlyTheCommandLineNamesAServerThatRuns(t *testing.T) {
 		{"nor a profile that is none", options{said: profile.Profile{Name: profile.Off}, servers: 1}, 0},
 		{"an address does", options{said: profile.Profile{Address: "127.0.0.1:1"}, servers: 1}, exitUnavailable},
 		{"but not for two servers", options{said: profile.Profile{Address: "127.0.0.1:1"}, servers: 2}, exitUsage},
-		{"nor beside a database", options{said: profile.Profile{Address: "127.0.0.1:1"}, db: "postgres://h/d", servers: 1}, exitUsage},
+		{"nor beside a database", options{said: profile.Profile{Address: "127.0.0.1:1"}, db: "postgres://h/d",
+			servers: 1}, exitUsage},
 		{"a key is for a server that runs", options{said: profile.Profile{APIKeyFile: "k"}, servers: 1}, exitUsage},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -147,7 +151,8 @@ func TestOnlyTheCommandLineNamesAServerThatRuns(t *testing.T) {
 
 func TestIdleWorkersAreLookedAtForAPartOfTheTimeOnlyWhenFew(t *testing.T) {
 	for p, want := range map[plan]time.Duration{
-		{runs: 10_000}: idleFor, {runs: 500}: idleFor / 2, {runs: 1}: idleLeast, {runs: 10_000, duration: time.Minute}: time.Minute,
+		{runs: 10_000}: idleFor, {runs: 500}: idleFor / 2, {runs: 1}: idleLeast,
+		{runs: 10_000, duration: time.Minute}: time.Minute,
 	} {
 		if got := idleLength(p); got != want {
 			t.Errorf("%+v: %s, want %s", p, got, want)
@@ -186,9 +191,10 @@ func TestAClosedLoopDoesEachRunOnceAndKeepsToItsConcurrency(t *testing.T) {
 
 func TestAClosedLoopWithADurationEndsWhenItIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, err := closedLoop(t.Context(), plan{runs: 1, duration: time.Second, inFlight: 2}, 0, func(ctx context.Context, _ int) error {
-			return until(ctx, time.Now().Add(100*time.Millisecond))
-		})
+		l, err := closedLoop(t.Context(), plan{runs: 1, duration: time.Second, inFlight: 2}, 0,
+			func(ctx context.Context, _ int) error {
+				return until(ctx, time.Now().Add(100*time.Millisecond))
+			})
 		if err != nil || l.runs != 20 || l.elapsed != time.Second {
 			t.Errorf("loop = %d runs in %v, %v, want 20 in 1s", l.runs, l.elapsed, err)
 		}

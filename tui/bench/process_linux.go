@@ -64,9 +64,10 @@ func residentBytes(pid int) (n int64, known bool) {
 	return pages * int64(os.Getpagesize()), err == nil
 }
 
-// postgresTime is the processor time of the Postgres server that serves a database, which is named as GetServerInfo does:
-// "localhost:5432/kagzi". All of the server's processes count, also those for other databases. It is unknown where the server is on
-// another machine, or where two on this one have a database of that name.
+// postgresTime is the processor time of the Postgres server that serves a database, which is named
+// as GetServerInfo does: "localhost:5432/kagzi". All of the server's processes count, also those
+// for other databases. It is unknown where the server is on another machine, or where two on this
+// one have a database of that name.
 func postgresTime(database string) (used time.Duration, known bool) {
 	at := strings.LastIndex(database, "/")
 	if at < 0 || !isHere(database[:at]) {

@@ -46,7 +46,8 @@ type workloadReport struct {
 	Costs    []costReport `json:"costs,omitempty"`
 }
 
-// costReport is what a stretch of a workload used up: microseconds of processor time and commits for each run or step, and memory.
+// costReport is what a stretch of a workload used up: microseconds of processor time and commits
+// for each run or step, and memory.
 type costReport struct {
 	Stretch string   `json:"stretch,omitempty"` // empty for the whole workload
 	Per     string   `json:"per"`
@@ -55,11 +56,13 @@ type costReport struct {
 
 func newReport(o options, t *target, looks [][]figure) *report {
 	return &report{
-		Command: o.command(), Cores: runtime.NumCPU(), Platform: runtime.GOOS + "/" + runtime.GOARCH, Processor: processorModel(), Go: runtime.Version(),
+		Command: o.command(), Cores: runtime.NumCPU(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
+		Processor: processorModel(), Go: runtime.Version(),
 		Slots: o.slots, Repeat: o.repeat, Machine: spreads(looks),
 		Server: serverReport{
 			Address: t.address, Private: t.address == "", Servers: max(1, t.servers), Version: t.info.GetVersion(),
-			Backend: t.info.GetBackend(), BackendVersion: t.info.GetBackendVersion(), Durability: fact(t.info, "database", "durability"),
+			Backend: t.info.GetBackend(), BackendVersion: t.info.GetBackendVersion(),
+			Durability: fact(t.info, "database", "durability"),
 		},
 	}
 }
@@ -76,7 +79,8 @@ func (o options) command() string {
 	for _, f := range []struct {
 		name           string
 		value, usually int
-	}{{"runs", o.runs, 0}, {"concurrency", o.concurrency, 0}, {"slots", o.slots, 100}, {"servers", o.servers, 1}, {"repeat", o.repeat, 1}} {
+	}{{"runs", o.runs, 0}, {"concurrency", o.concurrency, 0}, {"slots", o.slots, 100}, {"servers", o.servers, 1},
+		{"repeat", o.repeat, 1}} {
 		if f.value != f.usually {
 			text += fmt.Sprintf(" --%s %d", f.name, f.value)
 		}
@@ -122,7 +126,8 @@ func count(n int, what string) string {
 	return fmt.Sprintf("%d %s", n, what)
 }
 
-// figureRows is a row for each figure: of what, its name, its median with the unit, the extremes if there are several, what it was counted over.
+// figureRows is a row for each figure: of what, its name, its median with the unit, the extremes if
+// there are several, what it was counted over.
 func (r *report) figureRows() [][]string {
 	var rows [][]string
 	for _, w := range r.Workloads {
@@ -151,7 +156,8 @@ func (r *report) costRows() [][]string {
 			}
 			head := strings.TrimSpace(w.Workload + " " + c.Stretch)
 			row := []string{head, c.Per}
-			for _, name := range []string{serverTime, workerTime, loadTime, databaseTime, commitsEach, writesEach, memoryFirst, memoryLast, memoryPeak} {
+			for _, name := range []string{serverTime, workerTime, loadTime, databaseTime, commitsEach, writesEach,
+				memoryFirst, memoryLast, memoryPeak} {
 				row = append(row, of[name])
 			}
 			rows = append(rows, row)
@@ -201,11 +207,14 @@ const costsExplained = "Processor time in µs and commits, each for one run or s
 
 var (
 	figureColumns = []render.Column{
-		{Title: "WORKLOAD"}, {Title: "FIGURE"}, {Title: "MEDIAN", Right: true}, {Title: "UNIT"}, {Title: "MIN..MAX"}, {Title: "COUNTED"},
+		{Title: "WORKLOAD"}, {Title: "FIGURE"}, {Title: "MEDIAN", Right: true}, {Title: "UNIT"}, {Title: "MIN..MAX"},
+		{Title: "COUNTED"},
 	}
 	costColumns = []render.Column{
-		{Title: "WORKLOAD"}, {Title: "FOR A"}, {Title: "SERVER", Right: true}, {Title: "WORKER", Right: true}, {Title: "LOAD", Right: true},
-		{Title: "DATABASE", Right: true}, {Title: "COMMITS", Right: true}, {Title: "WRITES IN ONE", Right: true}, {Title: "MEMORY FIRST", Right: true},
+		{Title: "WORKLOAD"}, {Title: "FOR A"}, {Title: "SERVER", Right: true}, {Title: "WORKER", Right: true},
+		{Title: "LOAD", Right: true},
+		{Title: "DATABASE", Right: true}, {Title: "COMMITS", Right: true}, {Title: "WRITES IN ONE", Right: true},
+		{Title: "MEMORY FIRST", Right: true},
 		{Title: "LAST", Right: true}, {Title: "PEAK", Right: true},
 	}
 )

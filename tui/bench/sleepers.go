@@ -16,8 +16,8 @@ const (
 	parkRate      = 1000                  // a second more for so many of them
 )
 
-// measureSleepers is W7: runs that sleep until moments spread evenly over ten seconds, and tell how late their first line
-// after the sleep came.
+// measureSleepers is W7: runs that sleep until moments spread evenly over ten seconds, and tell how
+// late their first line after the sleep came.
 func measureSleepers(ctx context.Context, r *fixture, p plan) (sample, error) {
 	m, err := r.meter(ctx)
 	if err != nil {
@@ -45,7 +45,8 @@ func measureSleepers(ctx context.Context, r *fixture, p plan) (sample, error) {
 		case out < 0:
 			return fmt.Errorf("run %s went on %s too early", d.RunID, -late[i])
 		case !d.StartedAt.Before(time.UnixMilli(due[i])):
-			return errors.New("runs were handed out only when they were due already: the lateness says nothing, take a smaller --scale")
+			return errors.New(
+				"runs were handed out only when they were due already: the lateness says nothing, take a smaller --scale")
 		}
 		return nil
 	})
@@ -54,7 +55,8 @@ func measureSleepers(ctx context.Context, r *fixture, p plan) (sample, error) {
 	}
 	elapsed := time.Since(began)
 	c, err := m.end("", "run", p.runs)
-	return sample{figures: percentiles("late", late), costs: []cost{c}, runs: p.runs, steps: p.runs, elapsed: elapsed}, err
+	return sample{figures: percentiles("late", late), costs: []cost{c}, runs: p.runs, steps: p.runs, elapsed: elapsed},
+		err
 }
 
 // until waits for a moment.

@@ -47,19 +47,23 @@ func (s *private) place() place {
 
 func (s *private) stop() error { return errors.Join(s.Stop(stopGrace), os.RemoveAll(s.dir)) }
 
-// findTarget is the server that the command line names, or private ones. What the environment or kagzi.toml says of a server is not enough to
-// put load on it.
+// findTarget is the server that the command line names, or private ones. What the environment or
+// kagzi.toml says of a server is not enough to put load on it.
 func findTarget(ctx context.Context, o options) (*target, error) {
 	running := o.said.Address != "" || o.said.Name != "" && o.said.Name != profile.Off
 	switch {
 	case o.db != "" && running:
-		return nil, usagef("--db is for a private server, --address and --profile are for one that runs: give one of them")
+		return nil,
+			usagef("--db is for a private server, --address and --profile are for one that runs: give one of them")
 	case o.servers > 1 && o.db == "":
 		return nil, usagef("--servers %d is for private servers that share a Postgres: give --db too", o.servers)
 	case running:
 		return runningTarget(ctx, o.said)
-	case o.said.TLS != nil || cmp.Or(string(o.said.APIKey), o.said.APIKeyFile, o.said.TLSCA, o.said.TLSCert, o.said.TLSKey, o.said.TLSServerName) != "":
-		return nil, usagef("a private server takes no key and no TLS: give --address or --profile too, to measure one that runs")
+	case o.said.TLS != nil || cmp.Or(string(o.said.APIKey), o.said.APIKeyFile, o.said.TLSCA, o.said.TLSCert,
+		o.said.TLSKey, o.said.TLSServerName) != "":
+		return nil,
+			usagef(
+				"a private server takes no key and no TLS: give --address or --profile too, to measure one that runs")
 	}
 	dir, err := diskDirectory(o.dir)
 	if err != nil {
@@ -85,7 +89,8 @@ func runningTarget(ctx context.Context, said profile.Profile) (*target, error) {
 	return &target{address: reach.Address, reach: reach, info: info}, nil
 }
 
-// namespace is the one to work in: on a server that runs as every client command has it, on private ones without a word of a profile.
+// namespace is the one to work in: on a server that runs as every client command has it, on private
+// ones without a word of a profile.
 func (t *target) namespace(o options) string {
 	if t.address != "" {
 		return t.reach.Namespace
@@ -107,9 +112,11 @@ func dialOptions(p profile.Profile) (tui.DialOptions, error) {
 func unanswered(address string, err error) error {
 	switch status.Code(err) {
 	case codes.Unavailable, codes.DeadlineExceeded:
-		return &exitError{exitUnavailable, fmt.Errorf("no server answers at %s; start one with kagzi server, or name none to measure a private one", address)}
+		return &exitError{exitUnavailable, fmt.Errorf(
+			"no server answers at %s; start one with kagzi server, or name none to measure a private one", address)}
 	case codes.Unauthenticated, codes.PermissionDenied:
-		return &exitError{exitPermissionDenied, fmt.Errorf("the server at %s refuses: %s", address, status.Convert(err).Message())}
+		return &exitError{exitPermissionDenied, fmt.Errorf(
+			"the server at %s refuses: %s", address, status.Convert(err).Message())}
 	}
 	return fmt.Errorf("the server at %s: %w", address, err)
 }
@@ -123,16 +130,19 @@ func backend(info *kagziv1.GetServerInfoResponse) string {
 func (t *target) say() string {
 	switch {
 	case t.address != "":
-		return fmt.Sprintf("measuring the server at %s (%s, %s); the runs stay in its database, in queues that begin with %s",
+		return fmt.Sprintf(
+			"measuring the server at %s (%s, %s); the runs stay in its database, in queues that begin with %s",
 			t.address, backend(t.info), t.info.GetDatabase(), queuePrefix)
 	case t.db != "":
-		return fmt.Sprintf("starting %s for each measurement on the database of --db; the runs stay in it, in queues that begin with %s",
+		return fmt.Sprintf(
+			"starting %s for each measurement on the database of --db; the runs stay in it, in queues that begin with %s",
 			count(t.servers, "private server"), queuePrefix)
 	}
 	return fmt.Sprintf("starting a private server for each measurement, on SQLite under %s, removed afterwards", t.dir)
 }
 
-// open returns the servers for one measurement, and the name of their database if it is a Postgres; close them afterwards.
+// open returns the servers for one measurement, and the name of their database if it is a Postgres;
+// close them afterwards.
 func (t *target) open(ctx context.Context) (places []place, database string, closeAll func() error, err error) {
 	if t.address != "" {
 		return []place{{address: t.address}}, "", func() error { return nil }, nil
@@ -155,7 +165,8 @@ func (t *target) open(ctx context.Context) (places []place, database string, clo
 	return places, postgresName(t.info), closeAll, nil
 }
 
-// openFull returns the server on the database with many ended runs. It is the same one for all measurements, until the target is closed.
+// openFull returns the server on the database with many ended runs. It is the same one for all
+// measurements, until the target is closed.
 func (t *target) openFull(ctx context.Context) (p place, database string, err error) {
 	if t.full == nil {
 		if t.full, err = t.start(ctx, t.fullDB); err != nil {
@@ -177,7 +188,8 @@ func (t *target) start(ctx context.Context, db string) (*private, error) {
 	if err != nil {
 		return nil, err
 	}
-	server, err := child.StartServer(ctx, child.ServerSpec{DataDir: dir, DB: db, Flags: []string{"--http", "127.0.0.1:0"}})
+	server, err := child.StartServer(ctx, child.ServerSpec{
+		DataDir: dir, DB: db, Flags: []string{"--http", "127.0.0.1:0"}})
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
@@ -189,9 +201,11 @@ func (t *target) suits(chosen []workload) error {
 	for _, w := range chosen {
 		switch {
 		case w.fills && t.address != "":
-			return usagef("%s fills a database with runs that ended, so it takes private servers: give --db, not the server at %s", w.id, t.address)
+			return usagef(
+				"%s fills a database with runs that ended, so it takes private servers: give --db, not the server at %s", w.id, t.address)
 		case w.fills && t.db != "" && !strings.HasPrefix(t.db, "sqlite:") && t.fullDB == "":
-			return usagef("%s compares two databases: name an empty one with --db and the one to fill with --full-db", w.id)
+			return usagef("%s compares two databases: name an empty one with --db and the one to fill with --full-db",
+				w.id)
 		}
 	}
 	return nil
@@ -205,8 +219,8 @@ func postgresName(info *kagziv1.GetServerInfoResponse) string {
 	return info.GetDatabase()
 }
 
-// diskDirectory is the wanted directory, or one for temporary files that is on a disk: a database in memory would measure
-// something else.
+// diskDirectory is the wanted directory, or one for temporary files that is on a disk: a database
+// in memory would measure something else.
 func diskDirectory(wanted string) (string, error) {
 	if wanted != "" {
 		return filepath.Abs(wanted)

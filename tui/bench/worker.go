@@ -32,7 +32,8 @@ type workerSpec struct {
 	slots     int
 	count     int             // workers in the process, each with a connection of its own
 	reach     profile.Profile // how to reach the server, unless it is private
-	private   bool            // the server is the bench's own: neither the environment nor kagzi.toml says how to reach it
+	// the server is the bench's own: neither the environment nor kagzi.toml says how to reach it
+	private bool
 }
 
 // profile is that of the SDK by which the server is reached.
@@ -58,7 +59,8 @@ func (s workerSpec) start(ctx context.Context) (w worker, err error) {
 		}
 	}
 	w.Process, err = child.Start(child.Spec{Env: env, Args: []string{
-		"bench", "worker", "--address", s.address, "--namespace", s.namespace, "--queue", s.queue, "--slots", strconv.Itoa(s.slots),
+		"bench", "worker", "--address", s.address, "--namespace", s.namespace, "--queue", s.queue, "--slots",
+		strconv.Itoa(s.slots),
 		"--count", strconv.Itoa(s.count), "--private=" + strconv.FormatBool(s.private),
 	}})
 	if err != nil {
@@ -96,8 +98,8 @@ func newWorker() *cobra.Command {
 	return cmd
 }
 
-// joining is how many workers of a process may be on their way to the server at once: what listens there keeps a queue of some
-// hundred connections.
+// joining is how many workers of a process may be on their way to the server at once: what listens
+// there keeps a queue of some hundred connections.
 const joining = 64
 
 // run works until ctx ends or a worker fails, and says when all are ready.

@@ -34,23 +34,29 @@ type sample struct {
 
 // What is compared in W10, too.
 var (
-	emptyRuns = workload{id: "W1", what: "empty runs", runs: 20_000, least: 1, inFlight: 100, timed: true, measure: measureEmpty}
-	tenSteps  = workload{id: "W2", what: "10 sequential steps a run", runs: 2_000, least: 1, inFlight: 100, timed: true, measure: stepsOf(10)}
-	oneStep   = workload{id: "W3", what: "1 step, one run at a time", runs: 1_000, least: 1, inFlight: 1, timed: true, measure: stepsOf(1)}
+	emptyRuns = workload{id: "W1", what: "empty runs", runs: 20_000, least: 1, inFlight: 100, timed: true,
+		measure: measureEmpty}
+	tenSteps = workload{id: "W2", what: "10 sequential steps a run", runs: 2_000, least: 1, inFlight: 100, timed: true,
+		measure: stepsOf(10)}
+	oneStep = workload{id: "W3", what: "1 step, one run at a time", runs: 1_000, least: 1, inFlight: 1, timed: true,
+		measure: stepsOf(1)}
 )
 
 // workloads are those of research: the figures can be put beside those of other engines measured in the same way.
 var workloads = []workload{
 	emptyRuns, tenSteps, oneStep,
-	{id: "W4", what: "100 parallel steps a run", runs: 100, least: 1, inFlight: 1, timed: true, measure: measureParallel},
+	{id: "W4", what: "100 parallel steps a run", runs: 100, least: 1, inFlight: 1, timed: true,
+		measure: measureParallel},
 	{id: "W5", what: "10 steps of 64 KiB a run", runs: 160, least: 1, inFlight: 16, timed: true, measure: measureBlobs},
 	{id: "W6", what: "backlog, then drain", runs: 20_000, least: 2, alone: true, measure: measureBacklog},
 	{id: "W7", what: "sleepers", runs: 1_000, least: 1, measure: measureSleepers},
 	{id: "W8", what: "sequential steps of one run", runs: 1_000, least: paceLeast, measure: measurePace},
-	{id: "W6-1M", what: "a backlog of a million, against one of 20,000", runs: 1_000_000, least: smallBacklogPart, alone: true, measure: measureLargeBacklog},
+	{id: "W6-1M", what: "a backlog of a million, against one of 20,000", runs: 1_000_000, least: smallBacklogPart,
+		alone: true, measure: measureLargeBacklog},
 	{id: "W7-10K", what: "ten thousand sleepers", runs: 10_000, least: 1, measure: measureSleepers},
 	{id: "W9", what: "idle workers", runs: 10_000, least: 1, timed: true, alone: true, measure: measureIdle},
-	{id: "W10", what: "W1 to W3 in a table of a million ended runs, against an empty one", runs: 1_000_000, least: 100, fills: true, measure: measureFull},
+	{id: "W10", what: "W1 to W3 in a table of a million ended runs, against an empty one", runs: 1_000_000, least: 100,
+		fills: true, measure: measureFull},
 }
 
 // all are the workloads that take seconds.
@@ -71,7 +77,8 @@ func choose(list string) ([]workload, error) {
 			}
 		}
 		if !found {
-			return nil, usagef("--workload %q: want some of %s, separated by commas, or all", list, strings.Join(ids(), ", "))
+			return nil, usagef("--workload %q: want some of %s, separated by commas, or all", list,
+				strings.Join(ids(), ", "))
 		}
 	}
 	return chosen, nil
@@ -150,18 +157,24 @@ func measureEmpty(ctx context.Context, r *fixture, p plan) (sample, error) {
 
 func stepsOf(n int) func(context.Context, *fixture, plan) (sample, error) {
 	return func(ctx context.Context, r *fixture, p plan) (sample, error) {
-		return closed(ctx, r, p, looped[int]{stepsType, n, jobs(n), func(i int) int { return job{i, n}.total() }, "steps/s", float64(n)})
+		return closed(ctx, r, p, looped[int]{stepsType, n, jobs(n), func(i int) int {
+			return job{i, n}.total()
+		}, "steps/s", float64(n)})
 	}
 }
 
 func measureParallel(ctx context.Context, r *fixture, p plan) (sample, error) {
 	const width = 100
-	return closed(ctx, r, p, looped[int]{parallelType, width, jobs(width), func(i int) int { return job{i, width}.total() }, "steps/s", width})
+	return closed(ctx, r, p, looped[int]{parallelType, width, jobs(width), func(i int) int {
+		return job{i, width}.total()
+	}, "steps/s", width})
 }
 
 func measureBlobs(ctx context.Context, r *fixture, p plan) (sample, error) {
 	const n = 10
-	return closed(ctx, r, p, looped[uint32]{blobsType, n, jobs(n), func(i int) uint32 { return job{i, n}.checksum() }, "MB/s", n * blobBytes / 1e6})
+	return closed(ctx, r, p, looped[uint32]{blobsType, n, jobs(n), func(i int) uint32 {
+		return job{i, n}.checksum()
+	}, "MB/s", n * blobBytes / 1e6})
 }
 
 // jobs are inputs of so many steps.
@@ -193,7 +206,9 @@ func measurePace(ctx context.Context, r *fixture, p plan) (sample, error) {
 		return sample{}, fmt.Errorf("the steps add up to %d, want %d", got.Total, in.total())
 	}
 	if got.Executed != in.Steps {
-		return sample{}, fmt.Errorf("the run changed hands midway (%d of %d steps in the last execution): its pace says nothing", got.Executed, in.Steps)
+		return sample{},
+			fmt.Errorf("the run changed hands midway (%d of %d steps in the last execution): its pace says nothing",
+				got.Executed, in.Steps)
 	}
 	return sample{
 		figures: []figure{

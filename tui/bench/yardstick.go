@@ -21,8 +21,9 @@ const (
 	syncing   = "synced write"
 )
 
-// yardstick looks at what the machine gives before a measurement, as nobody else but the bench can: virtual machines give half as much an hour
-// later, and then what was measured is half as much as well. dir is where private databases are; with "", no disk is looked at.
+// yardstick looks at what the machine gives before a measurement, as nobody else but the bench can:
+// virtual machines give half as much an hour later, and then what was measured is half as much as
+// well. dir is where private databases are; with "", no disk is looked at.
 func yardstick(dir string) ([]figure, error) {
 	numbers := sortRate()
 	way, err := loopbackTime()
@@ -63,7 +64,8 @@ func loopbackTime() (time.Duration, error) {
 	defer func() { _ = listener.Close() }()
 	go func() { // ends with the connection
 		if other, err := listener.Accept(); err == nil {
-			_, _ = io.Copy(struct{ io.Writer }{other}, struct{ io.Reader }{other}) // hidden from splice, which saves the way into the process
+			// hidden from splice, which saves the way into the process
+			_, _ = io.Copy(struct{ io.Writer }{other}, struct{ io.Reader }{other})
 			_ = other.Close()
 		}
 	}()

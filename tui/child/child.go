@@ -1,5 +1,6 @@
-// Package child runs further processes of this same binary, for commands that need a server or workers of their own. A
-// child cannot outlive its parent: it stops in good order when its standard input ends, and the parent holds the other end.
+// Package child runs further processes of this same binary, for commands that need a server or
+// workers of their own. A child cannot outlive its parent: it stops in good order when its standard
+// input ends, and the parent holds the other end.
 package child
 
 import (
@@ -78,8 +79,8 @@ func (p *Process) PID() int { return p.cmd.Process.Pid }
 // Done is closed when the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Stop asks the process to end and waits for it. One that has not ended after the grace is killed, which is an error, as is
-// any exit code but 0. Stopping what has ended already tells how it ended.
+// Stop asks the process to end and waits for it. One that has not ended after the grace is killed,
+// which is an error, as is any exit code but 0. Stopping what has ended already tells how it ended.
 func (p *Process) Stop(grace time.Duration) error {
 	p.stop.Do(func() { _ = p.stdin.Close() }) // closed already when the process has gone
 	limit := time.NewTimer(grace)

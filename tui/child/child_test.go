@@ -65,7 +65,9 @@ func parent() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if _, err := p.Await(context.Background(), func(line string) (string, bool) { return "", line == "ready" }); err != nil {
+			if _, err := p.Await(context.Background(), func(line string) (string, bool) {
+				return "", line == "ready"
+			}); err != nil {
 				return err
 			}
 			fmt.Println("child is ready")
@@ -124,7 +126,8 @@ func TestAChildSeesNoneOfTheParentsSettings(t *testing.T) {
 	if line := await(t, start(t, Spec{Args: []string{"play"}}), "setting"); line != `setting "", other "parent"` {
 		t.Errorf("without an own setting: %s", line)
 	}
-	if line := await(t, start(t, Spec{Args: []string{"play"}, Env: []string{"KAGZI_LISTEN=own"}}), "setting"); line != `setting "own", other "parent"` {
+	if line := await(t, start(t, Spec{Args: []string{"play"}, Env: []string{"KAGZI_LISTEN=own"}}),
+		"setting"); line != `setting "own", other "parent"` {
 		t.Errorf("with an own setting: %s", line)
 	}
 }

@@ -31,10 +31,12 @@ type Server struct {
 
 // StartServer starts a server and waits until it answers.
 func StartServer(ctx context.Context, spec ServerSpec) (*Server, error) {
-	args := append([]string{"server", "--data-dir", spec.DataDir, "--listen", "127.0.0.1:0", "--http", "off", "--config", "off"}, spec.Flags...)
+	args := append([]string{"server", "--data-dir", spec.DataDir, "--listen", "127.0.0.1:0", "--http", "off",
+		"--config", "off"}, spec.Flags...)
 	var env []string
 	if spec.DB != "" {
-		env = append(env, "KAGZI_DB_URL="+spec.DB) // not a flag: process lists show those, and a URL may hold a password
+		// not a flag: process lists show those, and a URL may hold a password
+		env = append(env, "KAGZI_DB_URL="+spec.DB)
 	}
 	p, err := Start(Spec{Args: args, Env: env, Dir: spec.DataDir, Log: spec.Log})
 	if err != nil {
@@ -43,7 +45,8 @@ func StartServer(ctx context.Context, spec ServerSpec) (*Server, error) {
 	s := &Server{Process: p}
 	s.Address, err = p.Await(ctx, func(line string) (string, bool) {
 		for _, address := range announced.FindAllString(line, -1) {
-			if s.Info, err = Ask(ctx, tui.DialOptions{Address: address}, answerLimit, grpc.WaitForReady(true)); err == nil {
+			if s.Info, err = Ask(ctx, tui.DialOptions{Address: address}, answerLimit,
+				grpc.WaitForReady(true)); err == nil {
 				return address, true
 			}
 		}
@@ -63,9 +66,10 @@ var announced = regexp.MustCompile(`\b127\.0\.0\.1:[1-9][0-9]*\b`)
 // answerLimit is how long an address that was announced may take to answer.
 const answerLimit = 5 * time.Second
 
-// Ask asks who serves at an address. It waits at most limit for an answer, but not for a server that is not there, unless an
-// option says so.
-func Ask(ctx context.Context, o tui.DialOptions, limit time.Duration, options ...grpc.CallOption) (*kagziv1.GetServerInfoResponse, error) {
+// Ask asks who serves at an address. It waits at most limit for an answer, but not for a server
+// that is not there, unless an option says so.
+func Ask(ctx context.Context, o tui.DialOptions, limit time.Duration,
+	options ...grpc.CallOption) (*kagziv1.GetServerInfoResponse, error) {
 	conn, err := tui.Dial(o)
 	if err != nil {
 		return nil, err

@@ -167,7 +167,8 @@ on with: kagzi workflow resume, one that has ended with: kagzi workflow retry.`,
 		},
 	}
 	fs := cmd.Flags()
-	fs.StringVar(&o.result, "result", "", "the step is completed with this: JSON, @FILE that holds JSON, or - for stdin")
+	fs.StringVar(&o.result, "result", "",
+		"the step is completed with this: JSON, @FILE that holds JSON, or - for stdin")
 	fs.StringVar(&o.message, "error", "", "the step has failed for good with this message")
 	fs.StringVar(&o.errorType, "error-type", "", "with --error: the error's type, as the code would name it")
 	fs.StringVar(&o.reason, "reason", "", "why, kept in the history; required")
@@ -189,7 +190,8 @@ func (o *overrideOptions) request(e *env, cmd *cobra.Command) (*kagziv1.Override
 	}
 	r := &kagziv1.OverrideStepRequest{StepName: o.step, Reason: o.reason}
 	if changed("error") {
-		r.Result = &kagziv1.OverrideStepRequest_Error{Error: &kagziv1.ErrorDetail{Message: o.message, Type: o.errorType, NonRetryable: true}}
+		r.Result = &kagziv1.OverrideStepRequest_Error{
+			Error: &kagziv1.ErrorDetail{Message: o.message, Type: o.errorType, NonRetryable: true}}
 		return r, nil
 	}
 	payload, err := readPayload("--result", o.result, e.streams(cmd).in)
@@ -212,7 +214,9 @@ func runOverride(ctx context.Context, c *client, o *overrideOptions, request *ka
 		return c.externalHint(err)
 	}
 	return c.out.print(result{
-		human:    func() []string { return c.out.table(render.StepsTable([]*kagziv1.Step{answer.GetStep()}, c.view())) },
+		human: func() []string {
+			return c.out.table(render.StepsTable([]*kagziv1.Step{answer.GetStep()}, c.view()))
+		},
 		document: render.Document(answer),
 	})
 }

@@ -13,7 +13,8 @@ import (
 )
 
 func newNamespace(e *env) *cobra.Command {
-	cmd := &cobra.Command{Use: "namespace", Aliases: []string{"namespaces", "ns"}, Short: "Keep the runs, workers and schedules of teams and stages apart"}
+	cmd := &cobra.Command{Use: "namespace", Aliases: []string{"namespaces", "ns"},
+		Short: "Keep the runs, workers and schedules of teams and stages apart"}
 	cmd.AddCommand(
 		newNamespaceCreate(e, &namespaceFlags{}),
 		newNamespaceList(e, &pageFlags{}),
@@ -104,10 +105,14 @@ func (f *namespaceFlags) register(e *env, cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.StringVar(&f.displayName, "display-name", "", "name for people")
 	fs.StringVar(&f.description, "description", "", "what it is for")
-	fs.Var(&f.retention, "retention", "delete ended runs after this long: 720h, 30d; default goes back to the server's setting")
-	fs.Var(&f.keep, "keep", "retention by outcome, before --retention: completed=3d,failed=90d; also cancelled, timed_out, terminated")
-	fs.StringVar(&f.failureQueue, "failure-queue", "", "queue of the global failure handler's runs when no online worker serves it")
-	_ = cmd.RegisterFlagCompletionFunc("failure-queue", e.complete(completeQueues)) // fails only for a flag that is not there
+	fs.Var(&f.retention, "retention",
+		"delete ended runs after this long: 720h, 30d; default goes back to the server's setting")
+	fs.Var(&f.keep, "keep",
+		"retention by outcome, before --retention: completed=3d,failed=90d; also cancelled, timed_out, terminated")
+	fs.StringVar(&f.failureQueue, "failure-queue", "",
+		"queue of the global failure handler's runs when no online worker serves it")
+	// fails only for a flag that is not there
+	_ = cmd.RegisterFlagCompletionFunc("failure-queue", e.complete(completeQueues))
 }
 
 func newNamespaceCreate(e *env, o *namespaceFlags) *cobra.Command {
@@ -118,7 +123,8 @@ func newNamespaceCreate(e *env, o *namespaceFlags) *cobra.Command {
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			request := &kagziv1.CreateNamespaceRequest{
-				Namespace: args[0], DisplayName: o.displayName, FailureTaskQueue: o.failureQueue, Retention: o.retention.Duration(), Keep: o.keep.Over(nil),
+				Namespace: args[0], DisplayName: o.displayName, FailureTaskQueue: o.failureQueue,
+				Retention: o.retention.Duration(), Keep: o.keep.Over(nil),
 			}
 			if cmd.Flags().Changed("description") {
 				request.Description = &o.description
@@ -147,9 +153,12 @@ func newNamespaceUpdate(e *env, o *namespaceFlags) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			changed := cmd.Flags().Changed
 			if !anyOf(changed, []string{"display-name", "description", "retention", "keep", "failure-queue"}) {
-				return &usageError{err: usagef("nothing to change is named"), hint: []string{"see: " + cmd.CommandPath() + " --help"}}
+				return &usageError{err: usagef("nothing to change is named"),
+					hint: []string{"see: " + cmd.CommandPath() + " --help"}}
 			}
-			return e.run(cmd, func(ctx context.Context, c *client) error { return runNamespaceUpdate(ctx, c, o, changed, args[0]) })
+			return e.run(cmd, func(ctx context.Context, c *client) error {
+				return runNamespaceUpdate(ctx, c, o, changed, args[0])
+			})
 		},
 	}
 	o.register(e, cmd)
@@ -157,7 +166,8 @@ func newNamespaceUpdate(e *env, o *namespaceFlags) *cobra.Command {
 	return cmd
 }
 
-func runNamespaceUpdate(ctx context.Context, c *client, o *namespaceFlags, changed func(string) bool, name string) error {
+func runNamespaceUpdate(ctx context.Context, c *client, o *namespaceFlags, changed func(string) bool,
+	name string) error {
 	request := &kagziv1.UpdateNamespaceRequest{Namespace: name, Reason: o.reason}
 	if changed("display-name") {
 		request.DisplayName = &o.displayName
@@ -171,7 +181,8 @@ func runNamespaceUpdate(ctx context.Context, c *client, o *namespaceFlags, chang
 	if changed("retention") {
 		request.Retention = durationpb.New(o.retention.D)
 	}
-	if changed("keep") { // goes over the wire whole: the outcomes that are not named stay because they are sent as they were
+	if changed("keep") {
+		// goes over the wire whole: the outcomes that are not named stay because they are sent as they were
 		old, err := c.GetNamespace(ctx, &kagziv1.GetNamespaceRequest{Namespace: name})
 		if err != nil {
 			return err
@@ -187,16 +198,18 @@ func runNamespaceUpdate(ctx context.Context, c *client, o *namespaceFlags, chang
 
 type namespaceActOptions struct{ reason string }
 
-func (o *namespaceActOptions) command(e *env, cmd *cobra.Command, do func(context.Context, *client, string) (*kagziv1.Namespace, error)) *cobra.Command {
+func (o *namespaceActOptions) command(e *env, cmd *cobra.Command,
+	do func(context.Context, *client, string) (*kagziv1.Namespace, error)) *cobra.Command {
 	cmd.Args = cobra.MinimumNArgs(1)
 	cmd.ValidArgsFunction = e.complete(completeNamespaces)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return e.run(cmd, func(ctx context.Context, c *client) error {
-			return c.act(ctx, action{id: "namespace", fields: []string{"enabled"}, do: func(ctx context.Context, c *client, name string) (outcome, error) {
-				n, err := do(ctx, c, name)
-				cell := render.NamespaceState(n)
-				return outcome{line: c.out.paint(cell.Text, cell.Style), values: []any{n.GetEnabled()}}, err
-			}}, args)
+			return c.act(ctx, action{id: "namespace", fields: []string{"enabled"},
+				do: func(ctx context.Context, c *client, name string) (outcome, error) {
+					n, err := do(ctx, c, name)
+					cell := render.NamespaceState(n)
+					return outcome{line: c.out.paint(cell.Text, cell.Style), values: []any{n.GetEnabled()}}, err
+				}}, args)
 		})
 	}
 	cmd.Flags().StringVar(&o.reason, "reason", "", "why, for whoever looks at the namespace later")
@@ -248,14 +261,18 @@ days, or than its --audit-retention.`,
 			if o.keys && cmd.Flags().Changed("namespace") {
 				return usagef("--keys and --namespace cannot be given together: keys belong to no namespace")
 			}
-			return e.runNear(cmd, &o.near, false, func(ctx context.Context, c *client) error { return runAudit(ctx, c, o) })
+			return e.runNear(cmd, &o.near, false, func(ctx context.Context, c *client) error {
+				return runAudit(ctx, c, o)
+			})
 		},
 	}
 	e.register(cmd)
 	o.near.register(cmd)
 	o.page.register(cmd)
-	cmd.Flags().StringVar(&o.subject, "subject", "", "only what was done to this run, schedule, worker, namespace or key: its id")
-	cmd.Flags().StringVar(&o.since, "since", "", "only what was done at or after this time: 24h, 2026-11-20, 2026-11-20T12:00:00Z")
+	cmd.Flags().StringVar(&o.subject, "subject", "",
+		"only what was done to this run, schedule, worker, namespace or key: its id")
+	cmd.Flags().StringVar(&o.since, "since", "",
+		"only what was done at or after this time: 24h, 2026-11-20, 2026-11-20T12:00:00Z")
 	cmd.Flags().BoolVar(&o.keys, "keys", false, "what was done to keys")
 	return cmd
 }
@@ -288,7 +305,8 @@ func runAudit(ctx context.Context, c *client, o *auditOptions) error {
 		info := answer.GetPage()
 		for _, e := range answer.GetEvents() {
 			if !recent(e) {
-				return len(answer.GetEvents()), &kagziv1.PageInfo{PrevPageToken: info.GetPrevPageToken()}, err // what follows is older
+				// what follows is older
+				return len(answer.GetEvents()), &kagziv1.PageInfo{PrevPageToken: info.GetPrevPageToken()}, err
 			}
 			events = append(events, e)
 		}
@@ -306,8 +324,10 @@ func runAudit(ctx context.Context, c *client, o *auditOptions) error {
 	}, tokens)
 }
 
-// endAtOlder takes the way on from a list whose next event is too old for it: --limit ended it where it would have ended anyway.
-func (c *client) endAtOlder(ctx context.Context, request *kagziv1.ListAuditEventsRequest, recent func(*kagziv1.AuditEvent) bool, tokens *pageTokens) error {
+// endAtOlder takes the way on from a list whose next event is too old for it: --limit ended it
+// where it would have ended anyway.
+func (c *client) endAtOlder(ctx context.Context, request *kagziv1.ListAuditEventsRequest,
+	recent func(*kagziv1.AuditEvent) bool, tokens *pageTokens) error {
 	request.Page = &kagziv1.PageRequest{PageSize: 1, PageToken: tokens.behind}
 	answer, err := c.ListAuditEvents(ctx, request)
 	if events := answer.GetEvents(); err == nil && (len(events) == 0 || !recent(events[0])) {

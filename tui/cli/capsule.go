@@ -60,7 +60,8 @@ func (*fileExistsError) ExitCode() int   { return ExitConflict }
 func (o *exportOptions) check(outTTY bool) error {
 	if o.file == "-" {
 		if outTTY {
-			return &usageError{err: errors.New("a capsule is a zip file, which no terminal can show"), hint: []string{"name a file: --file run.zip"}}
+			return &usageError{err: errors.New("a capsule is a zip file, which no terminal can show"),
+				hint: []string{"name a file: --file run.zip"}}
 		}
 		return nil
 	}
@@ -77,7 +78,8 @@ func runExport(ctx context.Context, c *client, o *exportOptions) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stream, err := c.ExportWorkflow(ctx, &kagziv1.ExportWorkflowRequest{Namespace: c.namespace, RunId: runID, RedactPayloads: o.redact})
+	stream, err := c.ExportWorkflow(ctx, &kagziv1.ExportWorkflowRequest{
+		Namespace: c.namespace, RunId: runID, RedactPayloads: o.redact})
 	if err != nil {
 		return c.externalHint(err)
 	}
@@ -93,8 +95,9 @@ func runExport(ctx context.Context, c *client, o *exportOptions) error {
 		return c.externalHint(err)
 	}
 	return c.out.print(result{
-		human:    func() []string { return []string{render.Safe(o.file) + "  " + render.Bytes(size)} },
-		document: render.Object{{Name: "run_id", Value: runID}, {Name: "file", Value: o.file}, {Name: "bytes", Value: size}},
+		human: func() []string { return []string{render.Safe(o.file) + "  " + render.Bytes(size)} },
+		document: render.Object{{Name: "run_id", Value: runID}, {Name: "file", Value: o.file},
+			{Name: "bytes", Value: size}},
 	})
 }
 
@@ -185,7 +188,8 @@ start with one of these ids does not find them. Runs that have ended are kept as
 			return e.run(cmd, func(ctx context.Context, c *client) error { return runImport(ctx, c, o, file) })
 		},
 	}
-	cmd.Flags().StringVar(&o.requestID, "request-id", "", "id of this very import, to repeat it safely (default: a new one)")
+	cmd.Flags().StringVar(&o.requestID, "request-id", "",
+		"id of this very import, to repeat it safely (default: a new one)")
 	return cmd
 }
 
@@ -210,13 +214,15 @@ func runImport(ctx context.Context, c *client, o *importOptions, file io.Reader)
 	}
 	return c.out.print(result{
 		human: func() []string {
-			return []string{fmt.Sprintf("%s  %s", render.Safe(answer.GetRunId()), flagvalue.Counted(int64(answer.GetRuns()), "run"))}
+			return []string{fmt.Sprintf("%s  %s", render.Safe(answer.GetRunId()),
+				flagvalue.Counted(int64(answer.GetRuns()), "run"))}
 		},
 		document: render.Document(answer),
 	})
 }
 
-func sendCapsule(ctx context.Context, c *client, o *importOptions, file io.Reader) (*kagziv1.ImportWorkflowResponse, error) {
+func sendCapsule(ctx context.Context, c *client, o *importOptions,
+	file io.Reader) (*kagziv1.ImportWorkflowResponse, error) {
 	stream, err := c.ImportWorkflow(ctx)
 	if err != nil {
 		return nil, err

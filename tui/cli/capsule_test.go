@@ -52,7 +52,8 @@ func TestExport(t *testing.T) {
 		if read(t, file) != whole || out != file+"  5.9 KiB\n" {
 			t.Errorf("stdout %q, %d bytes", out, len(read(t, file)))
 		}
-		if info, err := os.Stat(file); err != nil || info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows" { // which has no modes
+		if info, err := os.Stat(file); err != nil || info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows" {
+			// which has no modes
 			t.Errorf("mode %v, err %v", info.Mode(), err)
 		}
 		assertAlone(t, dir, "run.zip")
@@ -97,7 +98,9 @@ func TestExport(t *testing.T) {
 	t.Run("leaves a file alone that came while it was written", func(t *testing.T) {
 		dir := t.TempDir()
 		file := filepath.Join(dir, "run.zip")
-		_, err := writeFile(file, false, func(io.Writer) (int64, error) { return 0, os.WriteFile(file, []byte("mine"), 0o600) })
+		_, err := writeFile(file, false, func(io.Writer) (int64, error) {
+			return 0, os.WriteFile(file, []byte("mine"), 0o600)
+		})
 		if read(t, file) != "mine" || !errors.As(err, new(*fileExistsError)) {
 			t.Errorf("file %q, err %v", read(t, file), err)
 		}
@@ -131,7 +134,8 @@ func TestImport(t *testing.T) {
 				t.Errorf("size %d: %d bytes arrived, stdout %q", size, len(s.server.imported), out)
 			}
 			parts := requestsOf[*kagziv1.Capsule](s.server)
-			if parts[0].Namespace != "stage" || parts[0].RequestId != "new-id" || len(parts) != (size+capsuleChunk-1)/capsuleChunk {
+			if parts[0].Namespace != "stage" || parts[0].RequestId != "new-id" ||
+				len(parts) != (size+capsuleChunk-1)/capsuleChunk {
 				t.Errorf("size %d: %d parts, the first for %q", size, len(parts), parts[0].Namespace)
 			}
 		}
@@ -139,13 +143,16 @@ func TestImport(t *testing.T) {
 	t.Run("reads stdin and prints JSON", func(t *testing.T) {
 		s := &session{server: &fake{}, stdin: "zip"}
 		out, msg := s.want(t, ExitOK, "wf", "import", "-", "--request-id", "taken", "-o", "jsonl")
-		if want := `{"run_id":"run-9","runs":3,"already_imported":true}` + "\n"; out != want || !strings.Contains(msg, "answered before") {
+		if want := `{"run_id":"run-9","runs":3,"already_imported":true}` + "\n"; out != want ||
+			!strings.Contains(msg, "answered before") {
 			t.Errorf("stdout %q, stderr %q", out, msg)
 		}
 	})
 	t.Run("says why the server refused, not that the stream ended", func(t *testing.T) {
-		s := &session{server: &fake{fail: map[string]error{"ImportWorkflow": status.Error(codes.InvalidArgument, "no manifest.json in the capsule")}}}
-		if _, msg := s.want(t, ExitUsage, "wf", "import", write(t, 3*capsuleChunk)); !strings.Contains(msg, "no manifest.json") {
+		s := &session{server: &fake{fail: map[string]error{
+			"ImportWorkflow": status.Error(codes.InvalidArgument, "no manifest.json in the capsule")}}}
+		if _, msg := s.want(t, ExitUsage, "wf", "import", write(t, 3*capsuleChunk)); !strings.Contains(
+			msg, "no manifest.json") {
 			t.Errorf("stderr %q", msg)
 		}
 		if n := len(requestsOf[*kagziv1.Capsule](s.server)); n != 1 {

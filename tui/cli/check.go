@@ -32,7 +32,8 @@ func newCheck(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check [flags] COMMAND [ARG...]",
 		Short: "Say whether a new build of a worker would go on with the open runs",
-		Long: `Start a build of your worker with the extra last argument ` + checkFlag + `, which the SDK takes away before its main begins: it replays
+		Long: `Start a build of your worker with the extra last argument ` + checkFlag +
+			`, which the SDK takes away before its main begins: it replays
 the history of every open run of its workflow types on the server without running a step's body, and reports the runs that would diverge,
 and at which step. The server, namespace, key and TLS files that hold here reach it as KAGZI_ADDRESS, KAGZI_NAMESPACE, KAGZI_API_KEY,
 KAGZI_TLS_CA and so on.
@@ -94,7 +95,8 @@ func runCheck(ctx context.Context, e *env, s streams, args []string) error {
 	}
 	var ended *exec.ExitError
 	if !errors.As(err, &ended) {
-		return &usageError{err: fmt.Errorf("%s does not start: %w", args[0], err), hint: []string{"usage: kagzi check [flags] COMMAND [ARG...]"}}
+		return &usageError{err: fmt.Errorf("%s does not start: %w", args[0], err),
+			hint: []string{"usage: kagzi check [flags] COMMAND [ARG...]"}}
 	}
 	if ended.ExitCode() == ExitError && len(said.checks) > 0 {
 		return codeError(ExitError) // it has said which runs would diverge
@@ -102,8 +104,10 @@ func runCheck(ctx context.Context, e *env, s streams, args []string) error {
 	return &checkError{command: args[0], state: ended.ProcessState}
 }
 
-// verdictLine is what the SDK says last in a check. It crosses containers and shells, as a file or a variable would not.
-var verdictLine = regexp.MustCompile(`^checked (\d+) open runs of (\d+) workflow types in namespace (.*): (\d+) diverge, (\d+) came to no end\r?$`)
+// verdictLine is what the SDK says last in a check. It crosses containers and shells, as a file or
+// a variable would not.
+var verdictLine = regexp.MustCompile(
+	`^checked (\d+) open runs of (\d+) workflow types in namespace (.*): (\d+) diverge, (\d+) came to no end\r?$`)
 
 // verdictLength is more than such a line has.
 const verdictLength = 1024
@@ -148,15 +152,18 @@ func (v *verdict) result() result {
 func (v *verdict) ofSuccess(command string) error {
 	switch {
 	case len(v.checks) == 0:
-		return fmt.Errorf("%s checked nothing, although it ended well: its main must call the worker's Run, and %s must reach it", command, checkFlag)
+		return fmt.Errorf(
+			"%s checked nothing, although it ended well: its main must call the worker's Run, and %s must reach it",
+			command, checkFlag)
 	case v.failed:
-		return fmt.Errorf("%s ended well although runs would not go on: its main must end with another exit code when the worker's Run returns an error", command)
+		return fmt.Errorf(
+			"%s ended well although runs would not go on: its main must end with another exit code when the worker's Run returns an error", command)
 	}
 	return nil
 }
 
-// checkEnvironment is the environment of a build that is checked: this process's own, with the server that the flags name, which no
-// profile is to change.
+// checkEnvironment is the environment of a build that is checked: this process's own, with the
+// server that the flags name, which no profile is to change.
 func checkEnvironment(own []string, f *ClientFlags) ([]string, error) {
 	environment, err := Environment(own, f.Profile)
 	if err != nil {
@@ -165,8 +172,8 @@ func checkEnvironment(own []string, f *ClientFlags) ([]string, error) {
 	return environment, nil
 }
 
-// Environment is an environment with the server of a profile that was resolved, whatever it said of servers before. The errors are about the
-// file of the key.
+// Environment is an environment with the server of a profile that was resolved, whatever it said of
+// servers before. The errors are about the file of the key.
 func Environment(own []string, p profile.Profile) ([]string, error) {
 	key, err := p.Key()
 	if err != nil {
@@ -200,7 +207,8 @@ type checkError struct {
 }
 
 func (e *checkError) Error() string {
-	return fmt.Sprintf("%s could not be checked: it ended with %s and no verdict; see what it says itself, that its main calls the worker's Run, and that %s reaches it",
+	return fmt.Sprintf(
+		"%s could not be checked: it ended with %s and no verdict; see what it says itself, that its main calls the worker's Run, and that %s reaches it",
 		e.command, e.state, checkFlag)
 }
 

@@ -88,7 +88,8 @@ type emptyServer struct {
 	kagziv1.UnimplementedWorkflowServiceServer
 }
 
-func (emptyServer) ListWorkflows(context.Context, *kagziv1.ListWorkflowsRequest) (*kagziv1.ListWorkflowsResponse, error) {
+func (emptyServer) ListWorkflows(context.Context,
+	*kagziv1.ListWorkflowsRequest) (*kagziv1.ListWorkflowsResponse, error) {
 	return &kagziv1.ListWorkflowsResponse{}, nil
 }
 
@@ -97,21 +98,26 @@ func TestCheck(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Run("starts the build with its arguments, asked for a check, and the server in its environment", func(t *testing.T) {
-		t.Setenv(asWorker, "fine")
-		t.Setenv("KAGZI_ADDRESS", "old:1")
-		t.Setenv("OTHER", "kept")
-		s := &session{server: &fake{}, environ: map[string]string{"KAGZI_API_KEY": "secret"}}
-		out, msg := s.want(t, ExitOK, "check", "--address", "box:1", "-n", "stage", self, "--output", "x", "-n", "mine", "--", "a b")
-		want := "--output x -n mine -- a b\nKAGZI_CHECK 1 true\nKAGZI_ADDRESS box:1 true\nKAGZI_NAMESPACE stage true\nKAGZI_API_KEY secret true\nOTHER kept true\n" +
-			"checked 0 open runs of 1 workflow types in namespace stage: 0 diverge, 0 came to no end\n"
-		if diff := cmp.Diff(want, out); diff != "" || msg != "" {
-			t.Errorf("stderr %q, stdout %s", msg, diff)
-		}
-	})
+	t.Run("starts the build with its arguments, asked for a check, and the server in its environment",
+		func(t *testing.T) {
+			t.Setenv(asWorker, "fine")
+			t.Setenv("KAGZI_ADDRESS", "old:1")
+			t.Setenv("OTHER", "kept")
+			s := &session{server: &fake{}, environ: map[string]string{"KAGZI_API_KEY": "secret"}}
+			out, msg := s.want(t, ExitOK, "check", "--address", "box:1", "-n", "stage", self, "--output", "x",
+				"-n", "mine",
+				"--", "a b")
+			want :=
+				"--output x -n mine -- a b\nKAGZI_CHECK 1 true\nKAGZI_ADDRESS box:1 true\nKAGZI_NAMESPACE stage true\nKAGZI_API_KEY secret true\nOTHER kept true\n" +
+					"checked 0 open runs of 1 workflow types in namespace stage: 0 diverge, 0 came to no end\n"
+			if diff := cmp.Diff(want, out); diff != "" || msg != "" {
+				t.Errorf("stderr %q, stdout %s", msg, diff)
+			}
+		})
 	t.Run("ends with 1 where runs would diverge, and adds nothing to what the build says", func(t *testing.T) {
 		t.Setenv(asWorker, "diverges")
-		if out, msg := (&session{}).want(t, ExitError, "check", self); !strings.HasPrefix(out, "order 01936b2e: step charge expected, ship got\nchecked 3 ") || msg != "" {
+		if out, msg := (&session{}).want(t, ExitError, "check", self); !strings.HasPrefix(
+			out, "order 01936b2e: step charge expected, ship got\nchecked 3 ") || msg != "" {
 			t.Errorf("stdout %q, stderr %q", out, msg)
 		}
 	})
@@ -140,31 +146,36 @@ func TestCheck(t *testing.T) {
 			}
 		}
 		t.Setenv(asWorker, "does nothing")
-		if out, msg := (&session{}).want(t, ExitError, "check", "-o", "json", self); out != "" || !strings.Contains(msg, "checked nothing") {
+		if out, msg := (&session{}).want(t, ExitError, "check", "-o", "json", self); out != "" ||
+			!strings.Contains(msg, "checked nothing") {
 			t.Errorf("without a verdict: stdout %q, stderr %q", out, msg)
 		}
 	})
 	t.Run("of a build that knows no check says what is missing and ends with its code", func(t *testing.T) {
 		t.Setenv(asWorker, "knows no check")
-		if _, msg := (&session{}).want(t, 2, "check", self); !strings.Contains(msg, "not defined") || !strings.Contains(msg, "could not be checked: it ended with exit status 2 and no verdict") {
+		if _, msg := (&session{}).want(t, 2, "check", self); !strings.Contains(msg, "not defined") ||
+			!strings.Contains(msg, "could not be checked: it ended with exit status 2 and no verdict") {
 			t.Errorf("stderr %q", msg)
 		}
 	})
 	t.Run("of a build that fails by itself does not pass for a verdict", func(t *testing.T) {
 		t.Setenv(asWorker, "fails")
-		if _, msg := (&session{}).want(t, ExitError, "check", self); !strings.Contains(msg, "could not be checked: it ended with exit status 1 and no verdict") {
+		if _, msg := (&session{}).want(t, ExitError, "check", self); !strings.Contains(
+			msg, "could not be checked: it ended with exit status 1 and no verdict") {
 			t.Errorf("stderr %q", msg)
 		}
 	})
 	t.Run("of a build that ends well without a word of runs fails", func(t *testing.T) {
 		t.Setenv(asWorker, "does nothing")
-		if _, msg := (&session{}).want(t, ExitError, "check", self); !strings.Contains(msg, "checked nothing, although it ended well: its main must call the worker's Run") {
+		if _, msg := (&session{}).want(t, ExitError, "check", self); !strings.Contains(
+			msg, "checked nothing, although it ended well: its main must call the worker's Run") {
 			t.Errorf("stderr %q", msg)
 		}
 	})
 	t.Run("of a build that ends well although runs diverge fails", func(t *testing.T) {
 		t.Setenv(asWorker, "hides that it diverges")
-		if _, msg := (&session{}).want(t, ExitError, "check", self); !strings.Contains(msg, "must end with another exit code") {
+		if _, msg := (&session{}).want(t, ExitError, "check", self); !strings.Contains(
+			msg, "must end with another exit code") {
 			t.Errorf("stderr %q", msg)
 		}
 	})
@@ -190,7 +201,8 @@ func TestCheck(t *testing.T) {
 		}
 	})
 	t.Run("of what cannot be started is a usage error", func(t *testing.T) {
-		if _, msg := (&session{}).want(t, ExitUsage, "check", "./no-such-worker"); !strings.Contains(msg, "./no-such-worker does not start") {
+		if _, msg := (&session{}).want(t, ExitUsage, "check", "./no-such-worker"); !strings.Contains(
+			msg, "./no-such-worker does not start") {
 			t.Errorf("stderr %q", msg)
 		}
 	})
@@ -198,13 +210,15 @@ func TestCheck(t *testing.T) {
 		t.Setenv(asWorker, "waits")
 		ctx, interrupt := context.WithCancel(t.Context())
 		s := &session{server: &fake{}}
-		if code := Execute(ctx, root(s.env()), []string{"check", self}, strings.NewReader(""), onWrite(interrupt), discard{}); code != ExitInterrupted {
+		if code := Execute(ctx, root(s.env()), []string{"check", self}, strings.NewReader(""), onWrite(interrupt),
+			discard{}); code != ExitInterrupted {
 			t.Errorf("exit code %d", code)
 		}
 	})
 	t.Run("gives up after --timeout", func(t *testing.T) {
 		t.Setenv(asWorker, "waits")
-		if _, msg := (&session{}).want(t, ExitError, "check", "--timeout", "300ms", self); !strings.Contains(msg, "gave up after 300ms") {
+		if _, msg := (&session{}).want(t, ExitError, "check", "--timeout", "300ms", self); !strings.Contains(
+			msg, "gave up after 300ms") {
 			t.Errorf("stderr %q", msg)
 		}
 	})
@@ -221,7 +235,8 @@ func (f onWrite) Write(p []byte) (int, error) {
 func TestCheck_environment_leaves_out_a_key_that_is_not_given(t *testing.T) {
 	got, err := checkEnvironment([]string{"A=1", "KAGZI_API_KEY=stale", "KAGZI_API_KEY_FILE=gone", "KAGZI_NAMESPACE=x"},
 		&ClientFlags{Profile: profile.Profile{Address: "a:1", Namespace: "n", TLSCA: "ca.pem"}, Timeout: time.Second})
-	want := []string{"A=1", "KAGZI_ADDRESS=a:1", "KAGZI_NAMESPACE=n", "KAGZI_PROFILE=off", "KAGZI_TLS=true", "KAGZI_TLS_CA=ca.pem"}
+	want := []string{"A=1", "KAGZI_ADDRESS=a:1", "KAGZI_NAMESPACE=n", "KAGZI_PROFILE=off", "KAGZI_TLS=true",
+		"KAGZI_TLS_CA=ca.pem"}
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("environment %q, %v, want %q", got, err, want)
 	}

@@ -50,7 +50,8 @@ func (f *chooseFlags) register(e *env, cmd *cobra.Command) {
 	fs := cmd.Flags()
 	f.given = fs.Changed
 	fs.StringVarP(&f.query, "query", "q", "", queryHelp)
-	fs.StringSliceVar(&f.status, "status", nil, "runs of these statuses: PENDING, RUNNING, SLEEPING, COMPLETED, FAILED, CANCELLED, TIMED_OUT, TERMINATED")
+	fs.StringSliceVar(&f.status, "status", nil,
+		"runs of these statuses: PENDING, RUNNING, SLEEPING, COMPLETED, FAILED, CANCELLED, TIMED_OUT, TERMINATED")
 	fs.StringSliceVar(&f.types, "type", nil, "runs of these workflow types")
 	fs.StringSliceVar(&f.queues, "queue", nil, "runs of these queues")
 	fs.Var(flagvalue.Pairs(&f.tags), "tag", "runs with this tag; may be repeated")
@@ -61,10 +62,13 @@ func (f *chooseFlags) register(e *env, cmd *cobra.Command) {
 	fs.StringVar(&f.schedule, "schedule", "", "runs that this schedule fired, by its id or its name")
 	fs.StringVar(&f.parent, "parent", "", "children of this run")
 	fs.StringVar(&f.worker, "worker", "", "runs that this worker holds")
-	for flag, from := range map[string]completer{"type": completeTypes, "queue": completeQueues, "schedule": completeSchedules, "parent": completeRuns, "worker": completeWorkers} {
+	for flag, from := range map[string]completer{
+		"type": completeTypes, "queue": completeQueues, "schedule": completeSchedules, "parent": completeRuns,
+		"worker": completeWorkers} {
 		_ = cmd.RegisterFlagCompletionFunc(flag, e.complete(from)) // fails only for a flag that is not there
 	}
-	_ = cmd.RegisterFlagCompletionFunc("status", words("PENDING", "RUNNING", "SLEEPING", "COMPLETED", "FAILED", "CANCELLED", "TIMED_OUT", "TERMINATED"))
+	_ = cmd.RegisterFlagCompletionFunc("status",
+		words("PENDING", "RUNNING", "SLEEPING", "COMPLETED", "FAILED", "CANCELLED", "TIMED_OUT", "TERMINATED"))
 }
 
 // filter joins -q and the flags into one filter.
@@ -85,8 +89,10 @@ func (f *chooseFlags) filter() (filter.Filter, error) {
 		flag   string
 		values []string
 	}{
-		{"status", f.status}, {"type", f.types}, {"queue", f.queues}, {"since", []string{f.since}}, {"until", []string{f.until}},
-		{"external-id", []string{f.externalID}}, {"search", []string{f.search}}, {"schedule", []string{f.schedule}}, {"parent", []string{f.parent}}, {"worker", []string{f.worker}},
+		{"status", f.status}, {"type", f.types}, {"queue", f.queues}, {"since", []string{f.since}},
+		{"until", []string{f.until}},
+		{"external-id", []string{f.externalID}}, {"search", []string{f.search}}, {"schedule", []string{f.schedule}},
+		{"parent", []string{f.parent}}, {"worker", []string{f.worker}},
 	} {
 		switch { // what a script meant to ask for got lost on the way
 		case !f.given(wanted.flag):
@@ -142,7 +148,8 @@ func (c *client) compileAt(f filter.Filter, now time.Time) (filter.Query, error)
 
 // eachPage asks for runs page by page, until limit of them (negative: all) have been seen or there are no more, and
 // returns the tokens of what lies before and behind them.
-func (c *client) eachPage(ctx context.Context, q filter.Query, limit int, token string, see func([]*kagziv1.Workflow) error) (pageTokens, error) {
+func (c *client) eachPage(ctx context.Context, q filter.Query, limit int, token string,
+	see func([]*kagziv1.Workflow) error) (pageTokens, error) {
 	return eachPage(limit, token, func(page *kagziv1.PageRequest) (int, *kagziv1.PageInfo, error) {
 		q.Request.Page = page
 		answer, err := c.ListWorkflows(ctx, q.Request)
@@ -244,7 +251,8 @@ func completeRuns(ctx context.Context, c *client, typed string) []cobra.Completi
 }
 
 func completeTypes(ctx context.Context, c *client, typed string) []cobra.Completion {
-	answer, _ := c.ListWorkflowTypes(ctx, &kagziv1.ListWorkflowTypesRequest{Namespace: c.namespace, Page: &kagziv1.PageRequest{PageSize: maxPage}})
+	answer, _ := c.ListWorkflowTypes(ctx, &kagziv1.ListWorkflowTypesRequest{
+		Namespace: c.namespace, Page: &kagziv1.PageRequest{PageSize: maxPage}})
 	var list []cobra.Completion
 	for _, t := range answer.GetWorkflowTypes() {
 		list = suggest(list, typed, t.GetWorkflowType(), strings.Join(t.GetTaskQueues(), " "))
@@ -262,7 +270,8 @@ func completeQueues(ctx context.Context, c *client, typed string) []cobra.Comple
 }
 
 func completeWorkers(ctx context.Context, c *client, typed string) []cobra.Completion {
-	answer, _ := c.ListWorkers(ctx, &kagziv1.ListWorkersRequest{Namespace: c.namespace, Page: &kagziv1.PageRequest{PageSize: 100}})
+	answer, _ := c.ListWorkers(ctx, &kagziv1.ListWorkersRequest{
+		Namespace: c.namespace, Page: &kagziv1.PageRequest{PageSize: 100}})
 	var list []cobra.Completion
 	for _, w := range answer.GetWorkers() {
 		list = suggest(list, typed, w.GetWorkerId(), render.WorkerStatus(w.GetStatus())+" "+w.GetHostname())
@@ -280,7 +289,8 @@ func completeNamespaces(ctx context.Context, c *client, typed string) []cobra.Co
 }
 
 func completeSchedules(ctx context.Context, c *client, typed string) []cobra.Completion {
-	answer, _ := c.ListWorkflowSchedules(ctx, &kagziv1.ListWorkflowSchedulesRequest{Namespace: c.namespace, Page: &kagziv1.PageRequest{PageSize: maxPage}})
+	answer, _ := c.ListWorkflowSchedules(ctx,
+		&kagziv1.ListWorkflowSchedulesRequest{Namespace: c.namespace, Page: &kagziv1.PageRequest{PageSize: maxPage}})
 	var list []cobra.Completion
 	for _, s := range answer.GetSchedules() {
 		about := s.GetWorkflowType() + " " + s.GetCronExpr()
@@ -295,7 +305,8 @@ func completeSchedules(ctx context.Context, c *client, typed string) []cobra.Com
 // stepsOf completes the names of the steps of a run.
 func stepsOf(runID string) completer {
 	return func(ctx context.Context, c *client, typed string) []cobra.Completion {
-		answer, _ := c.ListSteps(ctx, &kagziv1.ListStepsRequest{Namespace: c.namespace, RunId: runID, Page: &kagziv1.PageRequest{PageSize: maxPage}})
+		answer, _ := c.ListSteps(ctx, &kagziv1.ListStepsRequest{
+			Namespace: c.namespace, RunId: runID, Page: &kagziv1.PageRequest{PageSize: maxPage}})
 		var list []cobra.Completion
 		for _, s := range answer.GetSteps() {
 			if s.GetIsLatest() {

@@ -24,7 +24,8 @@ const defaultCallTimeout = 10 * time.Second
 
 // ClientFlags are the flags of every command that talks to a server. Register them, then Resolve before use.
 type ClientFlags struct {
-	// Profile is how to reach the server. Resolve fills what no flag says from the environment, the profile of kagzi.toml and the defaults.
+	// Profile is how to reach the server. Resolve fills what no flag says from the environment, the
+	// profile of kagzi.toml and the defaults.
 	profile.Profile
 	Output  string // table, json, jsonl or yaml
 	Time    string // relative or iso
@@ -41,15 +42,18 @@ func (f *ClientFlags) Register(fs *pflag.FlagSet) {
 	fs.VarP(choice(&f.Output, "table", "json", "jsonl", "yaml"), "output", "o", "table, json, jsonl or yaml")
 	fs.Var(choice(&f.Time, "relative", "iso"), "time", "how tables show times: relative or iso")
 	fs.BoolVar(&f.NoColor, "no-color", false, "no colours, as with NO_COLOR")
-	fs.Var(flagvalue.GivenDuration(&f.Timeout, &f.timeout), "timeout", "give up after this long (default 10s for a call; no limit for watch and wait)")
+	fs.Var(flagvalue.GivenDuration(&f.Timeout, &f.timeout), "timeout",
+		"give up after this long (default 10s for a call; no limit for watch and wait)")
 }
 
 // RegisterReach defines only those flags that say how to reach a server. Said is what they say.
 func (f *ClientFlags) RegisterReach(fs *pflag.FlagSet) {
-	fs.StringVar(&f.Name, "profile", "", "settings to go by, of the table [profile.NAME] in kagzi.toml; off reads no file")
+	fs.StringVar(&f.Name, "profile", "",
+		"settings to go by, of the table [profile.NAME] in kagzi.toml; off reads no file")
 	fs.StringVar(&f.Address, "address", profile.DefaultAddress, "host:port of the server")
 	fs.StringVarP(&f.Namespace, "namespace", "n", profile.DefaultNamespace, "namespace to work in")
-	fs.StringVar((*string)(&f.APIKey), "api-key", "", "key to authenticate with; better given as KAGZI_API_KEY or in a file, which no process list shows")
+	fs.StringVar((*string)(&f.APIKey), "api-key", "",
+		"key to authenticate with; better given as KAGZI_API_KEY or in a file, which no process list shows")
 	fs.StringVar(&f.APIKeyFile, "api-key-file", "", "file that holds the key")
 	fs.BoolVar(&f.tls, "tls", false, "encrypt the connection")
 	fs.StringVar(&f.TLSCA, "tls-ca", "", "file of the authorities to trust instead of the system's")
@@ -58,9 +62,11 @@ func (f *ClientFlags) RegisterReach(fs *pflag.FlagSet) {
 	fs.StringVar(&f.TLSServerName, "tls-server-name", "", "name to expect in the server's certificate")
 }
 
-// Resolve fills what was not given: how to reach the server from the environment and kagzi.toml, as find does (profile.Resolve), and the
-// rest from the variables KAGZI_…, which lookup finds (os.LookupEnv).
-func (f *ClientFlags) Resolve(fs *pflag.FlagSet, lookup func(string) (string, bool), find func(profile.Profile) (profile.Profile, error)) error {
+// Resolve fills what was not given: how to reach the server from the environment and kagzi.toml, as
+// find does (profile.Resolve), and the rest from the variables KAGZI_…, which lookup finds
+// (os.LookupEnv).
+func (f *ClientFlags) Resolve(fs *pflag.FlagSet, lookup func(string) (string, bool),
+	find func(profile.Profile) (profile.Profile, error)) error {
 	for _, name := range []string{"output", "time", "no-color", "timeout"} {
 		flag, variable := fs.Lookup(name), profile.Variable(name)
 		value, ok := lookup(variable)
@@ -86,9 +92,11 @@ func (f *ClientFlags) Said(given func(string) bool) profile.Profile {
 		said.TLS = &f.tls
 	}
 	for name, text := range map[string]struct{ from, to *string }{
-		"address": {&f.Address, &said.Address}, "namespace": {&f.Namespace, &said.Namespace}, "api-key": {(*string)(&f.APIKey), (*string)(&said.APIKey)},
-		"api-key-file": {&f.APIKeyFile, &said.APIKeyFile}, "tls-ca": {&f.TLSCA, &said.TLSCA}, "tls-client-cert": {&f.TLSCert, &said.TLSCert},
-		"tls-client-key": {&f.TLSKey, &said.TLSKey}, "tls-server-name": {&f.TLSServerName, &said.TLSServerName},
+		"address": {&f.Address, &said.Address}, "namespace": {&f.Namespace, &said.Namespace},
+		"api-key":      {(*string)(&f.APIKey), (*string)(&said.APIKey)},
+		"api-key-file": {&f.APIKeyFile, &said.APIKeyFile}, "tls-ca": {&f.TLSCA, &said.TLSCA},
+		"tls-client-cert": {&f.TLSCert, &said.TLSCert},
+		"tls-client-key":  {&f.TLSKey, &said.TLSKey}, "tls-server-name": {&f.TLSServerName, &said.TLSServerName},
 	} {
 		if given(name) {
 			*text.to = *text.from
@@ -139,7 +147,8 @@ const linePayload = 200
 // register adds the flags of every client command to a group.
 func (e *env) register(cmd *cobra.Command) {
 	e.flags.Register(cmd.PersistentFlags())
-	_ = cmd.RegisterFlagCompletionFunc("namespace", e.complete(completeNamespaces)) // fails only for a flag that is not there
+	// fails only for a flag that is not there
+	_ = cmd.RegisterFlagCompletionFunc("namespace", e.complete(completeNamespaces))
 	_ = cmd.RegisterFlagCompletionFunc("profile", completeProfiles)
 	_ = cmd.RegisterFlagCompletionFunc("output", words("table", "json", "jsonl", "yaml"))
 	_ = cmd.RegisterFlagCompletionFunc("time", words("relative", "iso"))
@@ -277,11 +286,14 @@ type nearFlags struct{ db string }
 const ownDatabase = "default"
 
 func (f *nearFlags) register(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.db, "db", "", "work on this database itself, without a server and without a key: sqlite:FILE, postgres://…, or default for that of the server's settings")
-	_ = cmd.RegisterFlagCompletionFunc("db", words(ownDatabase, "sqlite:", "postgres://")) // fails only for a flag that is not there
+	cmd.Flags().StringVar(&f.db, "db", "",
+		"work on this database itself, without a server and without a key: sqlite:FILE, postgres://…, or default for that of the server's settings")
+	// fails only for a flag that is not there
+	_ = cmd.RegisterFlagCompletionFunc("db", words(ownDatabase, "sqlite:", "postgres://"))
 }
 
-// runNear is run on the database that --db names, and as run without it. With create a database that is not there yet is made.
+// runNear is run on the database that --db names, and as run without it. With create a database
+// that is not there yet is made.
 func (e *env) runNear(cmd *cobra.Command, f *nearFlags, create bool, work func(context.Context, *client) error) error {
 	if f.db == "" {
 		return e.run(cmd, work)
@@ -305,7 +317,8 @@ func (e *env) runNear(cmd *cobra.Command, f *nearFlags, create bool, work func(c
 	if err != nil {
 		return ifHeld(err)
 	}
-	api, closeConn, err := e.dial(tui.DialOptions{Address: "the database", Dialer: near.Dial, CallTimeout: defaultCallTimeout})
+	api, closeConn, err := e.dial(tui.DialOptions{
+		Address: "the database", Dialer: near.Dial, CallTimeout: defaultCallTimeout})
 	if err != nil {
 		return errors.Join(err, near.Close())
 	}

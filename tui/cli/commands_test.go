@@ -17,28 +17,53 @@ func sampleServer() *fake {
 	return &fake{
 		runs: sampleRuns(), resumed: time.Hour,
 		stepList: []*kagziv1.Step{
-			{StepId: "s1", RunId: "01936b2e-0000-7000-8000-000000000003", Name: "reserve", Kind: kagziv1.StepKind_STEP_KIND_FUNCTION, Status: kagziv1.StepStatus_STEP_STATUS_COMPLETED, AttemptNumber: 1, Sequence: 1, StartedAt: at(-5 * time.Minute), FinishedAt: at(-5*time.Minute + 350*time.Millisecond), Output: &kagziv1.Payload{Data: []byte(`{"seat": 12}`)}},
-			{StepId: "s2", RunId: "01936b2e-0000-7000-8000-000000000003", Name: "charge", Kind: kagziv1.StepKind_STEP_KIND_FUNCTION, Status: kagziv1.StepStatus_STEP_STATUS_PENDING, AttemptNumber: 1, Sequence: 2, StartedAt: at(-4 * time.Minute), FinishedAt: at(-4*time.Minute + time.Second), Error: &kagziv1.ErrorDetail{Message: "timeout"}},
-			{StepId: "s3", RunId: "01936b2e-0000-7000-8000-000000000003", Name: "charge", Kind: kagziv1.StepKind_STEP_KIND_FUNCTION, Status: kagziv1.StepStatus_STEP_STATUS_FAILED, AttemptNumber: 2, Sequence: 2, IsLatest: true, StartedAt: at(-3 * time.Minute), FinishedAt: at(-3*time.Minute + 2*time.Second), Error: &kagziv1.ErrorDetail{Type: "CardDeclined", Message: "card declined", Stack: "main.charge()\n\tcharge.go:12"}},
+			{StepId: "s1", RunId: "01936b2e-0000-7000-8000-000000000003", Name: "reserve",
+				Kind: kagziv1.StepKind_STEP_KIND_FUNCTION, Status: kagziv1.StepStatus_STEP_STATUS_COMPLETED,
+				AttemptNumber: 1, Sequence: 1, StartedAt: at(-5 * time.Minute),
+				FinishedAt: at(-5*time.Minute + 350*time.Millisecond),
+				Output:     &kagziv1.Payload{Data: []byte(`{"seat": 12}`)}},
+			{StepId: "s2", RunId: "01936b2e-0000-7000-8000-000000000003", Name: "charge",
+				Kind: kagziv1.StepKind_STEP_KIND_FUNCTION, Status: kagziv1.StepStatus_STEP_STATUS_PENDING,
+				AttemptNumber: 1, Sequence: 2, StartedAt: at(-4 * time.Minute),
+				FinishedAt: at(-4*time.Minute + time.Second), Error: &kagziv1.ErrorDetail{Message: "timeout"}},
+			{StepId: "s3", RunId: "01936b2e-0000-7000-8000-000000000003", Name: "charge",
+				Kind: kagziv1.StepKind_STEP_KIND_FUNCTION, Status: kagziv1.StepStatus_STEP_STATUS_FAILED,
+				AttemptNumber: 2, Sequence: 2, IsLatest: true, StartedAt: at(-3 * time.Minute),
+				FinishedAt: at(-3*time.Minute + 2*time.Second),
+				Error: &kagziv1.ErrorDetail{Type: "CardDeclined", Message: "card declined",
+					Stack: "main.charge()\n\tcharge.go:12"}},
 		},
 		workers: []*kagziv1.Worker{{
-			WorkerId: "w1", Namespace: "default", Status: kagziv1.WorkerStatus_WORKER_STATUS_ONLINE, TaskQueues: []string{"orders", "default"}, WorkflowTypes: []string{"order", "report"}, Hostname: "box",
-			Pid: 42, ActiveWorkflowCount: 3, MaxConcurrent: 100, RegisteredAt: at(-time.Hour), LastHeartbeatAt: at(-4 * time.Second), TotalCompleted: 1234, TotalFailed: 5, Version: "v2", Platform: "linux-arm64",
-			Labels: map[string]string{"zone": "a"}, Capabilities: map[string]string{"gpu": ""}, Stats: &kagziv1.WorkerStats{CpuPercent: 12.4, MemoryBytes: 50 << 20, DiskAvailableBytes: 3 << 30, AverageRunMs: 250},
+			WorkerId: "w1", Namespace: "default", Status: kagziv1.WorkerStatus_WORKER_STATUS_ONLINE,
+			TaskQueues: []string{"orders", "default"}, WorkflowTypes: []string{"order", "report"}, Hostname: "box",
+			Pid: 42, ActiveWorkflowCount: 3, MaxConcurrent: 100, RegisteredAt: at(-time.Hour),
+			LastHeartbeatAt: at(-4 * time.Second), TotalCompleted: 1234, TotalFailed: 5, Version: "v2",
+			Platform: "linux-arm64",
+			Labels:   map[string]string{"zone": "a"}, Capabilities: map[string]string{"gpu": ""},
+			Stats: &kagziv1.WorkerStats{CpuPercent: 12.4, MemoryBytes: 50 << 20, DiskAvailableBytes: 3 << 30,
+				AverageRunMs: 250},
 		}},
 		queues: []*kagziv1.QueueDepth{
-			{TaskQueue: "orders", Pending: 12, Running: 3, Sleeping: 1, OldestPendingSeconds: 75.4, OnlineWorkers: 1, UnservedByType: map[string]int64{"refund": 2, "mail": 1}},
+			{TaskQueue: "orders", Pending: 12, Running: 3, Sleeping: 1, OldestPendingSeconds: 75.4, OnlineWorkers: 1,
+				UnservedByType: map[string]int64{"refund": 2, "mail": 1}},
 			{TaskQueue: "default", Running: 1, OnlineWorkers: 2},
 		},
-		info:      &kagziv1.GetServerInfoResponse{Version: "1.2.4", ApiVersion: "v1", Backend: "sqlite", BackendVersion: "3.51", Database: "kagzi.db", StartedAt: at(-time.Hour), DatabaseBytes: 3 << 20, SchemaVersion: 1},
-		schedules: sampleSchedules(), namespaces: sampleNamespaces(), keys: sampleKeys(), me: &kagziv1.WhoAmIResponse{Key: sampleKeys()[3], KeysRequired: true}, audit: sampleAudit(),
+		info: &kagziv1.GetServerInfoResponse{
+			Version: "1.2.4", ApiVersion: "v1", Backend: "sqlite", BackendVersion: "3.51", Database: "kagzi.db",
+			StartedAt: at(-time.Hour), DatabaseBytes: 3 << 20, SchemaVersion: 1},
+		schedules: sampleSchedules(), namespaces: sampleNamespaces(), keys: sampleKeys(),
+		me: &kagziv1.WhoAmIResponse{Key: sampleKeys()[3], KeysRequired: true}, audit: sampleAudit(),
 		signals: []*kagziv1.Signal{
-			{Sequence: 1, Name: "approval", SignalId: "ticket-4", Payload: &kagziv1.Payload{Data: []byte(`{"by":"ada"}`)}, ReceivedAt: at(-time.Minute), StepName: new("approval")},
+			{Sequence: 1, Name: "approval", SignalId: "ticket-4",
+				Payload: &kagziv1.Payload{Data: []byte(`{"by":"ada"}`)}, ReceivedAt: at(-time.Minute),
+				StepName: new("approval")},
 			{Sequence: 2, Name: "note", ReceivedAt: at(-time.Second)},
 		},
 		explained: &kagziv1.ExplainWorkflowResponse{
-			Summary: "waits for timer cool-off until 2026-11-21T10:00:00Z", Details: []string{"attempt 1", "2 online workers could take it"},
-			Blocker: kagziv1.ExplainWorkflowResponse_BLOCKER_TIMER, Since: at(-2 * time.Hour), NextAt: at(22 * time.Hour),
+			Summary: "waits for timer cool-off until 2026-11-21T10:00:00Z",
+			Details: []string{"attempt 1", "2 online workers could take it"},
+			Blocker: kagziv1.ExplainWorkflowResponse_BLOCKER_TIMER, Since: at(-2 * time.Hour),
+			NextAt: at(22 * time.Hour),
 		},
 	}
 }
@@ -46,21 +71,36 @@ func sampleServer() *fake {
 func TestOutputs_are_golden_in_every_format(t *testing.T) {
 	failed, sleeping := "01936b2e-0000-7000-8000-000000000003", "01936b2e-0000-7000-8000-000000000002"
 	for name, args := range map[string][]string{
-		"workflow-list": {"workflow", "list"}, "workflow-show": {"workflow", "show", failed}, "workflow-count": {"wf", "count"},
-		"workflow-start": {"run", "start", "order"}, "workflow-wait": {"wf", "wait", "01936b2e-0000-7000-8000-000000000001"},
-		"worker-list": {"worker", "list"}, "worker-show": {"worker", "show", "w1"}, "worker-drain": {"worker", "drain", "w1"}, "worker-offline": {"worker", "offline", "w1"},
-		"queue-list": {"queue", "list"}, "queue-show": {"queue", "show", "orders"}, "workflow-cancel": {"wf", "cancel", "a", "b"},
-		"workflow-pause": {"wf", "pause", sleeping}, "workflow-resume": {"wf", "resume", sleeping}, "workflow-pin": {"wf", "pin", failed}, "workflow-unpin": {"wf", "unpin", failed},
-		"workflow-retry": {"wf", "retry", failed}, "workflow-signal": {"wf", "signal", sleeping, "approval"}, "workflow-explain": {"wf", "explain", sleeping},
+		"workflow-list": {"workflow", "list"}, "workflow-show": {"workflow", "show", failed},
+		"workflow-count": {"wf", "count"},
+		"workflow-start": {"run", "start", "order"},
+		"workflow-wait":  {"wf", "wait", "01936b2e-0000-7000-8000-000000000001"},
+		"worker-list":    {"worker", "list"}, "worker-show": {"worker", "show", "w1"},
+		"worker-drain": {"worker", "drain", "w1"}, "worker-offline": {"worker", "offline", "w1"},
+		"queue-list": {"queue", "list"}, "queue-show": {"queue", "show", "orders"},
+		"workflow-cancel": {"wf", "cancel", "a", "b"},
+		"workflow-pause":  {"wf", "pause", sleeping}, "workflow-resume": {"wf", "resume", sleeping},
+		"workflow-pin": {"wf", "pin", failed}, "workflow-unpin": {"wf", "unpin", failed},
+		"workflow-retry": {"wf", "retry", failed}, "workflow-signal": {"wf", "signal", sleeping, "approval"},
+		"workflow-explain":  {"wf", "explain", sleeping},
 		"workflow-override": {"wf", "override", failed, "charge", "--result", `{"id":"ch_7"}`, "--reason", "by hand"},
-		"schedule-create":   {"schedule", "create", "report", "--cron", "0 * * * *", "--name", "hourly"}, "schedule-list": {"schedule", "list"}, "schedule-show": {"schedule", "show", "daily"},
-		"schedule-update": {"schedule", "update", "daily", "--cron", "@daily"}, "schedule-delete": {"schedule", "delete", "daily"}, "schedule-pause": {"schedule", "pause", "daily"},
-		"schedule-resume": {"schedule", "resume", "daily"}, "schedule-trigger": {"schedule", "trigger", "daily"}, "schedule-runs": {"schedule", "runs", "daily"},
+		"schedule-create":   {"schedule", "create", "report", "--cron", "0 * * * *", "--name", "hourly"},
+		"schedule-list":     {"schedule", "list"}, "schedule-show": {"schedule", "show", "daily"},
+		"schedule-update": {"schedule", "update", "daily", "--cron", "@daily"},
+		"schedule-delete": {"schedule", "delete", "daily"}, "schedule-pause": {"schedule", "pause", "daily"},
+		"schedule-resume": {"schedule", "resume", "daily"}, "schedule-trigger": {"schedule", "trigger", "daily"},
+		"schedule-runs":    {"schedule", "runs", "daily"},
 		"schedule-preview": {"schedule", "preview", "0 * * * *", "--zone", "Europe/Berlin", "--count", "2"},
-		"namespace-create": {"namespace", "create", "stage", "--retention", "36h"}, "namespace-list": {"namespace", "list"}, "namespace-show": {"namespace", "show", "payments"},
-		"namespace-update": {"namespace", "update", "payments", "--description", "cards"}, "namespace-enable": {"namespace", "enable", "default"}, "namespace-disable": {"namespace", "disable", "payments"},
-		"key-list": {"key", "list", "--revoked"}, "key-create": {"key", "create", "shop2", "--role", "worker", "-n", "shop", "--expires", "2027-01-31"}, "key-revoke": {"key", "revoke", "shop", "-y"},
-		"audit": {"audit"}, "doctor": {"doctor"}, "profile-show": {"profile", "show", "--address", "box:1", "--tls"},
+		"namespace-create": {"namespace", "create", "stage", "--retention", "36h"},
+		"namespace-list":   {"namespace", "list"}, "namespace-show": {"namespace", "show", "payments"},
+		"namespace-update":  {"namespace", "update", "payments", "--description", "cards"},
+		"namespace-enable":  {"namespace", "enable", "default"},
+		"namespace-disable": {"namespace", "disable", "payments"},
+		"key-list":          {"key", "list", "--revoked"},
+		"key-create":        {"key", "create", "shop2", "--role", "worker", "-n", "shop", "--expires", "2027-01-31"},
+		"key-revoke":        {"key", "revoke", "shop", "-y"},
+		"audit":             {"audit"}, "doctor": {"doctor"},
+		"profile-show": {"profile", "show", "--address", "box:1", "--tls"},
 	} {
 		for _, format := range []string{"table", "json", "jsonl", "yaml"} {
 			t.Run(name+" as "+format, func(t *testing.T) {
@@ -117,7 +157,8 @@ func TestTables_in_a_terminal(t *testing.T) {
 	}
 	t.Run("show ISO times on request", func(t *testing.T) {
 		s := &session{server: sampleServer()}
-		if out, _ := s.want(t, ExitOK, "wf", "list", "--time", "iso"); !strings.Contains(out, "2026-11-20T11:55:00.000Z") {
+		if out, _ := s.want(t, ExitOK, "wf", "list", "--time", "iso"); !strings.Contains(
+			out, "2026-11-20T11:55:00.000Z") {
 			t.Errorf("no ISO time in\n%s", out)
 		}
 	})
@@ -127,7 +168,8 @@ func TestList(t *testing.T) {
 	t.Run("says on stderr that more exists and how to get it", func(t *testing.T) {
 		s := &session{server: sampleServer()}
 		out, msg := s.want(t, ExitOK, "wf", "list", "--limit", "2")
-		if strings.Count(out, "\n") != 3 || !strings.Contains(msg, "--page-token 2") || !strings.Contains(msg, "--all") {
+		if strings.Count(out, "\n") != 3 || !strings.Contains(msg, "--page-token 2") ||
+			!strings.Contains(msg, "--all") {
 			t.Fatalf("stdout %q, stderr %q", out, msg)
 		}
 	})
@@ -138,46 +180,49 @@ func TestList(t *testing.T) {
 			t.Fatalf("stdout %q, stderr %q", out, msg)
 		}
 	})
-	t.Run("goes on with the very request that the token is of, also later, where times count from now", func(t *testing.T) {
-		for _, args := range [][]string{{"--since", "24h"}, {"-q", "created > -1h and created < -1s"}, {"--until", "90s"}, {"--since", "2026-11-19"}} {
-			s := &session{server: sampleServer(), since: 1234567 * time.Nanosecond}
-			for _, r := range s.server.runs {
-				r.CreatedAt = at(-10 * time.Minute)
-			}
-			list := append([]string{"wf", "list", "-o", "json", "--limit", "1"}, args...)
-			out, msg := s.want(t, ExitOK, list...)
-			var answer struct {
-				Page struct {
-					Next string `json:"next_page_token"`
+	t.Run("goes on with the very request that the token is of, also later, where times count from now",
+		func(t *testing.T) {
+			for _, args := range [][]string{{"--since", "24h"}, {"-q", "created > -1h and created < -1s"},
+				{"--until", "90s"}, {"--since", "2026-11-19"}} {
+				s := &session{server: sampleServer(), since: 1234567 * time.Nanosecond}
+				for _, r := range s.server.runs {
+					r.CreatedAt = at(-10 * time.Minute)
+				}
+				list := append([]string{"wf", "list", "-o", "json", "--limit", "1"}, args...)
+				out, msg := s.want(t, ExitOK, list...)
+				var answer struct {
+					Page struct {
+						Next string `json:"next_page_token"`
+					}
+				}
+				if err := json.Unmarshal([]byte(out), &answer); err != nil || answer.Page.Next == "" ||
+					!strings.Contains(msg, "--page-token "+answer.Page.Next+",") {
+					t.Fatalf("%q: %v, token %q, stderr %q", args, err, answer.Page.Next, msg)
+				}
+				s.since += time.Minute + 7
+				out, msg = s.want(t, ExitOK, append(list, "--page-token", answer.Page.Next)...)
+				if !strings.Contains(out, s.server.runs[1].RunId) || strings.Contains(out, s.server.runs[0].RunId) {
+					t.Errorf("%q: goes on with\n%s", args, out)
+				}
+				if _, before, _ := strings.Cut(msg, "the runs before these: --page-token "); before == "" {
+					t.Errorf("%q: stderr %q does not lead back", args, msg)
+				} else {
+					s.since += time.Second
+					s.want(t, ExitOK, append(list, "--page-token", strings.TrimSpace(before))...)
+				}
+				first := s.server.requests[0].(*kagziv1.ListWorkflowsRequest)
+				for _, asked := range s.server.requests[1:] {
+					then := proto.CloneOf(asked.(*kagziv1.ListWorkflowsRequest))
+					if !strings.HasSuffix(then.Page.PageToken, "1") {
+						t.Errorf("%q: the server was given the token %q", args, then.Page.PageToken)
+					}
+					then.Page = first.Page
+					if !proto.Equal(first, then) {
+						t.Errorf("%q: asked for %v, and to go on for %v", args, first, then)
+					}
 				}
 			}
-			if err := json.Unmarshal([]byte(out), &answer); err != nil || answer.Page.Next == "" || !strings.Contains(msg, "--page-token "+answer.Page.Next+",") {
-				t.Fatalf("%q: %v, token %q, stderr %q", args, err, answer.Page.Next, msg)
-			}
-			s.since += time.Minute + 7
-			out, msg = s.want(t, ExitOK, append(list, "--page-token", answer.Page.Next)...)
-			if !strings.Contains(out, s.server.runs[1].RunId) || strings.Contains(out, s.server.runs[0].RunId) {
-				t.Errorf("%q: goes on with\n%s", args, out)
-			}
-			if _, before, _ := strings.Cut(msg, "the runs before these: --page-token "); before == "" {
-				t.Errorf("%q: stderr %q does not lead back", args, msg)
-			} else {
-				s.since += time.Second
-				s.want(t, ExitOK, append(list, "--page-token", strings.TrimSpace(before))...)
-			}
-			first := s.server.requests[0].(*kagziv1.ListWorkflowsRequest)
-			for _, asked := range s.server.requests[1:] {
-				then := proto.CloneOf(asked.(*kagziv1.ListWorkflowsRequest))
-				if !strings.HasSuffix(then.Page.PageToken, "1") {
-					t.Errorf("%q: the server was given the token %q", args, then.Page.PageToken)
-				}
-				then.Page = first.Page
-				if !proto.Equal(first, then) {
-					t.Errorf("%q: asked for %v, and to go on for %v", args, first, then)
-				}
-			}
-		}
-	})
+		})
 	t.Run("goes back to what stands before", func(t *testing.T) {
 		s := &session{server: sampleServer()}
 		out, _ := s.want(t, ExitOK, "wf", "list", "--page-token", "<2", "--limit", "1", "-o", "json")
@@ -190,7 +235,8 @@ func TestList(t *testing.T) {
 	t.Run("with a local check never shows more than the limit and loses none", func(t *testing.T) {
 		s := &session{server: &fake{}}
 		for i := range 6 {
-			s.server.runs = append(s.server.runs, &kagziv1.Workflow{RunId: string(rune('a' + i)), ExternalId: []string{"o", "o-1"}[i%2]})
+			s.server.runs = append(s.server.runs, &kagziv1.Workflow{
+				RunId: string(rune('a' + i)), ExternalId: []string{"o", "o-1"}[i%2]})
 		}
 		out, msg := s.want(t, ExitOK, "wf", "list", "--external-id", "o", "--limit", "2", "-o", "jsonl")
 		if strings.Count(out, "\n") != 2 || !strings.Contains(msg, "--page-token 3") {
@@ -216,20 +262,25 @@ func TestShow_payloads_can_be_cut_whole_or_left_out(t *testing.T) {
 	s := &session{server: sampleServer()}
 	s.server.runs[0].Input.Data = []byte(`"` + strings.Repeat("x", 5000) + `"`)
 	id := s.server.runs[0].RunId
-	if out, _ := s.want(t, ExitOK, "wf", "show", id); !strings.Contains(out, "2.9 KiB more (--payloads full shows all)") {
+	if out, _ := s.want(t, ExitOK, "wf", "show", id); !strings.Contains(
+		out, "2.9 KiB more (--payloads full shows all)") {
 		t.Errorf("not cut:\n%s", out)
 	}
-	if out, _ := s.want(t, ExitOK, "wf", "show", id, "--payloads", "full"); !strings.Contains(out, strings.Repeat("x", 5000)) {
+	if out, _ := s.want(t, ExitOK, "wf", "show", id, "--payloads", "full"); !strings.Contains(
+		out, strings.Repeat("x", 5000)) {
 		t.Errorf("not whole:\n%s", out)
 	}
 	for i, stack := range []string{"first", "second", ""} {
-		s.server.stepList = append(s.server.stepList, &kagziv1.Step{RunId: id, Name: "tool", Sequence: 3, AttemptNumber: int32(i + 1),
-			Error: &kagziv1.ErrorDetail{Message: "panic", Stack: stack}})
+		s.server.stepList = append(s.server.stepList,
+			&kagziv1.Step{RunId: id, Name: "tool", Sequence: 3, AttemptNumber: int32(i + 1),
+				Error: &kagziv1.ErrorDetail{Message: "panic", Stack: stack}})
 	}
-	if out, _ := s.want(t, ExitOK, "wf", "show", id); strings.Contains(out, "first") || !strings.Contains(out, "Error of tool, attempt 2\n  panic\n      second") {
+	if out, _ := s.want(t, ExitOK, "wf", "show", id); strings.Contains(out, "first") ||
+		!strings.Contains(out, "Error of tool, attempt 2\n  panic\n      second") {
 		t.Errorf("not the stack of the last attempt that has one:\n%s", out)
 	}
-	if out, _ := s.want(t, ExitOK, "wf", "show", "--external", "order-17", "--payloads", "none"); strings.Contains(out, "xxx") {
+	if out, _ := s.want(t, ExitOK, "wf", "show", "--external", "order-17", "--payloads", "none"); strings.Contains(
+		out, "xxx") {
 		t.Errorf("not left out:\n%s", out)
 	}
 }
@@ -237,18 +288,22 @@ func TestShow_payloads_can_be_cut_whole_or_left_out(t *testing.T) {
 func TestWait(t *testing.T) {
 	t.Run("ends with the code of how the run ended", func(t *testing.T) {
 		for st, code := range map[kagziv1.WorkflowStatus]int{
-			kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED: ExitOK, kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED: ExitRunFailed,
-			kagziv1.WorkflowStatus_WORKFLOW_STATUS_TIMED_OUT: ExitRunTimedOut, kagziv1.WorkflowStatus_WORKFLOW_STATUS_CANCELLED: ExitRunStopped,
+			kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED:  ExitOK,
+			kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED:     ExitRunFailed,
+			kagziv1.WorkflowStatus_WORKFLOW_STATUS_TIMED_OUT:  ExitRunTimedOut,
+			kagziv1.WorkflowStatus_WORKFLOW_STATUS_CANCELLED:  ExitRunStopped,
 			kagziv1.WorkflowStatus_WORKFLOW_STATUS_TERMINATED: ExitRunStopped,
 		} {
 			run := &kagziv1.Workflow{RunId: "run-1", ExternalId: "x", Status: st}
-			for _, args := range [][]string{{"wf", "wait", "run-1"}, {"wf", "wait", "x", "--external"}, {"wf", "start", "a", "--wait"}} {
+			for _, args := range [][]string{{"wf", "wait", "run-1"}, {"wf", "wait", "x", "--external"},
+				{"wf", "start", "a", "--wait"}} {
 				out, _ := (&session{server: &fake{runs: []*kagziv1.Workflow{run}}}).want(t, code, args...)
 				if !strings.HasPrefix(out, "run-1  ") {
 					t.Errorf("stdout %q", out)
 				}
 			}
-			s := &session{server: &fake{streams: []*stream{{events: []*kagziv1.WatchWorkflowEvent{{Workflow: run}}, end: errEOF}}}}
+			s := &session{server: &fake{streams: []*stream{
+				{events: []*kagziv1.WatchWorkflowEvent{{Workflow: run}}, end: errEOF}}}}
 			s.want(t, code, "wf", "watch", "run-1")
 		}
 	})
@@ -257,9 +312,11 @@ func TestWait(t *testing.T) {
 			started *timestamppb.Timestamp
 			want    string
 		}{{at(-3 * time.Second), "run-1  CANCELLED  3s\n"}, {nil, "run-1  CANCELLED  -\n"}} {
-			run := &kagziv1.Workflow{RunId: "run-1", Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_CANCELLED, CreatedAt: at(-time.Hour), StartedAt: c.started, FinishedAt: at(0)}
+			run := &kagziv1.Workflow{RunId: "run-1", Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_CANCELLED,
+				CreatedAt: at(-time.Hour), StartedAt: c.started, FinishedAt: at(0)}
 			for _, args := range [][]string{{"wf", "wait", "run-1"}, {"wf", "start", "a", "--wait"}} {
-				if out, _ := (&session{server: &fake{runs: []*kagziv1.Workflow{run}}}).want(t, ExitRunStopped, args...); out != c.want {
+				if out, _ := (&session{server: &fake{runs: []*kagziv1.Workflow{run}}}).want(
+					t, ExitRunStopped, args...); out != c.want {
 					t.Errorf("%s: stdout %q, want %q", strings.Join(args, " "), out, c.want)
 				}
 			}
@@ -285,7 +342,8 @@ func TestWait(t *testing.T) {
 	})
 	t.Run("of several ends with the first bad one", func(t *testing.T) {
 		s := &session{server: &fake{runs: []*kagziv1.Workflow{
-			{RunId: "a", Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED}, {RunId: "b", Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_TIMED_OUT},
+			{RunId: "a", Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED},
+			{RunId: "b", Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_TIMED_OUT},
 			{RunId: "c", Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED},
 		}}}
 		if out, _ := s.want(t, ExitRunTimedOut, "wf", "wait", "a", "b", "c"); strings.Count(out, "\n") != 3 {
@@ -300,7 +358,8 @@ func TestQueueList_says_what_it_left_out(t *testing.T) {
 	if strings.Count(out, "\n") != 2 || !strings.Contains(msg, "1 queue left out") {
 		t.Fatalf("stdout %q, stderr %q", out, msg)
 	}
-	if out, msg := s.want(t, ExitOK, "queue", "list", "--limit", "1", "--all"); strings.Count(out, "\n") != 3 || msg != "" {
+	if out, msg := s.want(t, ExitOK, "queue", "list", "--limit", "1", "--all"); strings.Count(out, "\n") != 3 ||
+		msg != "" {
 		t.Fatalf("stdout %q, stderr %q", out, msg)
 	}
 	s.want(t, ExitNotFound, "queue", "show", "none")
@@ -328,12 +387,17 @@ func TestCompletion(t *testing.T) {
 	}
 	s := &session{server: sampleServer()}
 	for line, want := range map[string]string{
-		"workflow show 01": "01936b2e-0000-7000-8000-000000000003\torder FAILED", "workflow start ot": "other", "queue show o": "orders",
-		"worker show ": "w1\tONLINE box", "workflow list --status F": "FAILED", "workflow list --queue d": "default", "workflow list -o j": "jsonl",
-		"workflow override 01936b2e-0000-7000-8000-000000000003 ch": "charge\tFAILED", "workflow retry 01936b2e-0000-7000-8000-000000000003 --from-step ch": "charge",
-		"schedule show d": "daily\treport 0 9 * * 1-5", "schedule pause 01936b2e": scheduleID, "namespace show p": "payments\tPayments", "schedule create x --overlap b": "buffer-one",
+		"workflow show 01": "01936b2e-0000-7000-8000-000000000003\torder FAILED", "workflow start ot": "other",
+		"queue show o": "orders",
+		"worker show ": "w1\tONLINE box", "workflow list --status F": "FAILED", "workflow list --queue d": "default",
+		"workflow list -o j": "jsonl",
+		"workflow override 01936b2e-0000-7000-8000-000000000003 ch":          "charge\tFAILED",
+		"workflow retry 01936b2e-0000-7000-8000-000000000003 --from-step ch": "charge",
+		"schedule show d": "daily\treport 0 9 * * 1-5", "schedule pause 01936b2e": scheduleID,
+		"namespace show p": "payments\tPayments", "schedule create x --overlap b": "buffer-one",
 	} {
-		if out, _ := s.want(t, ExitOK, append([]string{"__complete"}, strings.Split(line, " ")...)...); !strings.Contains(out, want) {
+		if out, _ := s.want(t, ExitOK, append([]string{"__complete"},
+			strings.Split(line, " ")...)...); !strings.Contains(out, want) {
 			t.Errorf("%s: %q lacks %q", line, out, want)
 		}
 	}

@@ -37,7 +37,9 @@ Exit code: 1 when something is bad, 0 otherwise.`,
 		Example: "  kagzi doctor\n  kagzi doctor --profile prod -o json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return e.run(cmd, func(ctx context.Context, c *client) error { return runDoctor(ctx, c, e.local, e.version) })
+			return e.run(cmd, func(ctx context.Context, c *client) error {
+				return runDoctor(ctx, c, e.local, e.version)
+			})
 		},
 	}
 	e.register(cmd)
@@ -63,7 +65,8 @@ func (c *client) printChecks(checks []Check) error {
 	sound := true
 	for i, k := range checks {
 		sound = sound && k.State != checkBad
-		items[i] = render.Object{{Name: "name", Value: k.Name}, {Name: "state", Value: k.State}, {Name: "text", Value: k.Text}, {Name: "advice", Value: k.Advice}}
+		items[i] = render.Object{{Name: "name", Value: k.Name}, {Name: "state", Value: k.State},
+			{Name: "text", Value: k.Text}, {Name: "advice", Value: k.Advice}}
 	}
 	if err := c.out.print(result{
 		human: func() []string {
@@ -147,7 +150,8 @@ func (p *examined) unreachable(ctx context.Context, err error) ([]Check, error) 
 	} else {
 		lines = rest
 	}
-	return []Check{{Name: "server", State: checkBad, Text: text, Advice: cmp.Or(strings.Join(lines, "; "), "see the server's log")}}, nil
+	return []Check{{Name: "server", State: checkBad, Text: text,
+		Advice: cmp.Or(strings.Join(lines, "; "), "see the server's log")}}, nil
 }
 
 // identify asks who the caller is. A key that opens nothing is a finding.
@@ -169,8 +173,9 @@ func (p *examined) identify(ctx context.Context) ([]Check, error) {
 	return []Check{p.unknown("caller", "not known", err)}, nil
 }
 
-// told says of a failed call that the server is there all the same, so that its failure is a finding: one that has lost its database answers, and
-// what it says of itself is what the caller wants to know.
+// told says of a failed call that the server is there all the same, so that its failure is a
+// finding: one that has lost its database answers, and what it says of itself is what the caller
+// wants to know.
 func told(ctx context.Context, err error) bool {
 	code := status.Code(err)
 	return ctx.Err() == nil && code != codes.Canceled && (code != codes.Unavailable || taken(err))
@@ -183,13 +188,15 @@ func (p *examined) unknown(name, what string, err error) Check {
 	if rest := strings.Join(lines[1:], "; "); rest != "" {
 		text, advice = lines[0], rest
 	}
-	return Check{Name: name, State: checkBad, Text: what + ": " + text, Advice: cmp.Or(advice, "see the server's log; of a service: kagzi service logs")}
+	return Check{Name: name, State: checkBad, Text: what + ": " + text,
+		Advice: cmp.Or(advice, "see the server's log; of a service: kagzi service logs")}
 }
 
 // serverSetUp is what a server tells only those who look after it.
 const serverSetUp = "how the server is set up"
 
-// ask gathers the rest. What the key may not see is left out, and so is everything from the first question on that the server has no answer to.
+// ask gathers the rest. What the key may not see is left out, and so is everything from the first
+// question on that the server has no answer to.
 func (p *examined) ask(ctx context.Context) error {
 	questions := []struct {
 		what string

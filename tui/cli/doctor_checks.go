@@ -34,7 +34,8 @@ func (p *examined) checks() []Check {
 		list = append(list, p.ofDisk()...)
 		list = append(list, p.ofBackups()...)
 		for _, warning := range p.info.GetWarnings() {
-			list = append(list, Check{Name: "exposure", State: checkWarn, Text: warning, Advice: "give the server --tls-cert and --tls-key, and keys to those who call it: kagzi tls init --help, kagzi key --help"})
+			list = append(list, Check{Name: "exposure", State: checkWarn, Text: warning,
+				Advice: "give the server --tls-cert and --tls-key, and keys to those who call it: kagzi tls init --help, kagzi key --help"})
 		}
 	}
 	list = append(list, p.ofWorkers()...)
@@ -44,7 +45,8 @@ func (p *examined) checks() []Check {
 		list = append(list, p.trouble)
 	}
 	if len(p.refused) > 0 {
-		list = append(list, Check{Name: "left out", State: checkWarn, Text: "not seen: " + strings.Join(p.refused, ", "), Advice: "an admin's key sees everything"})
+		list = append(list, Check{Name: "left out", State: checkWarn,
+			Text: "not seen: " + strings.Join(p.refused, ", "), Advice: "an admin's key sees everything"})
 	}
 	return list
 }
@@ -86,7 +88,8 @@ func (p *examined) ofCaller() Check {
 	key := p.me.GetKey()
 	switch {
 	case key != nil:
-		c.Text = fmt.Sprintf("key %s (%s), role %s, %s", key.GetName(), key.GetKeyId(), render.KeyRole(key.GetRole()), strings.Join(render.KeyScope(key), ", "))
+		c.Text = fmt.Sprintf("key %s (%s), role %s, %s", key.GetName(), key.GetKeyId(), render.KeyRole(key.GetRole()),
+			strings.Join(render.KeyScope(key), ", "))
 	case p.me.GetKeysRequired():
 		c.Text = "trusted: within the server's process"
 	}
@@ -99,14 +102,16 @@ func (p *examined) ofCaller() Check {
 // ofClock compares the server's clock with this machine's. The way there and back is its uncertainty.
 func (p *examined) ofClock() Check {
 	if p.health.GetTimestamp() == nil {
-		return Check{Name: "clock", State: checkWarn, Text: "the server does not tell its time", Advice: "it is older than this program: upgrade it"}
+		return Check{Name: "clock", State: checkWarn, Text: "the server does not tell its time",
+			Advice: "it is older than this program: upgrade it"}
 	}
 	skew := p.health.GetTimestamp().AsTime().Sub(p.sent.Add(p.trip / 2))
 	off, ahead := skew.Abs(), "ahead of"
 	if skew < 0 {
 		ahead = "behind"
 	}
-	c := Check{Name: "clock", State: checkOK, Text: "the server's and this machine's agree to " + render.Duration(max(off, p.trip))}
+	c := Check{Name: "clock", State: checkOK,
+		Text: "the server's and this machine's agree to " + render.Duration(max(off, p.trip))}
 	if off-p.trip > skewWarn {
 		c.State, c.Text = checkWarn, fmt.Sprintf("the server's is %s %s this machine's", render.Duration(off), ahead)
 		c.Advice = "let both machines set their clocks by NTP: timedatectl set-ntp true"
@@ -152,7 +157,8 @@ func (p *examined) ofNotifications() []Check {
 		return nil
 	}
 	if how == "polling" {
-		return []Check{{Name: "notifications", State: checkWarn, Text: "servers learn of each other's work only by polling, so that runs may start seconds late",
+		return []Check{{Name: "notifications", State: checkWarn,
+			Text:   "servers learn of each other's work only by polling, so that runs may start seconds late",
 			Advice: "let the server reach Postgres directly, not through a pooler in transaction mode, so that LISTEN works"}}
 	}
 	return []Check{{Name: "notifications", State: checkOK, Text: cmp.Or(how, "in-process")}}
@@ -167,7 +173,8 @@ func (p *examined) ofDisk() []Check {
 	}
 	c := Check{Name: "disk", State: checkOK, Text: value + " left for the database"}
 	if free < diskWarn {
-		c.State, c.Advice = checkWarn, "make room, or end the keeping of old runs sooner: kagzi namespace update NAME --retention 7d"
+		c.State, c.Advice = checkWarn,
+			"make room, or end the keeping of old runs sooner: kagzi namespace update NAME --retention 7d"
 	}
 	if free < diskBad {
 		c.State, c.Text = checkBad, "only "+value+" left for the database: new runs are refused"
@@ -182,7 +189,8 @@ func (p *examined) ofBackups() []Check {
 		return nil
 	}
 	if why, failed := model.Fact(p.info, "backups", "last error"); failed {
-		return []Check{{Name: "backups", State: checkBad, Text: "the last one failed: " + why, Advice: "see that the directory has room and may be written to: kagzi version --server -o json"}}
+		return []Check{{Name: "backups", State: checkBad, Text: "the last one failed: " + why,
+			Advice: "see that the directory has room and may be written to: kagzi version --server -o json"}}
 	}
 	return []Check{{Name: "backups", State: checkOK, Text: "last " + last}}
 }
@@ -217,11 +225,14 @@ func (p *examined) ofWorkers() []Check {
 			unversioned++
 		}
 	}
-	c := Check{Name: "workers", State: checkOK, Text: fmt.Sprintf("%d online, %d draining in namespace %s", online, draining, p.namespace)}
+	c := Check{Name: "workers", State: checkOK,
+		Text: fmt.Sprintf("%d online, %d draining in namespace %s", online, draining, p.namespace)}
 	c.Text += versioned(versions, unversioned)
 	list := []Check{c}
 	if len(silent) > 0 {
-		list = append(list, Check{Name: "workers", State: checkWarn, Text: "silent for longer than two heartbeats: " + some(silent), Advice: "see whether they run and reach the server; their runs are given to others when their lease is over: kagzi worker show ID"})
+		list = append(list, Check{Name: "workers", State: checkWarn,
+			Text:   "silent for longer than two heartbeats: " + some(silent),
+			Advice: "see whether they run and reach the server; their runs are given to others when their lease is over: kagzi worker show ID"})
 	}
 	return list
 }
@@ -261,11 +272,15 @@ func (p *examined) ofQueues() []Check {
 	var list []Check
 	for _, q := range p.queues {
 		if text := render.Unserved(q); text != "" {
-			list = append(list, Check{Name: "queues", State: checkWarn, Text: "in queue " + q.GetTaskQueue() + " wait " + text, Advice: "start a worker that serves them: kagzi queue show " + q.GetTaskQueue() + " --namespace " + p.namespace})
+			list = append(list, Check{Name: "queues", State: checkWarn,
+				Text: "in queue " + q.GetTaskQueue() + " wait " + text,
+				Advice: "start a worker that serves them: kagzi queue show " + q.GetTaskQueue() + " --namespace " +
+					p.namespace})
 		}
 	}
 	if len(list) == 0 {
-		list = append(list, Check{Name: "queues", State: checkOK, Text: fmt.Sprintf("every run that waits in namespace %s has a worker that serves it", p.namespace)})
+		list = append(list, Check{Name: "queues", State: checkOK,
+			Text: fmt.Sprintf("every run that waits in namespace %s has a worker that serves it", p.namespace)})
 	}
 	return list
 }

@@ -79,7 +79,9 @@ func explain(err error) (lines []string, code int) {
 	case errors.As(err, &call):
 		return explainCall(call)
 	case errors.As(err, &held) && errors.As(err, &own):
-		return []string{err.Error(), "ask that server in place of its database, with --address instead of --db; or stop it first"}, own.ExitCode()
+		return []string{err.Error(),
+				"ask that server in place of its database, with --address instead of --db; or stop it first"},
+			own.ExitCode()
 	case errors.As(err, &own) && own.ExitCode() > 0:
 		return []string{err.Error()}, own.ExitCode()
 	case errors.Is(err, context.Canceled):
@@ -90,7 +92,8 @@ func explain(err error) (lines []string, code int) {
 
 // callExit gives each gRPC code the exit code that scripts see.
 var callExit = map[codes.Code]int{
-	codes.NotFound: ExitNotFound, codes.AlreadyExists: ExitConflict, codes.FailedPrecondition: ExitConflict, codes.Aborted: ExitConflict,
+	codes.NotFound: ExitNotFound, codes.AlreadyExists: ExitConflict, codes.FailedPrecondition: ExitConflict,
+	codes.Aborted:     ExitConflict,
 	codes.Unavailable: ExitUnavailable, codes.DeadlineExceeded: ExitUnavailable,
 	codes.PermissionDenied: ExitPermissionDenied, codes.Unauthenticated: ExitPermissionDenied,
 	codes.InvalidArgument: ExitUsage, codes.OutOfRange: ExitUsage, codes.Canceled: ExitInterrupted,
@@ -119,7 +122,8 @@ func explainCall(e *callError) ([]string, int) {
 		}
 	case codes.NotFound:
 		if list := listsOf[detail.GetSubject()]; list != "" && e.namespace != "" {
-			lines = append(lines, fmt.Sprintf("looked in namespace %s; see: %s --namespace %s", e.namespace, list, e.namespace))
+			lines = append(lines, fmt.Sprintf("looked in namespace %s; see: %s --namespace %s", e.namespace, list,
+				e.namespace))
 		}
 		switch detail.GetSubject() {
 		case "step":
@@ -136,9 +140,13 @@ func explainCall(e *callError) ([]string, int) {
 			"give a key with --api-key-file FILE, KAGZI_API_KEY or a profile; which one is used now: kagzi profile show",
 			"an admin makes keys with: kagzi key create NAME --role client --namespace NAMESPACE; with no admin left, beside the database: kagzi key create NAME --role admin --db default")
 	case codes.PermissionDenied:
-		lines = append(lines, "kagzi doctor says who you are here; an admin makes keys that may do more: kagzi key create --help")
+		lines = append(lines,
+			"kagzi doctor says who you are here; an admin makes keys that may do more: kagzi key create --help")
 	case codes.Unimplemented:
-		lines = []string{fmt.Sprintf("the server at %s does not offer this; it may be older than this command, see: kagzi version --server", e.address)}
+		lines = []string{
+			fmt.Sprintf(
+				"the server at %s does not offer this; it may be older than this command, see: kagzi version --server",
+				e.address)}
 	}
 	if e.hint != "" {
 		lines = append(lines, e.hint)
@@ -166,7 +174,8 @@ func (e *callError) line(s *status.Status, detail *kagziv1.ErrorDetail) string {
 	if line == "" {
 		line = s.Code().String()
 	}
-	if about := strings.TrimSpace(detail.GetSubject() + " " + detail.GetSubjectId()); about != "" && !strings.Contains(line, about) {
+	if about := strings.TrimSpace(detail.GetSubject() + " " + detail.GetSubjectId()); about != "" &&
+		!strings.Contains(line, about) {
 		if detail.GetSubjectId() == "" || !strings.Contains(line, detail.GetSubjectId()) {
 			line += " (" + about + ")"
 		}
@@ -237,7 +246,8 @@ func uncertain(err error) bool {
 	return code == codes.DeadlineExceeded || code == codes.Unavailable && taken(err)
 }
 
-// taken says of a call that is Unavailable that a server was there for it: what gRPC cannot send fails for want of a connection.
+// taken says of a call that is Unavailable that a server was there for it: what gRPC cannot send
+// fails for want of a connection.
 func taken(err error) bool {
 	return !strings.Contains(status.Convert(err).Message(), "connection error")
 }

@@ -104,7 +104,8 @@ func prepare(cmd *cobra.Command) {
 	}
 }
 
-// wrongArguments says which argument is missing, or one too many, by the command's line of use; err where that line has no objection.
+// wrongArguments says which argument is missing, or one too many, by the command's line of use; err
+// where that line has no objection.
 func wrongArguments(cmd *cobra.Command, args []string, err error) error {
 	names, required, open := spelling.Arguments(cmd)
 	if own, ok := errors.AsType[*usageError](err); ok {
@@ -112,7 +113,8 @@ func wrongArguments(cmd *cobra.Command, args []string, err error) error {
 	} else if len(args) < required {
 		err = fmt.Errorf("%s is missing", strings.ReplaceAll(strings.TrimSuffix(names[len(args)], "..."), "|", " or "))
 	} else if len(args) > len(names) && !open {
-		err = fmt.Errorf("%q is one argument too many; %s takes %s", args[len(names)], cmd.CommandPath(), cmp.Or(strings.Join(names, " "), "none"))
+		err = fmt.Errorf("%q is one argument too many; %s takes %s", args[len(names)], cmd.CommandPath(),
+			cmp.Or(strings.Join(names, " "), "none"))
 	}
 	return &usageError{err: err, hint: []string{"usage: " + cmd.UseLine(), "see: " + cmd.CommandPath() + " --help"}}
 }
@@ -159,11 +161,13 @@ func flagError(cmd *cobra.Command, err error) error {
 		if letters := unknown.GetSpecifiedShortnames(); letters != "" {
 			usage.err = fmt.Errorf("unknown flag: -%s", name)
 		}
-		if output := cmd.Flags().Lookup("output"); output != nil && slices.Contains(strings.Split(output.Value.Type(), "|"), name) {
+		if output := cmd.Flags().Lookup("output"); output != nil &&
+			slices.Contains(strings.Split(output.Value.Type(), "|"), name) {
 			usage.hint = append(usage.hint, "did you mean: --output "+name)
 			return usage
 		}
-		if ui, _, err := cmd.Find([]string{"tui"}); err == nil && !cmd.HasParent() && ui.Flag(name) != nil { // kagzi alone opens the UI as well
+		if ui, _, err := cmd.Find([]string{"tui"}); err == nil && !cmd.HasParent() && ui.Flag(name) != nil {
+			// kagzi alone opens the UI as well
 			usage.hint = append(usage.hint, "did you mean: "+ui.CommandPath()+" --"+name)
 			return usage
 		}
@@ -216,8 +220,8 @@ func nearestFlag(cmd *cobra.Command, name string) string {
 	return near
 }
 
-// UntilInterrupted is a context that ends with the first Ctrl-C or SIGTERM; the next one ends the process at once. What is typed while the
-// terminal is lent to another program is for that one.
+// UntilInterrupted is a context that ends with the first Ctrl-C or SIGTERM; the next one ends the
+// process at once. What is typed while the terminal is lent to another program is for that one.
 func UntilInterrupted(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	heard := make(chan os.Signal, 1)

@@ -18,8 +18,10 @@ import (
 func TestAn_interrupt_is_130(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	s := &session{server: &fake{fail: map[string]error{"ListWorkflows": status.Error(codes.Canceled, "context canceled")}}}
-	if code := Execute(ctx, root(s.env()), []string{"wf", "list"}, strings.NewReader(""), discard{}, discard{}); code != ExitInterrupted {
+	s := &session{server: &fake{fail: map[string]error{
+		"ListWorkflows": status.Error(codes.Canceled, "context canceled")}}}
+	if code := Execute(ctx, root(s.env()), []string{"wf", "list"}, strings.NewReader(""), discard{},
+		discard{}); code != ExitInterrupted {
 		t.Fatalf("exit code %d", code)
 	}
 }
@@ -30,7 +32,8 @@ func TestAn_interrupt_ends_a_command_that_waits(t *testing.T) {
 		still := func() (*kagziv1.WaitWorkflowResponse, error) { return &kagziv1.WaitWorkflowResponse{}, nil }
 		gone := func() (*kagziv1.WaitWorkflowResponse, error) { interrupt(); return nil, unavailable }
 		s := &session{server: &fake{waits: []func() (*kagziv1.WaitWorkflowResponse, error){still, gone}}}
-		if code := Execute(ctx, root(s.env()), []string{"wf", "wait", "a"}, strings.NewReader(""), discard{}, discard{}); code != ExitInterrupted {
+		if code := Execute(ctx, root(s.env()), []string{"wf", "wait", "a"}, strings.NewReader(""), discard{},
+			discard{}); code != ExitInterrupted {
 			t.Fatalf("exit code %d", code)
 		}
 	})
@@ -45,7 +48,8 @@ func TestAn_interrupt_ends_reading_from_a_silent_terminal(t *testing.T) {
 	e.streams = streamsOf
 	asked := make(chan struct{})
 	go func() { <-asked; interrupt() }()
-	code := Execute(ctx, root(e), []string{"wf", "start", "a", "--input-file", "-"}, signalling{silent, asked}, discard{}, discard{})
+	code := Execute(ctx, root(e), []string{"wf", "start", "a", "--input-file", "-"}, signalling{silent, asked},
+		discard{}, discard{})
 	if code != ExitInterrupted {
 		t.Fatalf("exit code %d", code)
 	}
@@ -65,7 +69,9 @@ func (r signalling) Read(p []byte) (int, error) {
 func TestAn_error_of_another_room_keeps_its_own_exit_code(t *testing.T) {
 	s := &session{server: &fake{}}
 	cmd := root(s.env())
-	cmd.AddCommand(&cobra.Command{Use: "server", RunE: func(*cobra.Command, []string) error { return fmt.Errorf("serve: %w", diskError{}) }})
+	cmd.AddCommand(&cobra.Command{Use: "server", RunE: func(*cobra.Command, []string) error {
+		return fmt.Errorf("serve: %w", diskError{})
+	}})
 	if code := Execute(t.Context(), cmd, []string{"server"}, strings.NewReader(""), discard{}, discard{}); code != 70 {
 		t.Fatalf("exit code %d, want 70", code)
 	}

@@ -23,7 +23,8 @@ func (f *fake) steer(method, runID string, request any) (*kagziv1.Workflow, erro
 	return f.find(runID)
 }
 
-func (f *fake) PauseWorkflow(_ context.Context, r *kagziv1.PauseWorkflowRequest, _ ...grpc.CallOption) (*kagziv1.PauseWorkflowResponse, error) {
+func (f *fake) PauseWorkflow(_ context.Context, r *kagziv1.PauseWorkflowRequest,
+	_ ...grpc.CallOption) (*kagziv1.PauseWorkflowResponse, error) {
 	run, err := f.steer("PauseWorkflow", r.RunId, r)
 	if err == nil {
 		run.Paused = true
@@ -31,7 +32,8 @@ func (f *fake) PauseWorkflow(_ context.Context, r *kagziv1.PauseWorkflowRequest,
 	return &kagziv1.PauseWorkflowResponse{Workflow: run}, err
 }
 
-func (f *fake) ResumeWorkflow(_ context.Context, r *kagziv1.ResumeWorkflowRequest, _ ...grpc.CallOption) (*kagziv1.ResumeWorkflowResponse, error) {
+func (f *fake) ResumeWorkflow(_ context.Context, r *kagziv1.ResumeWorkflowRequest,
+	_ ...grpc.CallOption) (*kagziv1.ResumeWorkflowResponse, error) {
 	run, err := f.steer("ResumeWorkflow", r.RunId, r)
 	if err == nil {
 		run.Paused = false
@@ -39,7 +41,8 @@ func (f *fake) ResumeWorkflow(_ context.Context, r *kagziv1.ResumeWorkflowReques
 	return &kagziv1.ResumeWorkflowResponse{Workflow: run}, err
 }
 
-func (f *fake) PinWorkflow(_ context.Context, r *kagziv1.PinWorkflowRequest, _ ...grpc.CallOption) (*kagziv1.PinWorkflowResponse, error) {
+func (f *fake) PinWorkflow(_ context.Context, r *kagziv1.PinWorkflowRequest,
+	_ ...grpc.CallOption) (*kagziv1.PinWorkflowResponse, error) {
 	run, err := f.steer("PinWorkflow", r.RunId, r)
 	if err == nil {
 		run.Pinned = r.Pinned
@@ -48,7 +51,8 @@ func (f *fake) PinWorkflow(_ context.Context, r *kagziv1.PinWorkflowRequest, _ .
 }
 
 // RetryWorkflow starts one run for each that is retried; a second retry finds the first.
-func (f *fake) RetryWorkflow(_ context.Context, r *kagziv1.RetryWorkflowRequest, _ ...grpc.CallOption) (*kagziv1.RetryWorkflowResponse, error) {
+func (f *fake) RetryWorkflow(_ context.Context, r *kagziv1.RetryWorkflowRequest,
+	_ ...grpc.CallOption) (*kagziv1.RetryWorkflowResponse, error) {
 	run, err := f.steer("RetryWorkflow", r.RunId, r)
 	if err != nil {
 		return nil, err
@@ -58,16 +62,20 @@ func (f *fake) RetryWorkflow(_ context.Context, r *kagziv1.RetryWorkflowRequest,
 		answer.AlreadyRunning = true
 		return answer, nil
 	}
-	f.runs = append(f.runs, &kagziv1.Workflow{RunId: answer.NewRunId, WorkflowType: run.WorkflowType, Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_PENDING, RetriedFromRunId: &r.RunId})
+	f.runs = append(f.runs, &kagziv1.Workflow{
+		RunId: answer.NewRunId, WorkflowType: run.WorkflowType, Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_PENDING,
+		RetriedFromRunId: &r.RunId})
 	return answer, nil
 }
 
-func (f *fake) OverrideStep(_ context.Context, r *kagziv1.OverrideStepRequest, _ ...grpc.CallOption) (*kagziv1.OverrideStepResponse, error) {
+func (f *fake) OverrideStep(_ context.Context, r *kagziv1.OverrideStepRequest,
+	_ ...grpc.CallOption) (*kagziv1.OverrideStepResponse, error) {
 	if _, err := f.steer("OverrideStep", r.RunId, r); err != nil {
 		return nil, err
 	}
 	s := &kagziv1.Step{
-		RunId: r.RunId, Name: r.StepName, Kind: kagziv1.StepKind_STEP_KIND_FUNCTION, AttemptNumber: 3, Sequence: 2, IsLatest: true, FinishedAt: at(0), Output: r.GetOutput(), Error: r.GetError(),
+		RunId: r.RunId, Name: r.StepName, Kind: kagziv1.StepKind_STEP_KIND_FUNCTION, AttemptNumber: 3, Sequence: 2,
+		IsLatest: true, FinishedAt: at(0), Output: r.GetOutput(), Error: r.GetError(),
 		Status: kagziv1.StepStatus_STEP_STATUS_COMPLETED, OverriddenBy: "local", OverrideReason: r.Reason,
 	}
 	if r.GetError() != nil {
@@ -77,13 +85,15 @@ func (f *fake) OverrideStep(_ context.Context, r *kagziv1.OverrideStepRequest, _
 	return &kagziv1.OverrideStepResponse{Step: s}, nil
 }
 
-func (f *fake) ExplainWorkflow(_ context.Context, r *kagziv1.ExplainWorkflowRequest, _ ...grpc.CallOption) (*kagziv1.ExplainWorkflowResponse, error) {
+func (f *fake) ExplainWorkflow(_ context.Context, r *kagziv1.ExplainWorkflowRequest,
+	_ ...grpc.CallOption) (*kagziv1.ExplainWorkflowResponse, error) {
 	_, err := f.steer("ExplainWorkflow", r.RunId, r)
 	return f.explained, err
 }
 
 // SignalWorkflow delivers a signal id once.
-func (f *fake) SignalWorkflow(_ context.Context, r *kagziv1.SignalWorkflowRequest, _ ...grpc.CallOption) (*kagziv1.SignalWorkflowResponse, error) {
+func (f *fake) SignalWorkflow(_ context.Context, r *kagziv1.SignalWorkflowRequest,
+	_ ...grpc.CallOption) (*kagziv1.SignalWorkflowResponse, error) {
 	if _, err := f.steer("SignalWorkflow", r.RunId, r); err != nil {
 		return nil, err
 	}
@@ -92,11 +102,13 @@ func (f *fake) SignalWorkflow(_ context.Context, r *kagziv1.SignalWorkflowReques
 			return &kagziv1.SignalWorkflowResponse{AlreadyDelivered: true}, nil
 		}
 	}
-	f.signals = append(f.signals, &kagziv1.Signal{Sequence: int64(len(f.signals) + 1), Name: r.Name, SignalId: r.SignalId, Payload: r.Payload, ReceivedAt: at(0)})
+	f.signals = append(f.signals, &kagziv1.Signal{
+		Sequence: int64(len(f.signals) + 1), Name: r.Name, SignalId: r.SignalId, Payload: r.Payload, ReceivedAt: at(0)})
 	return &kagziv1.SignalWorkflowResponse{}, nil
 }
 
-func (f *fake) ListSignals(_ context.Context, r *kagziv1.ListSignalsRequest, _ ...grpc.CallOption) (*kagziv1.ListSignalsResponse, error) {
+func (f *fake) ListSignals(_ context.Context, r *kagziv1.ListSignalsRequest,
+	_ ...grpc.CallOption) (*kagziv1.ListSignalsResponse, error) {
 	signals, page, err := pageOf(f.signals, r.Page)
 	if failure := f.note("ListSignals", r); failure != nil {
 		return nil, failure
@@ -104,7 +116,8 @@ func (f *fake) ListSignals(_ context.Context, r *kagziv1.ListSignalsRequest, _ .
 	return &kagziv1.ListSignalsResponse{Signals: signals, Page: page}, err
 }
 
-func (f *fake) ListAuditEvents(_ context.Context, r *kagziv1.ListAuditEventsRequest, _ ...grpc.CallOption) (*kagziv1.ListAuditEventsResponse, error) {
+func (f *fake) ListAuditEvents(_ context.Context, r *kagziv1.ListAuditEventsRequest,
+	_ ...grpc.CallOption) (*kagziv1.ListAuditEventsResponse, error) {
 	var events []*kagziv1.AuditEvent
 	for _, e := range f.audit {
 		if r.SubjectId == nil || e.SubjectId == r.GetSubjectId() {
@@ -143,7 +156,8 @@ func (f *fake) endOf(method string) error {
 	return io.EOF
 }
 
-func (f *fake) BulkWorkflows(_ context.Context, r *kagziv1.BulkWorkflowsRequest, _ ...grpc.CallOption) (grpc.ServerStreamingClient[kagziv1.BulkWorkflowsProgress], error) {
+func (f *fake) BulkWorkflows(_ context.Context, r *kagziv1.BulkWorkflowsRequest,
+	_ ...grpc.CallOption) (grpc.ServerStreamingClient[kagziv1.BulkWorkflowsProgress], error) {
 	if err := f.note("BulkWorkflows", proto.CloneOf(r)); err != nil {
 		return nil, err
 	}
@@ -151,7 +165,8 @@ func (f *fake) BulkWorkflows(_ context.Context, r *kagziv1.BulkWorkflowsRequest,
 }
 
 // ExportWorkflow streams the capsule; like gRPC it says with the first answer that a run is not there.
-func (f *fake) ExportWorkflow(_ context.Context, r *kagziv1.ExportWorkflowRequest, _ ...grpc.CallOption) (grpc.ServerStreamingClient[kagziv1.Capsule], error) {
+func (f *fake) ExportWorkflow(_ context.Context, r *kagziv1.ExportWorkflowRequest,
+	_ ...grpc.CallOption) (grpc.ServerStreamingClient[kagziv1.Capsule], error) {
 	if _, err := f.steer("ExportWorkflow", r.RunId, r); err != nil {
 		return &events[*kagziv1.Capsule]{end: err}, nil
 	}
@@ -162,7 +177,8 @@ func (f *fake) ExportWorkflow(_ context.Context, r *kagziv1.ExportWorkflowReques
 	return stream, nil
 }
 
-func (f *fake) ImportWorkflow(context.Context, ...grpc.CallOption) (grpc.ClientStreamingClient[kagziv1.Capsule, kagziv1.ImportWorkflowResponse], error) {
+func (f *fake) ImportWorkflow(context.Context,
+	...grpc.CallOption) (grpc.ClientStreamingClient[kagziv1.Capsule, kagziv1.ImportWorkflowResponse], error) {
 	return &upload{server: f}, nil
 }
 

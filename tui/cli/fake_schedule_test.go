@@ -31,21 +31,26 @@ func (f *fake) scheduleOf(id string, orName bool) (*kagziv1.WorkflowSchedule, er
 			return s, nil
 		}
 	}
-	st, err := status.New(codes.NotFound, "not found").WithDetails(&kagziv1.ErrorDetail{Subject: "schedule", SubjectId: strings.ToValidUTF8(id, "?")})
+	st, err := status.New(codes.NotFound, "not found").WithDetails(
+		&kagziv1.ErrorDetail{Subject: "schedule", SubjectId: strings.ToValidUTF8(id, "?")})
 	if err != nil {
 		return nil, err
 	}
 	return nil, st.Err()
 }
 
-func (f *fake) CreateWorkflowSchedule(_ context.Context, r *kagziv1.CreateWorkflowScheduleRequest, _ ...grpc.CallOption) (*kagziv1.CreateWorkflowScheduleResponse, error) {
+func (f *fake) CreateWorkflowSchedule(_ context.Context, r *kagziv1.CreateWorkflowScheduleRequest,
+	_ ...grpc.CallOption) (*kagziv1.CreateWorkflowScheduleResponse, error) {
 	if err := f.note("CreateWorkflowSchedule", r); err != nil {
 		return nil, err
 	}
 	s := &kagziv1.WorkflowSchedule{
-		Namespace: r.Namespace, ScheduleId: scheduleID, TaskQueue: r.TaskQueue, WorkflowType: r.WorkflowType, CronExpr: r.CronExpr, Version: r.GetVersion(), Enabled: r.Enabled == nil || *r.Enabled,
-		Input: r.Input, MaxCatchup: 100, CreatedAt: at(0), UpdatedAt: at(0), TimeZone: r.TimeZone, OverlapPolicy: r.OverlapPolicy, Name: r.Name,
-		RetryPolicy: r.RetryPolicy, Timeouts: r.Timeouts, OnFailureWorkflow: r.OnFailureWorkflow, OnFailureTaskQueue: r.OnFailureTaskQueue, Tags: r.Tags,
+		Namespace: r.Namespace, ScheduleId: scheduleID, TaskQueue: r.TaskQueue, WorkflowType: r.WorkflowType,
+		CronExpr: r.CronExpr, Version: r.GetVersion(), Enabled: r.Enabled == nil || *r.Enabled,
+		Input: r.Input, MaxCatchup: 100, CreatedAt: at(0), UpdatedAt: at(0), TimeZone: r.TimeZone,
+		OverlapPolicy: r.OverlapPolicy, Name: r.Name,
+		RetryPolicy: r.RetryPolicy, Timeouts: r.Timeouts, OnFailureWorkflow: r.OnFailureWorkflow,
+		OnFailureTaskQueue: r.OnFailureTaskQueue, Tags: r.Tags,
 	}
 	if r.MaxCatchup != nil {
 		s.MaxCatchup = *r.MaxCatchup
@@ -54,12 +59,14 @@ func (f *fake) CreateWorkflowSchedule(_ context.Context, r *kagziv1.CreateWorkfl
 	return &kagziv1.CreateWorkflowScheduleResponse{Schedule: s}, nil
 }
 
-func (f *fake) GetWorkflowSchedule(_ context.Context, r *kagziv1.GetWorkflowScheduleRequest, _ ...grpc.CallOption) (*kagziv1.GetWorkflowScheduleResponse, error) {
+func (f *fake) GetWorkflowSchedule(_ context.Context, r *kagziv1.GetWorkflowScheduleRequest,
+	_ ...grpc.CallOption) (*kagziv1.GetWorkflowScheduleResponse, error) {
 	s, err := f.findSchedule("GetWorkflowSchedule", r.ScheduleId, r)
 	return &kagziv1.GetWorkflowScheduleResponse{Schedule: s}, err
 }
 
-func (f *fake) ListWorkflowSchedules(_ context.Context, r *kagziv1.ListWorkflowSchedulesRequest, _ ...grpc.CallOption) (*kagziv1.ListWorkflowSchedulesResponse, error) {
+func (f *fake) ListWorkflowSchedules(_ context.Context, r *kagziv1.ListWorkflowSchedulesRequest,
+	_ ...grpc.CallOption) (*kagziv1.ListWorkflowSchedulesResponse, error) {
 	if err := f.note("ListWorkflowSchedules", proto.CloneOf(r)); err != nil {
 		return nil, err
 	}
@@ -74,7 +81,8 @@ func (f *fake) ListWorkflowSchedules(_ context.Context, r *kagziv1.ListWorkflowS
 }
 
 // UpdateWorkflowSchedule changes the fields that are set; messages replace what was there whole.
-func (f *fake) UpdateWorkflowSchedule(_ context.Context, r *kagziv1.UpdateWorkflowScheduleRequest, _ ...grpc.CallOption) (*kagziv1.UpdateWorkflowScheduleResponse, error) {
+func (f *fake) UpdateWorkflowSchedule(_ context.Context, r *kagziv1.UpdateWorkflowScheduleRequest,
+	_ ...grpc.CallOption) (*kagziv1.UpdateWorkflowScheduleResponse, error) {
 	s, err := f.findSchedule("UpdateWorkflowSchedule", r.ScheduleId, r)
 	if err != nil {
 		return nil, err
@@ -94,12 +102,14 @@ func (f *fake) UpdateWorkflowSchedule(_ context.Context, r *kagziv1.UpdateWorkfl
 	return &kagziv1.UpdateWorkflowScheduleResponse{Schedule: s}, nil
 }
 
-func (f *fake) DeleteWorkflowSchedule(_ context.Context, r *kagziv1.DeleteWorkflowScheduleRequest, _ ...grpc.CallOption) (*kagziv1.DeleteWorkflowScheduleResponse, error) {
+func (f *fake) DeleteWorkflowSchedule(_ context.Context, r *kagziv1.DeleteWorkflowScheduleRequest,
+	_ ...grpc.CallOption) (*kagziv1.DeleteWorkflowScheduleResponse, error) {
 	_, err := f.findSchedule("DeleteWorkflowSchedule", r.ScheduleId, r)
 	return &kagziv1.DeleteWorkflowScheduleResponse{Deleted: true, Message: "the schedule is deleted"}, err
 }
 
-func (f *fake) PauseWorkflowSchedule(_ context.Context, r *kagziv1.PauseWorkflowScheduleRequest, _ ...grpc.CallOption) (*kagziv1.PauseWorkflowScheduleResponse, error) {
+func (f *fake) PauseWorkflowSchedule(_ context.Context, r *kagziv1.PauseWorkflowScheduleRequest,
+	_ ...grpc.CallOption) (*kagziv1.PauseWorkflowScheduleResponse, error) {
 	s, err := f.findSchedule("PauseWorkflowSchedule", r.ScheduleId, r)
 	if err == nil {
 		s.Enabled, s.NextFireAt = false, nil
@@ -107,7 +117,8 @@ func (f *fake) PauseWorkflowSchedule(_ context.Context, r *kagziv1.PauseWorkflow
 	return &kagziv1.PauseWorkflowScheduleResponse{Schedule: s}, err
 }
 
-func (f *fake) ResumeWorkflowSchedule(_ context.Context, r *kagziv1.ResumeWorkflowScheduleRequest, _ ...grpc.CallOption) (*kagziv1.ResumeWorkflowScheduleResponse, error) {
+func (f *fake) ResumeWorkflowSchedule(_ context.Context, r *kagziv1.ResumeWorkflowScheduleRequest,
+	_ ...grpc.CallOption) (*kagziv1.ResumeWorkflowScheduleResponse, error) {
 	s, err := f.findSchedule("ResumeWorkflowSchedule", r.ScheduleId, r)
 	if err == nil {
 		s.Enabled, s.NextFireAt = true, at(f.resumed)
@@ -115,12 +126,14 @@ func (f *fake) ResumeWorkflowSchedule(_ context.Context, r *kagziv1.ResumeWorkfl
 	return &kagziv1.ResumeWorkflowScheduleResponse{Schedule: s}, err
 }
 
-func (f *fake) TriggerWorkflowSchedule(_ context.Context, r *kagziv1.TriggerWorkflowScheduleRequest, _ ...grpc.CallOption) (*kagziv1.TriggerWorkflowScheduleResponse, error) {
+func (f *fake) TriggerWorkflowSchedule(_ context.Context, r *kagziv1.TriggerWorkflowScheduleRequest,
+	_ ...grpc.CallOption) (*kagziv1.TriggerWorkflowScheduleResponse, error) {
 	_, err := f.findSchedule("TriggerWorkflowSchedule", r.ScheduleId, r)
 	return &kagziv1.TriggerWorkflowScheduleResponse{RunId: "run-1"}, err
 }
 
-func (f *fake) ListScheduleRuns(_ context.Context, r *kagziv1.ListScheduleRunsRequest, _ ...grpc.CallOption) (*kagziv1.ListScheduleRunsResponse, error) {
+func (f *fake) ListScheduleRuns(_ context.Context, r *kagziv1.ListScheduleRunsRequest,
+	_ ...grpc.CallOption) (*kagziv1.ListScheduleRunsResponse, error) {
 	if _, err := f.findSchedule("ListScheduleRuns", r.ScheduleId, r); err != nil {
 		return nil, err
 	}
@@ -129,7 +142,8 @@ func (f *fake) ListScheduleRuns(_ context.Context, r *kagziv1.ListScheduleRunsRe
 }
 
 // PreviewSchedule takes every expression for an hourly one, but for those that cannot be.
-func (f *fake) PreviewSchedule(_ context.Context, r *kagziv1.PreviewScheduleRequest, _ ...grpc.CallOption) (*kagziv1.PreviewScheduleResponse, error) {
+func (f *fake) PreviewSchedule(_ context.Context, r *kagziv1.PreviewScheduleRequest,
+	_ ...grpc.CallOption) (*kagziv1.PreviewScheduleResponse, error) {
 	if err := f.note("PreviewSchedule", r); err != nil {
 		return nil, err
 	}
@@ -139,7 +153,8 @@ func (f *fake) PreviewSchedule(_ context.Context, r *kagziv1.PreviewScheduleRequ
 		after = r.After.AsTime()
 	}
 	for i := range r.Count {
-		answer.Ticks = append(answer.Ticks, timestamppb.New(after.Truncate(time.Hour).Add(time.Duration(i+1)*time.Hour)))
+		answer.Ticks = append(answer.Ticks, timestamppb.New(
+			after.Truncate(time.Hour).Add(time.Duration(i+1)*time.Hour)))
 	}
 	return answer, nil
 }
@@ -156,29 +171,34 @@ func (f *fake) findNamespace(method, name string, request proto.Message) (*kagzi
 	return nil, status.Error(codes.NotFound, "namespace "+strings.ToValidUTF8(name, "?")+" not found")
 }
 
-func (f *fake) CreateNamespace(_ context.Context, r *kagziv1.CreateNamespaceRequest, _ ...grpc.CallOption) (*kagziv1.CreateNamespaceResponse, error) {
+func (f *fake) CreateNamespace(_ context.Context, r *kagziv1.CreateNamespaceRequest,
+	_ ...grpc.CallOption) (*kagziv1.CreateNamespaceResponse, error) {
 	if _, err := f.findNamespace("CreateNamespace", r.Namespace, r); status.Code(err) != codes.NotFound {
 		return nil, status.Error(codes.AlreadyExists, "namespace "+r.Namespace+" exists already")
 	}
 	n := &kagziv1.Namespace{
-		Id: "ns-1", Namespace: r.Namespace, DisplayName: r.DisplayName, Description: r.GetDescription(), Enabled: true, CreatedAt: at(0), UpdatedAt: at(0),
+		Id: "ns-1", Namespace: r.Namespace, DisplayName: r.DisplayName, Description: r.GetDescription(), Enabled: true,
+		CreatedAt: at(0), UpdatedAt: at(0),
 		Retention: r.Retention, Keep: r.Keep, FailureTaskQueue: r.FailureTaskQueue,
 	}
 	f.namespaces = append(f.namespaces, n)
 	return &kagziv1.CreateNamespaceResponse{Namespace: n}, nil
 }
 
-func (f *fake) GetNamespace(_ context.Context, r *kagziv1.GetNamespaceRequest, _ ...grpc.CallOption) (*kagziv1.GetNamespaceResponse, error) {
+func (f *fake) GetNamespace(_ context.Context, r *kagziv1.GetNamespaceRequest,
+	_ ...grpc.CallOption) (*kagziv1.GetNamespaceResponse, error) {
 	n, err := f.findNamespace("GetNamespace", r.Namespace, r)
 	return &kagziv1.GetNamespaceResponse{Namespace: n}, err
 }
 
-func (f *fake) ListNamespaces(_ context.Context, r *kagziv1.ListNamespacesRequest, _ ...grpc.CallOption) (*kagziv1.ListNamespacesResponse, error) {
+func (f *fake) ListNamespaces(_ context.Context, r *kagziv1.ListNamespacesRequest,
+	_ ...grpc.CallOption) (*kagziv1.ListNamespacesResponse, error) {
 	namespaces, page, err := pageOf(f.namespaces, r.Page)
 	return &kagziv1.ListNamespacesResponse{Namespaces: namespaces, Page: page}, err
 }
 
-func (f *fake) UpdateNamespace(_ context.Context, r *kagziv1.UpdateNamespaceRequest, _ ...grpc.CallOption) (*kagziv1.UpdateNamespaceResponse, error) {
+func (f *fake) UpdateNamespace(_ context.Context, r *kagziv1.UpdateNamespaceRequest,
+	_ ...grpc.CallOption) (*kagziv1.UpdateNamespaceResponse, error) {
 	n, err := f.findNamespace("UpdateNamespace", r.Namespace, r)
 	if err != nil {
 		return nil, err
@@ -204,7 +224,8 @@ func (f *fake) UpdateNamespace(_ context.Context, r *kagziv1.UpdateNamespaceRequ
 	return &kagziv1.UpdateNamespaceResponse{Namespace: n}, nil
 }
 
-func (f *fake) EnableNamespace(_ context.Context, r *kagziv1.EnableNamespaceRequest, _ ...grpc.CallOption) (*kagziv1.EnableNamespaceResponse, error) {
+func (f *fake) EnableNamespace(_ context.Context, r *kagziv1.EnableNamespaceRequest,
+	_ ...grpc.CallOption) (*kagziv1.EnableNamespaceResponse, error) {
 	n, err := f.findNamespace("EnableNamespace", r.Namespace, r)
 	if err == nil {
 		n.Enabled = true
@@ -212,7 +233,8 @@ func (f *fake) EnableNamespace(_ context.Context, r *kagziv1.EnableNamespaceRequ
 	return &kagziv1.EnableNamespaceResponse{Namespace: n}, err
 }
 
-func (f *fake) DisableNamespace(_ context.Context, r *kagziv1.DisableNamespaceRequest, _ ...grpc.CallOption) (*kagziv1.DisableNamespaceResponse, error) {
+func (f *fake) DisableNamespace(_ context.Context, r *kagziv1.DisableNamespaceRequest,
+	_ ...grpc.CallOption) (*kagziv1.DisableNamespaceResponse, error) {
 	n, err := f.findNamespace("DisableNamespace", r.Namespace, r)
 	if err == nil {
 		n.Enabled = false
@@ -224,22 +246,33 @@ func (f *fake) DisableNamespace(_ context.Context, r *kagziv1.DisableNamespaceRe
 func sampleSchedules() []*kagziv1.WorkflowSchedule {
 	return []*kagziv1.WorkflowSchedule{
 		{
-			Namespace: "default", ScheduleId: scheduleID, Name: "daily", TaskQueue: "reports", WorkflowType: "report", CronExpr: "0 9 * * 1-5", TimeZone: "Europe/Berlin", Enabled: true,
-			Input: &kagziv1.Payload{Data: []byte(`{"full":true}`)}, MaxCatchup: 100, TotalRuns: 12, SuccessfulRuns: 10, FailedRuns: 1, SkippedTicks: 3, CreatedAt: at(-48 * time.Hour), UpdatedAt: at(-time.Hour),
-			NextFireAt: at(20 * time.Hour), LastFiredAt: at(-4 * time.Hour), OverlapPolicy: kagziv1.OverlapPolicy_OVERLAP_POLICY_BUFFER_ONE, BufferedTick: at(-time.Minute),
-			RetryPolicy: &kagziv1.RetryPolicy{MaximumAttempts: 5, InitialIntervalMs: 2000, BackoffCoefficient: 1.5}, Timeouts: &kagziv1.TimeoutConfig{ExecutionTimeoutMs: 3600000},
+			Namespace: "default", ScheduleId: scheduleID, Name: "daily", TaskQueue: "reports", WorkflowType: "report",
+			CronExpr: "0 9 * * 1-5", TimeZone: "Europe/Berlin", Enabled: true,
+			Input: &kagziv1.Payload{Data: []byte(`{"full":true}`)}, MaxCatchup: 100, TotalRuns: 12, SuccessfulRuns: 10,
+			FailedRuns: 1, SkippedTicks: 3, CreatedAt: at(-48 * time.Hour), UpdatedAt: at(-time.Hour),
+			NextFireAt: at(20 * time.Hour), LastFiredAt: at(-4 * time.Hour),
+			OverlapPolicy: kagziv1.OverlapPolicy_OVERLAP_POLICY_BUFFER_ONE, BufferedTick: at(-time.Minute),
+			RetryPolicy: &kagziv1.RetryPolicy{
+				MaximumAttempts: 5, InitialIntervalMs: 2000, BackoffCoefficient: 1.5},
+			Timeouts:          &kagziv1.TimeoutConfig{ExecutionTimeoutMs: 3600000},
 			OnFailureWorkflow: "alert", OnFailureTaskQueue: "alerts", Tags: map[string]string{"team": "a", "old": ""},
 		},
-		{Namespace: "default", ScheduleId: "01936b2e-0000-7000-8000-0000000000a2", TaskQueue: "default", WorkflowType: "sync", CronExpr: "@hourly", CreatedAt: at(-time.Hour), MaxCatchup: 0},
-		{Namespace: "default", ScheduleId: "01936b2e-0000-7000-8000-0000000000a3", TaskQueue: "default", WorkflowType: "sync", CronExpr: "0 * * * *", TimeZone: "Mars/Base", Enabled: true, NextFireAt: at(time.Hour), Broken: "time zone Mars/Base is not known", CreatedAt: at(-time.Hour)},
+		{Namespace: "default", ScheduleId: "01936b2e-0000-7000-8000-0000000000a2", TaskQueue: "default",
+			WorkflowType: "sync", CronExpr: "@hourly", CreatedAt: at(-time.Hour), MaxCatchup: 0},
+		{Namespace: "default", ScheduleId: "01936b2e-0000-7000-8000-0000000000a3", TaskQueue: "default",
+			WorkflowType: "sync", CronExpr: "0 * * * *", TimeZone: "Mars/Base", Enabled: true,
+			NextFireAt: at(time.Hour), Broken: "time zone Mars/Base is not known", CreatedAt: at(-time.Hour)},
 	}
 }
 
 func sampleNamespaces() []*kagziv1.Namespace {
 	return []*kagziv1.Namespace{
 		{
-			Id: "2", Namespace: "payments", DisplayName: "Payments", Description: "cards and banks", Enabled: true, CreatedAt: at(-time.Hour), UpdatedAt: at(-time.Minute), Retention: durationpb.New(720 * time.Hour),
-			Keep: map[string]*durationpb.Duration{"completed": durationpb.New(72 * time.Hour), "failed": durationpb.New(2160 * time.Hour)}, FailureTaskQueue: "failures",
+			Id: "2", Namespace: "payments", DisplayName: "Payments", Description: "cards and banks", Enabled: true,
+			CreatedAt: at(-time.Hour), UpdatedAt: at(-time.Minute), Retention: durationpb.New(720 * time.Hour),
+			Keep: map[string]*durationpb.Duration{
+				"completed": durationpb.New(72 * time.Hour), "failed": durationpb.New(2160 * time.Hour)},
+			FailureTaskQueue: "failures",
 		},
 		{Id: "1", Namespace: "default", CreatedAt: at(-48 * time.Hour), UpdatedAt: at(-48 * time.Hour)},
 	}

@@ -33,7 +33,8 @@ var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 func at(d time.Duration) *timestamppb.Timestamp { return timestamppb.New(noon.Add(d)) }
 
-// fake is a server in memory: it answers from its fields and keeps the requests. A call that a test does not expect panics.
+// fake is a server in memory: it answers from its fields and keeps the requests. A call that a test
+// does not expect panics.
 type fake struct {
 	tui.API
 	runs     []*kagziv1.Workflow
@@ -70,14 +71,19 @@ func (f *fake) note(method string, request any) error {
 	return f.fail[method]
 }
 
-func (f *fake) StartWorkflow(_ context.Context, r *kagziv1.StartWorkflowRequest, _ ...grpc.CallOption) (*kagziv1.StartWorkflowResponse, error) {
-	return &kagziv1.StartWorkflowResponse{RunId: "run-1", AlreadyExists: r.ExternalId == "taken"}, f.note("StartWorkflow", r)
+func (f *fake) StartWorkflow(_ context.Context, r *kagziv1.StartWorkflowRequest,
+	_ ...grpc.CallOption) (*kagziv1.StartWorkflowResponse, error) {
+	return &kagziv1.StartWorkflowResponse{RunId: "run-1", AlreadyExists: r.ExternalId == "taken"},
+		f.note("StartWorkflow", r)
 }
 
-func (f *fake) StartWorkflows(_ context.Context, r *kagziv1.StartWorkflowsRequest, _ ...grpc.CallOption) (*kagziv1.StartWorkflowsResponse, error) {
+func (f *fake) StartWorkflows(_ context.Context, r *kagziv1.StartWorkflowsRequest,
+	_ ...grpc.CallOption) (*kagziv1.StartWorkflowsResponse, error) {
 	answer := &kagziv1.StartWorkflowsResponse{}
 	for i, one := range r.Requests {
-		result := &kagziv1.StartWorkflowsResponse_Result{Started: &kagziv1.StartWorkflowResponse{RunId: fmt.Sprintf("run-%d", i+1), AlreadyExists: one.ExternalId == "taken"}}
+		result := &kagziv1.StartWorkflowsResponse_Result{
+			Started: &kagziv1.StartWorkflowResponse{
+				RunId: fmt.Sprintf("run-%d", i+1), AlreadyExists: one.ExternalId == "taken"}}
 		if one.WorkflowType == "bad" {
 			result = &kagziv1.StartWorkflowsResponse_Result{Error: &kagziv1.ErrorDetail{Message: "bad type"}}
 		}
@@ -96,11 +102,14 @@ func (f *fake) find(id string) (*kagziv1.Workflow, error) {
 }
 
 func notFound(id string) error {
-	s, _ := status.New(codes.NotFound, "not found").WithDetails(&kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_NOT_FOUND, Subject: "run", SubjectId: strings.ToValidUTF8(id, "?")})
+	s, _ := status.New(codes.NotFound, "not found").WithDetails(
+		&kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_NOT_FOUND, Subject: "run",
+			SubjectId: strings.ToValidUTF8(id, "?")})
 	return s.Err()
 }
 
-func (f *fake) GetWorkflow(_ context.Context, r *kagziv1.GetWorkflowRequest, _ ...grpc.CallOption) (*kagziv1.GetWorkflowResponse, error) {
+func (f *fake) GetWorkflow(_ context.Context, r *kagziv1.GetWorkflowRequest,
+	_ ...grpc.CallOption) (*kagziv1.GetWorkflowResponse, error) {
 	if err := f.note("GetWorkflow", r); err != nil {
 		return nil, err
 	}
@@ -108,7 +117,8 @@ func (f *fake) GetWorkflow(_ context.Context, r *kagziv1.GetWorkflowRequest, _ .
 	return &kagziv1.GetWorkflowResponse{Workflow: run}, err
 }
 
-func (f *fake) GetWorkflowByExternalId(_ context.Context, r *kagziv1.GetWorkflowByExternalIdRequest, _ ...grpc.CallOption) (*kagziv1.GetWorkflowByExternalIdResponse, error) {
+func (f *fake) GetWorkflowByExternalId(_ context.Context, r *kagziv1.GetWorkflowByExternalIdRequest,
+	_ ...grpc.CallOption) (*kagziv1.GetWorkflowByExternalIdResponse, error) {
 	if len(f.finds) > 0 {
 		err := f.finds[0]
 		if f.finds = f.finds[1:]; err != nil {
@@ -120,7 +130,8 @@ func (f *fake) GetWorkflowByExternalId(_ context.Context, r *kagziv1.GetWorkflow
 }
 
 // ListWorkflows pages through the runs that the request's filters choose.
-func (f *fake) ListWorkflows(_ context.Context, r *kagziv1.ListWorkflowsRequest, _ ...grpc.CallOption) (*kagziv1.ListWorkflowsResponse, error) {
+func (f *fake) ListWorkflows(_ context.Context, r *kagziv1.ListWorkflowsRequest,
+	_ ...grpc.CallOption) (*kagziv1.ListWorkflowsResponse, error) {
 	if err := f.note("ListWorkflows", proto.CloneOf(r)); err != nil {
 		return nil, err
 	}
@@ -147,7 +158,8 @@ func chooses(r *kagziv1.ListWorkflowsRequest, run *kagziv1.Workflow) bool {
 		len(r.WorkflowTypes) > 0 && !slices.Contains(r.WorkflowTypes, run.WorkflowType),
 		len(r.TaskQueues) > 0 && !slices.Contains(r.TaskQueues, run.TaskQueue),
 		r.ParentRunId != nil && run.GetParentRunId() != r.GetParentRunId(),
-		r.Search != nil && !strings.HasPrefix(run.RunId, r.GetSearch()) && !strings.HasPrefix(run.ExternalId, r.GetSearch()),
+		r.Search != nil && !strings.HasPrefix(run.RunId, r.GetSearch()) &&
+			!strings.HasPrefix(run.ExternalId, r.GetSearch()),
 		r.CreatedAfter != nil && !created.After(r.CreatedAfter.AsTime()),
 		r.CreatedBefore != nil && !created.Before(r.CreatedBefore.AsTime()):
 		return false
@@ -189,7 +201,8 @@ func pageOf[T any](list []T, r *kagziv1.PageRequest) ([]T, *kagziv1.PageInfo, er
 	return list[begin:end], page, nil
 }
 
-func (f *fake) WaitWorkflow(_ context.Context, r *kagziv1.WaitWorkflowRequest, _ ...grpc.CallOption) (*kagziv1.WaitWorkflowResponse, error) {
+func (f *fake) WaitWorkflow(_ context.Context, r *kagziv1.WaitWorkflowRequest,
+	_ ...grpc.CallOption) (*kagziv1.WaitWorkflowResponse, error) {
 	if err := f.note("WaitWorkflow", r); err != nil {
 		return nil, err
 	}
@@ -202,7 +215,8 @@ func (f *fake) WaitWorkflow(_ context.Context, r *kagziv1.WaitWorkflowRequest, _
 	return &kagziv1.WaitWorkflowResponse{Workflow: run, Finished: true}, err
 }
 
-func (f *fake) WatchWorkflow(_ context.Context, r *kagziv1.WatchWorkflowRequest, _ ...grpc.CallOption) (grpc.ServerStreamingClient[kagziv1.WatchWorkflowEvent], error) {
+func (f *fake) WatchWorkflow(_ context.Context, r *kagziv1.WatchWorkflowRequest,
+	_ ...grpc.CallOption) (grpc.ServerStreamingClient[kagziv1.WatchWorkflowEvent], error) {
 	if err := f.note("WatchWorkflow", r); err != nil {
 		return nil, err
 	}
@@ -227,21 +241,27 @@ func (s *stream) Recv() (*kagziv1.WatchWorkflowEvent, error) {
 	return event, nil
 }
 
-func (f *fake) CancelWorkflow(_ context.Context, r *kagziv1.CancelWorkflowRequest, _ ...grpc.CallOption) (*kagziv1.CancelWorkflowResponse, error) {
+func (f *fake) CancelWorkflow(_ context.Context, r *kagziv1.CancelWorkflowRequest,
+	_ ...grpc.CallOption) (*kagziv1.CancelWorkflowResponse, error) {
 	if err := cmp.Or(f.note("CancelWorkflow", r), f.fail["CancelWorkflow "+r.RunId]); err != nil {
 		return nil, err
 	}
 	if r.Grace != nil {
-		return &kagziv1.CancelWorkflowResponse{Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_RUNNING, Requested: true, GraceUntil: at(r.Grace.AsDuration())}, nil
+		return &kagziv1.CancelWorkflowResponse{Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_RUNNING, Requested: true,
+			GraceUntil: at(r.Grace.AsDuration())}, nil
 	}
-	return &kagziv1.CancelWorkflowResponse{Cancelled: true, Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_CANCELLED}, nil
+	return &kagziv1.CancelWorkflowResponse{Cancelled: true, Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_CANCELLED},
+		nil
 }
 
-func (f *fake) TerminateWorkflow(_ context.Context, r *kagziv1.TerminateWorkflowRequest, _ ...grpc.CallOption) (*kagziv1.TerminateWorkflowResponse, error) {
-	return &kagziv1.TerminateWorkflowResponse{Terminated: true, Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_TERMINATED}, f.note("TerminateWorkflow", r)
+func (f *fake) TerminateWorkflow(_ context.Context, r *kagziv1.TerminateWorkflowRequest,
+	_ ...grpc.CallOption) (*kagziv1.TerminateWorkflowResponse, error) {
+	return &kagziv1.TerminateWorkflowResponse{
+		Terminated: true, Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_TERMINATED}, f.note("TerminateWorkflow", r)
 }
 
-func (f *fake) ListSteps(_ context.Context, r *kagziv1.ListStepsRequest, _ ...grpc.CallOption) (*kagziv1.ListStepsResponse, error) {
+func (f *fake) ListSteps(_ context.Context, r *kagziv1.ListStepsRequest,
+	_ ...grpc.CallOption) (*kagziv1.ListStepsResponse, error) {
 	var steps []*kagziv1.Step
 	for _, s := range f.stepList {
 		if s.RunId == r.RunId {
@@ -251,31 +271,40 @@ func (f *fake) ListSteps(_ context.Context, r *kagziv1.ListStepsRequest, _ ...gr
 	return &kagziv1.ListStepsResponse{Steps: steps}, f.note("ListSteps", r)
 }
 
-func (f *fake) ListWorkers(_ context.Context, r *kagziv1.ListWorkersRequest, _ ...grpc.CallOption) (*kagziv1.ListWorkersResponse, error) {
+func (f *fake) ListWorkers(_ context.Context, r *kagziv1.ListWorkersRequest,
+	_ ...grpc.CallOption) (*kagziv1.ListWorkersResponse, error) {
 	return &kagziv1.ListWorkersResponse{Workers: f.workers}, f.note("ListWorkers", r)
 }
 
-func (f *fake) GetWorker(_ context.Context, r *kagziv1.GetWorkerRequest, _ ...grpc.CallOption) (*kagziv1.GetWorkerResponse, error) {
+func (f *fake) GetWorker(_ context.Context, r *kagziv1.GetWorkerRequest,
+	_ ...grpc.CallOption) (*kagziv1.GetWorkerResponse, error) {
 	return &kagziv1.GetWorkerResponse{Worker: f.workers[0]}, f.note("GetWorker", r)
 }
 
-func (f *fake) DrainWorker(_ context.Context, r *kagziv1.DrainWorkerRequest, _ ...grpc.CallOption) (*kagziv1.DrainWorkerResponse, error) {
+func (f *fake) DrainWorker(_ context.Context, r *kagziv1.DrainWorkerRequest,
+	_ ...grpc.CallOption) (*kagziv1.DrainWorkerResponse, error) {
 	return &kagziv1.DrainWorkerResponse{Success: true}, f.note("DrainWorker", r)
 }
 
-func (f *fake) ForceOfflineWorker(_ context.Context, r *kagziv1.ForceOfflineWorkerRequest, _ ...grpc.CallOption) (*kagziv1.ForceOfflineWorkerResponse, error) {
+func (f *fake) ForceOfflineWorker(_ context.Context, r *kagziv1.ForceOfflineWorkerRequest,
+	_ ...grpc.CallOption) (*kagziv1.ForceOfflineWorkerResponse, error) {
 	return &kagziv1.ForceOfflineWorkerResponse{ReleasedRuns: 3}, f.note("ForceOfflineWorker", r)
 }
 
-func (f *fake) GetQueueDepth(_ context.Context, r *kagziv1.GetQueueDepthRequest, _ ...grpc.CallOption) (*kagziv1.GetQueueDepthResponse, error) {
+func (f *fake) GetQueueDepth(_ context.Context, r *kagziv1.GetQueueDepthRequest,
+	_ ...grpc.CallOption) (*kagziv1.GetQueueDepthResponse, error) {
 	return &kagziv1.GetQueueDepthResponse{Queues: f.queues}, f.note("GetQueueDepth", r)
 }
 
-func (f *fake) ListWorkflowTypes(_ context.Context, r *kagziv1.ListWorkflowTypesRequest, _ ...grpc.CallOption) (*kagziv1.ListWorkflowTypesResponse, error) {
-	return &kagziv1.ListWorkflowTypesResponse{WorkflowTypes: []*kagziv1.WorkflowTypeInfo{{WorkflowType: "order"}, {WorkflowType: "other"}, {WorkflowType: "o\x1bc"}}}, f.note("ListWorkflowTypes", r)
+func (f *fake) ListWorkflowTypes(_ context.Context, r *kagziv1.ListWorkflowTypesRequest,
+	_ ...grpc.CallOption) (*kagziv1.ListWorkflowTypesResponse, error) {
+	return &kagziv1.ListWorkflowTypesResponse{
+		WorkflowTypes: []*kagziv1.WorkflowTypeInfo{
+			{WorkflowType: "order"}, {WorkflowType: "other"}, {WorkflowType: "o\x1bc"}}}, f.note("ListWorkflowTypes", r)
 }
 
-func (f *fake) GetServerInfo(_ context.Context, r *kagziv1.GetServerInfoRequest, _ ...grpc.CallOption) (*kagziv1.GetServerInfoResponse, error) {
+func (f *fake) GetServerInfo(_ context.Context, r *kagziv1.GetServerInfoRequest,
+	_ ...grpc.CallOption) (*kagziv1.GetServerInfoResponse, error) {
 	return f.info, f.note("GetServerInfo", r)
 }
 
@@ -308,7 +337,8 @@ func (s *session) env() *env {
 		now:    func() time.Time { return noon.Add(s.since) },
 		newID:  func() string { return "new-id" },
 		streams: func(cmd *cobra.Command) streams {
-			return streams{in: strings.NewReader(s.stdin), out: cmd.OutOrStdout(), err: cmd.ErrOrStderr(), inTTY: s.tty, outTTY: s.tty, errTTY: s.tty, width: s.width}
+			return streams{in: strings.NewReader(s.stdin), out: cmd.OutOrStdout(), err: cmd.ErrOrStderr(), inTTY: s.tty,
+				outTTY: s.tty, errTTY: s.tty, width: s.width}
 		},
 	}
 }
@@ -372,20 +402,31 @@ func golden(t *testing.T, name, got string) {
 func sampleRuns() []*kagziv1.Workflow {
 	return []*kagziv1.Workflow{
 		{
-			Namespace: "default", RunId: "01936b2e-0000-7000-8000-000000000003", ExternalId: "order-17", TaskQueue: "orders", WorkflowType: "order",
-			Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED, Attempts: 3, CreatedAt: at(-5 * time.Minute), StartedAt: at(-5*time.Minute + time.Second), FinishedAt: at(-3 * time.Minute),
-			Input: &kagziv1.Payload{Data: []byte(`{"total":12,"card":"x"}`)}, Tags: map[string]string{"customer": "x", "vip": ""},
-			Error: &kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_INTERNAL, Type: "CardDeclined", Message: "card declined\nby the bank", NonRetryable: true, Stack: "main.charge()\n\tcharge.go:12\nmain.order()\n\torder.go:7\n"},
+			Namespace: "default", RunId: "01936b2e-0000-7000-8000-000000000003", ExternalId: "order-17",
+			TaskQueue: "orders", WorkflowType: "order",
+			Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED, Attempts: 3, CreatedAt: at(-5 * time.Minute),
+			StartedAt: at(-5*time.Minute + time.Second), FinishedAt: at(-3 * time.Minute),
+			Input: &kagziv1.Payload{Data: []byte(`{"total":12,"card":"x"}`)},
+			Tags:  map[string]string{"customer": "x", "vip": ""},
+			Error: &kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_INTERNAL, Type: "CardDeclined",
+				Message: "card declined\nby the bank", NonRetryable: true,
+				Stack: "main.charge()\n\tcharge.go:12\nmain.order()\n\torder.go:7\n"},
 		},
 		{
-			Namespace: "default", RunId: "01936b2e-0000-7000-8000-000000000002", TaskQueue: "default", WorkflowType: "report", Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_SLEEPING,
-			Attempts: 1, CreatedAt: at(-2 * time.Hour), StartedAt: at(-2 * time.Hour), WakeUpAt: at(22 * time.Hour), WaitingFor: "timer:cool-off",
+			Namespace: "default", RunId: "01936b2e-0000-7000-8000-000000000002", TaskQueue: "default",
+			WorkflowType: "report", Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_SLEEPING,
+			Attempts: 1, CreatedAt: at(-2 * time.Hour), StartedAt: at(-2 * time.Hour), WakeUpAt: at(22 * time.Hour),
+			WaitingFor: "timer:cool-off",
 		},
 		{
-			Namespace: "default", RunId: "01936b2e-0000-7000-8000-000000000001", TaskQueue: "default", WorkflowType: "注文", Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED,
-			Attempts: 1, CreatedAt: at(-72 * time.Hour), StartedAt: at(-72 * time.Hour), FinishedAt: at(-72*time.Hour + 1234*time.Millisecond), Output: &kagziv1.Payload{Data: []byte(`{"ok":true,"html":"<&>"}`)},
+			Namespace: "default", RunId: "01936b2e-0000-7000-8000-000000000001", TaskQueue: "default",
+			WorkflowType: "注文", Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED,
+			Attempts: 1, CreatedAt: at(-72 * time.Hour), StartedAt: at(-72 * time.Hour),
+			FinishedAt: at(-72*time.Hour + 1234*time.Millisecond),
+			Output:     &kagziv1.Payload{Data: []byte(`{"ok":true,"html":"<&>"}`)},
 		},
 	}
 }
 
-var unavailable = status.Error(codes.Unavailable, "connection error: desc = \"transport: Error while dialing: dial tcp 127.0.0.1:50051: connect: connection refused\"")
+var unavailable = status.Error(codes.Unavailable,
+	"connection error: desc = \"transport: Error while dialing: dial tcp 127.0.0.1:50051: connect: connection refused\"")

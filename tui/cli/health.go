@@ -19,8 +19,9 @@ import (
 	"github.com/kagzi/kagzi/tui/render"
 )
 
-// Health asks the server that listens at an address of this machine whether it serves; an empty address is the server's default. How
-// to trust its certificate is what the environment and kagzi.toml say. It needs no key. The error is one line, fit for a terminal.
+// Health asks the server that listens at an address of this machine whether it serves; an empty
+// address is the server's default. How to trust its certificate is what the environment and
+// kagzi.toml say. It needs no key. The error is one line, fit for a terminal.
 func Health(ctx context.Context, listen string) error {
 	p, err := reaching(listen)
 	if err != nil {
@@ -46,7 +47,8 @@ func Health(ctx context.Context, listen string) error {
 	return nil
 }
 
-// reaching is how a server of this machine is reached. Where clients go, by a profile or KAGZI_ADDRESS, may be another machine's.
+// reaching is how a server of this machine is reached. Where clients go, by a profile or
+// KAGZI_ADDRESS, may be another machine's.
 func reaching(listen string) (profile.Profile, error) {
 	return profile.Resolve(profile.Profile{Address: cmp.Or(local(listen), profile.DefaultAddress)})
 }
@@ -76,8 +78,8 @@ func (b *BackupClient) Flags(cmd *cobra.Command) {
 	cmd.Flags().AddFlagSet(flags.Flags())
 }
 
-// Fetch writes a backup of the database of the server that the command's flags name, or of the one at address, to w. What was written
-// is whole only when it returns nil.
+// Fetch writes a backup of the database of the server that the command's flags name, or of the one
+// at address, to w. What was written is whole only when it returns nil.
 func (b *BackupClient) Fetch(cmd *cobra.Command, address string, w io.Writer) error {
 	if address != "" {
 		if err := cmd.Flags().Set("address", address); err != nil {
@@ -121,7 +123,9 @@ func copyBackup(w io.Writer, stream interface {
 			continue
 		}
 		if size != part.GetTotalBytes() || !bytes.Equal(hash.Sum(nil), part.GetSha256()) {
-			return fmt.Errorf("the backup came damaged: %d of %d bytes, or with another checksum than the server's; try again", size, part.GetTotalBytes())
+			return fmt.Errorf(
+				"the backup came damaged: %d of %d bytes, or with another checksum than the server's; try again", size,
+				part.GetTotalBytes())
 		}
 		return nil
 	}

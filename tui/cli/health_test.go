@@ -24,7 +24,8 @@ func TestHealthIsAskedWhereAServerOfThisMachineCanBeReached(t *testing.T) {
 
 func TestHealthOfThisMachineIsNotAskedOfTheServerThatClientsGoTo(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "kagzi.toml")
-	if err := os.WriteFile(file, []byte("[client]\nprofile = \"prod\"\n[profile.prod]\naddress = \"prod:1\"\n"), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte("[client]\nprofile = \"prod\"\n[profile.prod]\naddress = \"prod:1\"\n"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("KAGZI_CONFIG", file)
@@ -33,7 +34,8 @@ func TestHealthOfThisMachineIsNotAskedOfTheServerThatClientsGoTo(t *testing.T) {
 		t.Setenv("KAGZI_ADDRESS", address)
 		for listen, want := range map[string]string{"": "127.0.0.1:50051", ":7000": "localhost:7000"} {
 			if p, err := reaching(listen); err != nil || p.Address != want {
-				t.Errorf("a server that listens on %q, with KAGZI_ADDRESS=%s, is reached at %q, %v, want %q", listen, address, p.Address, err, want)
+				t.Errorf("a server that listens on %q, with KAGZI_ADDRESS=%s, is reached at %q, %v, want %q", listen,
+					address, p.Address, err, want)
 			}
 		}
 	}
@@ -42,7 +44,8 @@ func TestHealthOfThisMachineIsNotAskedOfTheServerThatClientsGoTo(t *testing.T) {
 func TestHealthSaysInOneLineWhyNobodyServes(t *testing.T) {
 	t.Setenv("KAGZI_CONFIG", "off")
 	err := Health(t.Context(), "127.0.0.1:1")
-	if err == nil || err.Error() != "no server answers at 127.0.0.1:1; start one with: kagzi server --listen 127.0.0.1:1" {
+	if err == nil ||
+		err.Error() != "no server answers at 127.0.0.1:1; start one with: kagzi server --listen 127.0.0.1:1" {
 		t.Fatalf("err = %v", err)
 	}
 }

@@ -59,7 +59,8 @@ func assertHarmless(t *testing.T, command, s, out string) {
 		t.Errorf("%s: %q came out as invalid UTF-8: %q", command, s, out)
 	}
 	for _, r := range out {
-		if r != '\n' && (unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Bidi_Control, unicode.Variation_Selector)) {
+		if r != '\n' && (unicode.IsControl(r) ||
+			unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Bidi_Control, unicode.Variation_Selector)) {
 			t.Errorf("%s: %q came out with %U:\n%q", command, s, r, out)
 			return
 		}
@@ -68,8 +69,9 @@ func assertHarmless(t *testing.T, command, s, out string) {
 
 var allHostile = flag.Bool("hostile.all", false, "every command meets every hostile text (some, in turns)")
 
-// TestNo_control_character_of_user_text_reaches_the_output has each command that shows runs meet every other text, and each other command every
-// sixth, in turns: of all texts with KAGZI_TEST_LONG, of one in eight without. With -hostile.all each command meets every text.
+// TestNo_control_character_of_user_text_reaches_the_output has each command that shows runs meet
+// every other text, and each other command every sixth, in turns: of all texts with
+// KAGZI_TEST_LONG, of one in eight without. With -hostile.all each command meets every text.
 func TestNo_control_character_of_user_text_reaches_the_output(t *testing.T) {
 	corpus := widgettest.Hostile()
 	names := slices.Sorted(maps.Keys(corpus))
@@ -92,8 +94,11 @@ func TestNo_control_character_of_user_text_reaches_the_output(t *testing.T) {
 				formats = append(formats, other)
 			}
 			for _, format := range formats {
-				server.streams = []*stream{{events: []*kagziv1.WatchWorkflowEvent{{Workflow: run, Steps: server.stepList}, {Workflow: &kagziv1.Workflow{Status: completed}}}, end: io.EOF}}
-				out, msg, _ := (&session{server: server}).run(t, append(append([]string{}, args[0]), append([]string{"-o", format}, args[1:]...)...)...)
+				server.streams = []*stream{{events: []*kagziv1.WatchWorkflowEvent{
+					{Workflow: run, Steps: server.stepList}, {Workflow: &kagziv1.Workflow{Status: completed}}},
+					end: io.EOF}}
+				out, msg, _ := (&session{server: server}).run(
+					t, append(append([]string{}, args[0]), append([]string{"-o", format}, args[1:]...)...)...)
 				assertHarmless(t, strings.Join(args[:1], " ")+" "+format, s, out)
 				assertHarmless(t, strings.Join(args[:1], " ")+" stderr", s, msg)
 			}
@@ -129,12 +134,17 @@ func inTurn(commands [][]string, of, number int) (some [][]string) {
 // poisonedServer has s wherever a server has text.
 func poisonedServer(run *kagziv1.Workflow, s string) *fake {
 	return &fake{
-		runs: []*kagziv1.Workflow{run}, stepList: []*kagziv1.Step{poisoned(&kagziv1.Step{}, s), {RunId: s, Name: s, Output: run.Output}},
-		workers: []*kagziv1.Worker{poisoned(&kagziv1.Worker{}, s)}, queues: []*kagziv1.QueueDepth{poisoned(&kagziv1.QueueDepth{}, s)},
-		info:    poisoned(&kagziv1.GetServerInfoResponse{}, s),
-		signals: []*kagziv1.Signal{poisoned(&kagziv1.Signal{}, s)}, audit: []*kagziv1.AuditEvent{poisoned(&kagziv1.AuditEvent{}, s)},
-		explained: poisoned(&kagziv1.ExplainWorkflowResponse{}, s), namespaces: []*kagziv1.Namespace{poisoned(&kagziv1.Namespace{}, s)},
-		keys: []*kagziv1.Key{poisoned(&kagziv1.Key{}, s)}, me: poisoned(&kagziv1.WhoAmIResponse{}, s), health: poisoned(&kagziv1.HealthCheckResponse{}, s),
+		runs: []*kagziv1.Workflow{run}, stepList: []*kagziv1.Step{
+			poisoned(&kagziv1.Step{}, s), {RunId: s, Name: s, Output: run.Output}},
+		workers:    []*kagziv1.Worker{poisoned(&kagziv1.Worker{}, s)},
+		queues:     []*kagziv1.QueueDepth{poisoned(&kagziv1.QueueDepth{}, s)},
+		info:       poisoned(&kagziv1.GetServerInfoResponse{}, s),
+		signals:    []*kagziv1.Signal{poisoned(&kagziv1.Signal{}, s)},
+		audit:      []*kagziv1.AuditEvent{poisoned(&kagziv1.AuditEvent{}, s)},
+		explained:  poisoned(&kagziv1.ExplainWorkflowResponse{}, s),
+		namespaces: []*kagziv1.Namespace{poisoned(&kagziv1.Namespace{}, s)},
+		keys:       []*kagziv1.Key{poisoned(&kagziv1.Key{}, s)}, me: poisoned(&kagziv1.WhoAmIResponse{}, s),
+		health:    poisoned(&kagziv1.HealthCheckResponse{}, s),
 		schedules: []*kagziv1.WorkflowSchedule{poisoned(&kagziv1.WorkflowSchedule{Enabled: true}, s)},
 		progress:  []*kagziv1.BulkWorkflowsProgress{poisoned(&kagziv1.BulkWorkflowsProgress{Failed: 1}, s)},
 	}
@@ -143,30 +153,43 @@ func poisonedServer(run *kagziv1.Workflow, s string) *fake {
 // reads are commands that show runs, or that s makes wrong.
 func reads(s string) [][]string {
 	return [][]string{
-		{"wf", "list"}, {"wf", "list", "--time", "iso"}, {"wf", "show", s}, {"wf", "show", s, "--payloads", "full"}, {"wf", "show", s, "--tree"}, {"wf", "wait", s}, {"wf", "watch", s},
-		{"wf", "list", "--type", s}, {"wf", "list", "-q", "type = " + s}, {"wf", "start", "a", "--input", s}, {"wf", s}, {s}, {"wf", "list", "--" + s},
+		{"wf", "list"}, {"wf", "list", "--time", "iso"}, {"wf", "show", s}, {"wf", "show", s, "--payloads", "full"},
+		{"wf", "show", s, "--tree"}, {"wf", "wait", s}, {"wf", "watch", s},
+		{"wf", "list", "--type", s}, {"wf", "list", "-q", "type = " + s}, {"wf", "start", "a", "--input", s}, {"wf", s},
+		{s}, {"wf", "list", "--" + s},
 	}
 }
 
 // changes are the other commands; s is as much of them as can be.
 func changes(s string) [][]string {
 	return [][]string{
-		{"worker", "list"}, {"worker", "show", s}, {"worker", "drain", s}, {"worker", "offline", s}, {"queue", "list"}, {"queue", "show", s}, {"version", "--server"},
-		{"wf", "cancel", s}, {"wf", "cancel", s, "--grace", "1s"}, {"wf", "explain", s}, {"wf", "pause", s, "no" + s}, {"wf", "pin", s}, {"wf", "retry", s}, {"wf", "signal", s, s},
-		{"wf", "override", s, s, "--error", s, "--reason", s}, {"wf", "terminate", "-q", "status = COMPLETED", "-y"}, {"wf", "retry", "-q", "status = COMPLETED", "--from-step", s, "-y"},
-		{"wf", "cancel", "-q", "type = " + strconv.Quote(s), "-y"}, {"wf", "export", s, "-f", s + "/none/" + s}, {"wf", "import", "none" + s},
-		{"schedule", "list"}, {"schedule", "show", s}, {"schedule", "runs", s}, {"schedule", "pause", s}, {"schedule", "delete", s, "no" + s}, {"schedule", "trigger", s},
-		{"schedule", "preview", s, "--zone", s}, {"schedule", "update", s, "--queue", s}, {"schedule", "create", s, "--cron", s},
-		{"namespace", "list"}, {"namespace", "show", s}, {"namespace", "disable", s}, {"namespace", "create", s, "--keep", s}, {"namespace", "update", s, "--description", s}, {"check", "none" + s},
-		{"key", "list", "--revoked"}, {"key", "create", s, "--role", s}, {"key", "create", s, "--role", "admin", "-y"}, {"key", "create", s, "--role", "admin", "-y", "--expires", s}, {"key", "revoke", s, "-y"},
-		{"audit"}, {"audit", "--since", s}, {"audit", "--subject", s}, {"doctor"}, {"profile", "show", s}, {"profile", "show", "--address", s},
+		{"worker", "list"}, {"worker", "show", s}, {"worker", "drain", s}, {"worker", "offline", s}, {"queue", "list"},
+		{"queue", "show", s}, {"version", "--server"},
+		{"wf", "cancel", s}, {"wf", "cancel", s, "--grace", "1s"}, {"wf", "explain", s}, {"wf", "pause", s, "no" + s},
+		{"wf", "pin", s}, {"wf", "retry", s}, {"wf", "signal", s, s},
+		{"wf", "override", s, s, "--error", s, "--reason", s}, {"wf", "terminate", "-q", "status = COMPLETED", "-y"},
+		{"wf", "retry", "-q", "status = COMPLETED", "--from-step", s, "-y"},
+		{"wf", "cancel", "-q", "type = " + strconv.Quote(s), "-y"}, {"wf", "export", s, "-f", s + "/none/" + s},
+		{"wf", "import", "none" + s},
+		{"schedule", "list"}, {"schedule", "show", s}, {"schedule", "runs", s}, {"schedule", "pause", s},
+		{"schedule", "delete", s, "no" + s}, {"schedule", "trigger", s},
+		{"schedule", "preview", s, "--zone", s}, {"schedule", "update", s, "--queue", s},
+		{"schedule", "create", s, "--cron", s},
+		{"namespace", "list"}, {"namespace", "show", s}, {"namespace", "disable", s},
+		{"namespace", "create", s, "--keep", s}, {"namespace", "update", s, "--description", s}, {"check", "none" + s},
+		{"key", "list", "--revoked"}, {"key", "create", s, "--role", s}, {"key", "create", s, "--role", "admin", "-y"},
+		{"key", "create", s, "--role", "admin", "-y", "--expires", s}, {"key", "revoke", s, "-y"},
+		{"audit"}, {"audit", "--since", s}, {"audit", "--subject", s}, {"doctor"}, {"profile", "show", s},
+		{"profile", "show", "--address", s},
 	}
 }
 
 func TestNo_control_character_of_an_error_reaches_the_output(t *testing.T) {
 	for _, s := range widgettest.Hostile() {
 		st := status.New(codes.NotFound, strings.ToValidUTF8(s, "?"))
-		if with, err := st.WithDetails(&kagziv1.ErrorDetail{Subject: strings.ToValidUTF8(s, "?"), SubjectId: "x", Metadata: map[string]string{"field": strings.ToValidUTF8(s, "?")}}); err == nil {
+		if with, err := st.WithDetails(&kagziv1.ErrorDetail{
+			Subject: strings.ToValidUTF8(s, "?"), SubjectId: "x",
+			Metadata: map[string]string{"field": strings.ToValidUTF8(s, "?")}}); err == nil {
 			st = with
 		}
 		server := &fake{fail: map[string]error{"ListWorkflows": st.Err()}}

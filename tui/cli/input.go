@@ -72,7 +72,8 @@ func readPayload(flag, value string, in io.Reader) (*kagziv1.Payload, error) {
 // largePayload is how many bytes of data are worth a warning, as in the SDK.
 const largePayload = 256 << 10
 
-// warnLarge tells of payloads that had better be kept elsewhere: each is stored, and sent to whoever takes the run up, whole.
+// warnLarge tells of payloads that had better be kept elsewhere: each is stored, and sent to
+// whoever takes the run up, whole.
 func (o *output) warnLarge(what string, payloads ...*kagziv1.Payload) {
 	var large []int64
 	for _, p := range payloads {
@@ -86,7 +87,8 @@ func (o *output) warnLarge(what string, payloads ...*kagziv1.Payload) {
 	case 1:
 		o.say("warning: the %s is large, %s: it %s", what, render.Bytes(large[0]), advice)
 	default:
-		o.say("warning: %d of the %ss are large, more than %s: each %s", len(large), what, render.Bytes(largePayload), advice)
+		o.say("warning: %d of the %ss are large, more than %s: each %s", len(large), what,
+			render.Bytes(largePayload), advice)
 	}
 }
 
@@ -141,7 +143,8 @@ func checkJSON(source string, data []byte) error {
 		}
 	}
 	line, column, text := place(data, offset)
-	usage := usagef("%s is not valid JSON at line %d, column %d: %s", source, line, utf8.RuneCountInString(text[:column])+1, reason)
+	usage := usagef("%s is not valid JSON at line %d, column %d: %s", source, line,
+		utf8.RuneCountInString(text[:column])+1, reason)
 	before, after := render.Safe(text[:column]), render.Safe(text[column:])
 	if render.Width(before+after) <= 120 {
 		usage.hint = []string{before + after, strings.Repeat(" ", render.Width(before)) + "^"}

@@ -26,7 +26,8 @@ database needs a valid key: in a file that --api-key-file, KAGZI_API_KEY_FILE or
 With --db the commands work on the database itself, without a server and without a key: before a server is exposed for the first time, and
 when the last admin's secret is lost. An SQLite database must have no server running then.`,
 	}
-	cmd.AddCommand(newKeyCreate(e, &keyCreateOptions{}), newKeyList(e, &keyListOptions{}), newKeyRevoke(e, &keyRevokeOptions{}))
+	cmd.AddCommand(newKeyCreate(e, &keyCreateOptions{}), newKeyList(e, &keyListOptions{}),
+		newKeyRevoke(e, &keyRevokeOptions{}))
 	e.register(cmd)
 	return cmd
 }
@@ -45,7 +46,9 @@ func newKeyList(e *env, o *keyListOptions) *cobra.Command {
 		Example: "  kagzi key list\n  kagzi key list --revoked --db default",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return e.runNear(cmd, &o.near, false, func(ctx context.Context, c *client) error { return runKeyList(ctx, c, o) })
+			return e.runNear(cmd, &o.near, false, func(ctx context.Context, c *client) error {
+				return runKeyList(ctx, c, o)
+			})
 		},
 	}
 	o.near.register(cmd)
@@ -73,13 +76,16 @@ func runKeyList(ctx context.Context, c *client, o *keyListOptions) error {
 		return err
 	}
 	return c.out.printList(listed{
-		name: "keys", noun: "keys", none: "no keys: every call is let in; make the first with: kagzi key create NAME --role admin", items: render.Documents(keys),
+		name: "keys", noun: "keys",
+		none:  "no keys: every call is let in; make the first with: kagzi key create NAME --role admin",
+		items: render.Documents(keys),
 		table: func() render.Table { return render.KeysTable(keys, c.view()) },
 	}, tokens)
 }
 
 // eachKeys asks for keys page by page; see says how many it took.
-func (c *client) eachKeys(ctx context.Context, limit int, token string, see func([]*kagziv1.Key) int) (pageTokens, error) {
+func (c *client) eachKeys(ctx context.Context, limit int, token string,
+	see func([]*kagziv1.Key) int) (pageTokens, error) {
 	return eachPage(limit, token, func(page *kagziv1.PageRequest) (int, *kagziv1.PageInfo, error) {
 		answer, err := c.ListKeys(ctx, &kagziv1.ListKeysRequest{Page: page})
 		return see(answer.GetKeys()), answer.GetPage(), err
@@ -116,7 +122,9 @@ The command asks first; -y answers yes, and without a terminal it is required.`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: e.completeOne(completeKeys),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return e.runNear(cmd, &o.near, false, func(ctx context.Context, c *client) error { return runKeyRevoke(ctx, c, o, args[0]) })
+			return e.runNear(cmd, &o.near, false, func(ctx context.Context, c *client) error {
+				return runKeyRevoke(ctx, c, o, args[0])
+			})
 		},
 	}
 	o.near.register(cmd)
@@ -145,7 +153,8 @@ func runKeyRevoke(ctx context.Context, c *client, o *keyRevokeOptions, named str
 	}
 	key := keyNamed(keys, named)
 	if key == nil {
-		return status.Errorf(codes.NotFound, "no key that is not revoked has the id or the name %s; see: kagzi key list", named)
+		return status.Errorf(codes.NotFound,
+			"no key that is not revoked has the id or the name %s; see: kagzi key list", named)
 	}
 	if !o.yes {
 		me, err := c.WhoAmI(ctx, &kagziv1.WhoAmIRequest{})
@@ -162,7 +171,8 @@ func runKeyRevoke(ctx context.Context, c *client, o *keyRevokeOptions, named str
 	}
 	return c.out.print(result{
 		human: func() []string {
-			return []string{render.Safe(key.GetKeyId()) + "  " + c.out.paint("REVOKED", render.Stopped) + "  " + render.Safe(key.GetName())}
+			return []string{render.Safe(key.GetKeyId()) + "  " + c.out.paint("REVOKED", render.Stopped) + "  " +
+				render.Safe(key.GetName())}
 		},
 		document: render.Document(answer),
 	})

@@ -56,19 +56,24 @@ first; -y answers yes, and without a terminal it is required.`,
 			if err != nil {
 				return err
 			}
-			return e.runNear(cmd, &o.near, true, func(ctx context.Context, c *client) error { return runKeyCreate(ctx, c, o, key) })
+			return e.runNear(cmd, &o.near, true, func(ctx context.Context, c *client) error {
+				return runKeyCreate(ctx, c, o, key)
+			})
 		},
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.role, "role", "", "admin, operator, client, worker or viewer")
 	f.StringSliceVarP(&o.namespaces, "namespace", "n", nil, "namespaces that the key is for; may be repeated")
-	f.StringSliceVar(&o.queues, "queue", nil, "queues that a worker with this key may serve, such as 'orders*'; may be repeated")
+	f.StringSliceVar(&o.queues, "queue", nil,
+		"queues that a worker with this key may serve, such as 'orders*'; may be repeated")
 	f.StringSliceVar(&o.types, "type", nil, "workflow types that a worker with this key may work on; may be repeated")
-	f.StringVar(&o.expires, "expires", "", "when the key ends to be valid: 90d, 2027-01-31, 2027-01-31T12:00:00Z (default: never)")
+	f.StringVar(&o.expires, "expires", "",
+		"when the key ends to be valid: 90d, 2027-01-31, 2027-01-31T12:00:00Z (default: never)")
 	f.StringVar(&o.file, "output-file", "", "write the secret to this new file, for its owner only, instead of stdout")
 	f.BoolVarP(&o.yes, "yes", "y", false, "do not ask")
 	o.near.register(cmd)
-	for flag, from := range map[string]completer{"namespace": completeNamespaces, "queue": completeQueues, "type": completeTypes} {
+	for flag, from := range map[string]completer{
+		"namespace": completeNamespaces, "queue": completeQueues, "type": completeTypes} {
 		_ = cmd.RegisterFlagCompletionFunc(flag, e.complete(from)) // these fail only for a flag that is not there
 	}
 	_ = cmd.RegisterFlagCompletionFunc("role", words(keyRoles...))
@@ -88,7 +93,8 @@ func (o *keyCreateOptions) key(name string, now time.Time) (*kagziv1.Key, error)
 	case o.role != "worker" && len(o.queues)+len(o.types) > 0:
 		return nil, usagef("--queue and --type are for the role worker only")
 	}
-	key := &kagziv1.Key{Name: name, Role: kagziv1.KeyRole(role), Namespaces: o.namespaces, TaskQueues: o.queues, WorkflowTypes: o.types}
+	key := &kagziv1.Key{Name: name, Role: kagziv1.KeyRole(role), Namespaces: o.namespaces, TaskQueues: o.queues,
+		WorkflowTypes: o.types}
 	if o.expires != "" {
 		at, err := expiry(o.expires, now)
 		if err != nil {
@@ -143,23 +149,27 @@ func runKeyCreate(ctx context.Context, c *client, o *keyCreateOptions, key *kagz
 	case o.file != "":
 		c.out.say("its secret is in %s; use it with --api-key-file %s", o.file, o.file)
 	case c.out.format == "table":
-		c.out.say("its secret stands above and is kept nowhere: put it in a file for --api-key-file, or in KAGZI_API_KEY")
+		c.out.say(
+			"its secret stands above and is kept nowhere: put it in a file for --api-key-file, or in KAGZI_API_KEY")
 	}
 	if first {
-		c.out.say("every call needs a key from now on; workers and clients get theirs with: kagzi key create NAME --role worker --namespace default")
+		c.out.say(
+			"every call needs a key from now on; workers and clients get theirs with: kagzi key create NAME --role worker --namespace default")
 	}
 	return nil
 }
 
-// lost is a key that was made and whose secret nobody has: what to say to be rid of it, and to get in again where it was the first.
+// lost is a key that was made and whose secret nobody has: what to say to be rid of it, and to get
+// in again where it was the first.
 func (o *keyCreateOptions) lost(err error, key *kagziv1.Key, first bool) error {
 	what := fmt.Errorf("the key was made, but its secret could not be kept: %w", err)
 	switch {
 	case o.near.db != "":
 		return fmt.Errorf("%w; say: kagzi key revoke %s, with the same --db", what, key.GetKeyId())
 	case first:
-		return fmt.Errorf("%w; every call needs a key now, and nobody has one: stop a server that has the database to itself, "+
-			"and say beside it: kagzi key revoke %s --db default", what, key.GetKeyId())
+		return fmt.Errorf(
+			"%w; every call needs a key now, and nobody has one: stop a server that has the database to itself, "+
+				"and say beside it: kagzi key revoke %s --db default", what, key.GetKeyId())
 	}
 	return fmt.Errorf("%w; say: kagzi key revoke %s", what, key.GetKeyId())
 }
@@ -176,18 +186,23 @@ func (c *client) firstKey(ctx context.Context) (bool, error) {
 // confirmFirst asks before everybody else is locked out.
 func (o *keyCreateOptions) confirmFirst(ctx context.Context, c *client, key *kagziv1.Key) error {
 	if o.role != "admin" || len(o.namespaces) > 0 {
-		return usagef("the first key has to be an admin's for all namespaces: kagzi key create %s --role admin", key.GetName())
+		return usagef("the first key has to be an admin's for all namespaces: kagzi key create %s --role admin",
+			key.GetName())
 	}
 	if o.yes {
 		return nil
 	}
-	if err := c.out.askable("-y goes ahead without asking: the first key locks out everybody who has none, workers and clients too"); err != nil {
+	if err := c.out.askable(
+		"-y goes ahead without asking: the first key locks out everybody who has none, workers and clients too"); err !=
+		nil {
 		return err
 	}
-	return c.out.ask(ctx, "this is the first key: from now on every call needs one, and whoever has none is locked out, workers and clients too. Go ahead?")
+	return c.out.ask(ctx,
+		"this is the first key: from now on every call needs one, and whoever has none is locked out, workers and clients too. Go ahead?")
 }
 
-// printNewKey prints the secret alone, so that a shell can take it, or both as a document. What is in a file is not printed.
+// printNewKey prints the secret alone, so that a shell can take it, or both as a document. What is
+// in a file is not printed.
 func (c *client) printNewKey(answer *kagziv1.CreateKeyResponse, file string) error {
 	secret, where := render.Field{Name: "secret", Value: answer.GetSecret()}, render.Field{Name: "secret_file"}
 	if file != "" {

@@ -26,12 +26,15 @@ func required() *kagziv1.WhoAmIResponse {
 func TestKey_create(t *testing.T) {
 	t.Run("prints the secret alone on stdout and what to do with it on stderr", func(t *testing.T) {
 		s := &session{server: &fake{me: required()}}
-		out, msg := s.want(t, ExitOK, "key", "create", "shop", "--role", "worker", "-n", "shop", "--namespace", "crm", "--queue", "orders*", "--type", "order,refund", "--expires", "90d")
+		out, msg := s.want(t, ExitOK, "key", "create", "shop", "--role", "worker", "-n", "shop", "--namespace", "crm",
+			"--queue", "orders*", "--type", "order,refund", "--expires", "90d")
 		if out != secret+"\n" || !strings.Contains(msg, "KAGZI_API_KEY") || strings.Contains(msg, secret) {
 			t.Errorf("stdout %q, stderr %q", out, msg)
 		}
 		want := &kagziv1.CreateKeyRequest{Key: &kagziv1.Key{
-			Name: "shop", Role: kagziv1.KeyRole_KEY_ROLE_WORKER, Namespaces: []string{"shop", "crm"}, TaskQueues: []string{"orders*"}, WorkflowTypes: []string{"order", "refund"}, ExpiresAt: at(90 * 24 * time.Hour),
+			Name: "shop", Role: kagziv1.KeyRole_KEY_ROLE_WORKER, Namespaces: []string{"shop", "crm"},
+			TaskQueues: []string{"orders*"}, WorkflowTypes: []string{"order", "refund"},
+			ExpiresAt: at(90 * 24 * time.Hour),
 		}}
 		if diff := cmp.Diff(want, s.server.requests[1], protocmp.Transform()); diff != "" {
 			t.Error(diff)
@@ -45,16 +48,19 @@ func TestKey_create(t *testing.T) {
 		if err != nil || string(content) != secret+"\n" || out != "" || strings.Contains(msg, secret) {
 			t.Errorf("file %q, %v, stdout %q, stderr %q", content, err, out, msg)
 		}
-		if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 && runtime.GOOS != "windows" { // which has no modes
+		if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 && runtime.GOOS != "windows" {
+			// which has no modes
 			t.Errorf("%v, %v; want mode 0600", info, err)
 		}
-		if _, msg := s.want(t, ExitUsage, "key", "create", "ada2", "--role", "admin", "--output-file", file); !strings.Contains(msg, "is there already") {
+		if _, msg := s.want(t, ExitUsage, "key", "create", "ada2", "--role", "admin", "--output-file",
+			file); !strings.Contains(msg, "is there already") {
 			t.Errorf("stderr %q", msg)
 		}
 		if len(s.server.keys) != 1 {
 			t.Errorf("a key was made although its secret could not be kept: %v", s.server.keys)
 		}
-		if out, _ := s.want(t, ExitOK, "key", "create", "b", "--role", "admin", "--output-file", file+"2", "-o", "json"); strings.Contains(out, secret) || !strings.Contains(out, `"secret": null`) {
+		if out, _ := s.want(t, ExitOK, "key", "create", "b", "--role", "admin", "--output-file", file+"2", "-o",
+			"json"); strings.Contains(out, secret) || !strings.Contains(out, `"secret": null`) {
 			t.Errorf("stdout %q", out)
 		}
 	})
@@ -98,28 +104,34 @@ func TestKey_create(t *testing.T) {
 			want  string
 		}{
 			{false, "", "say: kagzi key revoke k1"},
-			{true, "", "every call needs a key now, and nobody has one: stop a server that has the database to itself, and say beside it: kagzi key revoke k1 --db default"},
+			{true, "",
+				"every call needs a key now, and nobody has one: stop a server that has the database to itself, and say beside it: kagzi key revoke k1 --db default"},
 			{true, "sqlite:a.db", "say: kagzi key revoke k1, with the same --db"},
 		} {
 			o := &keyCreateOptions{near: nearFlags{db: c.db}}
-			if err := o.lost(errors.New("no room"), key, c.first); !strings.HasSuffix(err.Error(), c.want) || !strings.Contains(err.Error(), "no room") {
+			if err := o.lost(errors.New("no room"), key, c.first); !strings.HasSuffix(err.Error(), c.want) ||
+				!strings.Contains(err.Error(), "no room") {
 				t.Errorf("first %t, --db %q: %v, want %q", c.first, c.db, err, c.want)
 			}
 		}
 	})
 	t.Run("of the first key asks, because it locks everybody else out", func(t *testing.T) {
 		s := &session{server: &fake{}, tty: true, stdin: "n\n"}
-		if _, msg := s.want(t, ExitError, "key", "create", "ada", "--role", "admin"); !strings.Contains(msg, "locked out") || len(s.server.keys) != 0 {
+		if _, msg := s.want(t, ExitError, "key", "create", "ada", "--role", "admin"); !strings.Contains(
+			msg, "locked out") || len(s.server.keys) != 0 {
 			t.Errorf("stderr %q, keys %v", msg, s.server.keys)
 		}
 		s = &session{server: &fake{}}
-		if _, msg := s.want(t, ExitUsage, "key", "create", "ada", "--role", "admin"); !strings.Contains(msg, "-y") || len(s.server.keys) != 0 {
+		if _, msg := s.want(t, ExitUsage, "key", "create", "ada", "--role", "admin"); !strings.Contains(msg, "-y") ||
+			len(s.server.keys) != 0 {
 			t.Errorf("stderr %q, keys %v", msg, s.server.keys)
 		}
-		if _, msg := s.want(t, ExitUsage, "key", "create", "w", "--role", "worker", "-n", "default", "-y"); !strings.Contains(msg, "kagzi key create w --role admin") {
+		if _, msg := s.want(t, ExitUsage, "key", "create", "w", "--role", "worker", "-n", "default",
+			"-y"); !strings.Contains(msg, "kagzi key create w --role admin") {
 			t.Errorf("stderr %q", msg)
 		}
-		if out, msg := s.want(t, ExitOK, "key", "create", "ada", "--role", "admin", "-y"); out != secret+"\n" || !strings.Contains(msg, "every call needs a key from now on") {
+		if out, msg := s.want(t, ExitOK, "key", "create", "ada", "--role", "admin", "-y"); out != secret+"\n" ||
+			!strings.Contains(msg, "every call needs a key from now on") {
 			t.Errorf("stdout %q, stderr %q", out, msg)
 		}
 	})
@@ -153,9 +165,11 @@ func TestKey_revoke(t *testing.T) {
 		}
 	})
 	t.Run("asks, and says what goes with the key", func(t *testing.T) {
-		for named, want := range map[string]string{"ada": "last used 3m ago? It is the one that you are using", "shop": "revoke the worker's key shop ("} {
+		for named, want := range map[string]string{
+			"ada": "last used 3m ago? It is the one that you are using", "shop": "revoke the worker's key shop ("} {
 			s := &session{server: &fake{keys: sampleKeys(), me: required()}, tty: true, stdin: "n\n"}
-			if _, msg := s.want(t, ExitError, "key", "revoke", named); !strings.Contains(msg, want) || !strings.Contains(msg, "nothing done") {
+			if _, msg := s.want(t, ExitError, "key", "revoke", named); !strings.Contains(msg, want) ||
+				!strings.Contains(msg, "nothing done") {
 				t.Errorf("stderr %q, want %q", msg, want)
 			}
 		}
@@ -175,26 +189,32 @@ func TestKeys_with_db(t *testing.T) {
 	local := Local{Open: func(_ context.Context, url string, create bool) (*Nearby, error) {
 		opened = append(opened, fmt.Sprint(url, " ", create))
 		return &Nearby{
-			Database: "kagzi.db", Dial: func(context.Context) (net.Conn, error) { return nil, errors.New("nobody calls") },
+			Database: "kagzi.db", Dial: func(context.Context) (net.Conn, error) {
+				return nil, errors.New("nobody calls")
+			},
 			Close: func() error { closed++; return nil },
 		}, nil
 	}}
-	s := &session{server: &fake{keys: sampleKeys()}, local: local, environ: map[string]string{"KAGZI_API_KEY": "stale", "KAGZI_ADDRESS": "box:1"}}
+	s := &session{server: &fake{keys: sampleKeys()}, local: local,
+		environ: map[string]string{"KAGZI_API_KEY": "stale", "KAGZI_ADDRESS": "box:1"}}
 	t.Run("work on the database without a server and without a key", func(t *testing.T) {
 		for _, args := range [][]string{
-			{"key", "list", "--db", "default"}, {"key", "create", "x", "--role", "admin", "-y", "--db", "sqlite:a.db"}, {"key", "revoke", "shop", "-y", "--db", "postgres://h/d"}, {"audit", "--db", "default"},
+			{"key", "list", "--db", "default"}, {"key", "create", "x", "--role", "admin", "-y", "--db", "sqlite:a.db"},
+			{"key", "revoke", "shop", "-y", "--db", "postgres://h/d"}, {"audit", "--db", "default"},
 		} {
 			s.want(t, ExitOK, args...)
 			if d := s.server.dialled; d.Dialer == nil || d.APIKey != "" {
 				t.Errorf("%v: dialled %+v", args, d)
 			}
 		}
-		if want := []string{" false", "sqlite:a.db true", "postgres://h/d false", " false"}; !cmp.Equal(opened, want) || closed != len(want) {
+		if want := []string{" false", "sqlite:a.db true", "postgres://h/d false", " false"}; !cmp.Equal(opened, want) ||
+			closed != len(want) {
 			t.Errorf("opened %q, closed %d times, want %q", opened, closed, want)
 		}
 	})
 	t.Run("refuse what would name a server too", func(t *testing.T) {
-		if _, msg := s.want(t, ExitUsage, "key", "list", "--db", "default", "--address", "a:1"); !strings.Contains(msg, "--db and --address") {
+		if _, msg := s.want(t, ExitUsage, "key", "list", "--db", "default", "--address", "a:1"); !strings.Contains(
+			msg, "--db and --address") {
 			t.Errorf("stderr %q", msg)
 		}
 	})
@@ -202,7 +222,8 @@ func TestKeys_with_db(t *testing.T) {
 		s.local.Open = func(context.Context, string, bool) (*Nearby, error) {
 			return nil, errors.New("a server is running on it")
 		}
-		if _, msg := s.want(t, ExitError, "key", "list", "--db", "default"); !strings.Contains(msg, "a server is running") {
+		if _, msg := s.want(t, ExitError, "key", "list", "--db", "default"); !strings.Contains(
+			msg, "a server is running") {
 			t.Errorf("stderr %q", msg)
 		}
 	})
@@ -222,34 +243,40 @@ func TestKeys_with_db(t *testing.T) {
 func TestAudit(t *testing.T) {
 	t.Run("lists what is new enough", func(t *testing.T) {
 		s := &session{server: &fake{audit: sampleAudit()}}
-		if out, _ := s.want(t, ExitOK, "audit", "--since", "1h"); !strings.Contains(out, "CancelWorkflow") || strings.Contains(out, "TerminateWorkflow") {
+		if out, _ := s.want(t, ExitOK, "audit", "--since", "1h"); !strings.Contains(out, "CancelWorkflow") ||
+			strings.Contains(out, "TerminateWorkflow") {
 			t.Errorf("stdout\n%s", out)
 		}
 	})
 	t.Run("says that there is more only where there is", func(t *testing.T) {
 		events := sampleAudit() // of which one is new enough, and one is not
 		s := &session{server: &fake{audit: events}}
-		if out, msg := s.want(t, ExitOK, "audit", "--since", "1h", "--limit", "1"); !strings.Contains(out, "CancelWorkflow") || msg != "" {
+		if out, msg := s.want(t, ExitOK, "audit", "--since", "1h", "--limit", "1"); !strings.Contains(
+			out, "CancelWorkflow") || msg != "" {
 			t.Errorf("stdout\n%sstderr %q", out, msg)
 		}
-		if out, _ := s.want(t, ExitOK, "audit", "--since", "1h", "--limit", "1", "-o", "json"); !strings.Contains(out, `"has_more": false`) || !strings.Contains(out, `"next_page_token": ""`) {
+		if out, _ := s.want(t, ExitOK, "audit", "--since", "1h", "--limit", "1", "-o", "json"); !strings.Contains(
+			out, `"has_more": false`) || !strings.Contains(out, `"next_page_token": ""`) {
 			t.Errorf("stdout\n%s", out)
 		}
 		s = &session{server: &fake{audit: append(events[:1:1], events...)}}
-		if _, msg := s.want(t, ExitOK, "audit", "--since", "1h", "--limit", "1"); !strings.HasPrefix(msg, "there are more events: go on with --page-token 1") {
+		if _, msg := s.want(t, ExitOK, "audit", "--since", "1h", "--limit", "1"); !strings.HasPrefix(
+			msg, "there are more events: go on with --page-token 1") {
 			t.Errorf("stderr %q", msg)
 		}
 	})
 	t.Run("says of what there is nothing", func(t *testing.T) {
 		s := &session{server: &fake{}}
-		if _, msg := s.want(t, ExitOK, "audit", "--subject", "a1", "--since", "24h"); msg != "nothing was changed in namespace default with subject a1 since 24h\n" {
+		if _, msg := s.want(t, ExitOK, "audit", "--subject", "a1", "--since",
+			"24h"); msg != "nothing was changed in namespace default with subject a1 since 24h\n" {
 			t.Errorf("stderr %q", msg)
 		}
 	})
 	t.Run("of keys is of no namespace", func(t *testing.T) {
 		s := &session{server: &fake{}}
 		_, msg := s.want(t, ExitOK, "audit", "--keys", "--subject", "01936b2e-0000-7000-8000-0000000000a1")
-		if r := s.server.requests[0].(*kagziv1.ListAuditEventsRequest); r.Namespace != "" || r.GetSubjectId() != "01936b2e-0000-7000-8000-0000000000a1" ||
+		if r := s.server.requests[0].(*kagziv1.ListAuditEventsRequest); r.Namespace != "" ||
+			r.GetSubjectId() != "01936b2e-0000-7000-8000-0000000000a1" ||
 			msg != "nothing was done to keys with subject 01936b2e-0000-7000-8000-0000000000a1\n" {
 			t.Errorf("asked %v, stderr %q", r, msg)
 		}

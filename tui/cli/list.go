@@ -26,7 +26,8 @@ type pageFlags struct {
 
 func (f *pageFlags) register(cmd *cobra.Command) {
 	cmd.Flags().IntVar(&f.limit, "limit", 50, "show at most this many")
-	cmd.Flags().StringVar(&f.token, "page-token", "", "go on where an earlier list ended, or back to what stands before it")
+	cmd.Flags().StringVar(&f.token, "page-token", "",
+		"go on where an earlier list ended, or back to what stands before it")
 	cmd.Flags().BoolVar(&f.all, "all", false, "show all, however many")
 }
 
@@ -44,8 +45,9 @@ func (f *pageFlags) most() (int, error) {
 // pageTokens lead to what lies before and behind a list; empty where nothing does.
 type pageTokens struct{ before, behind string }
 
-// A server takes a token only with the very request that it gave it for. Where that counts from now, the tokens of a list carry the moment that
-// it counted from, in microseconds, behind a mark that no token of a server has, and a list that goes on counts from there as well.
+// A server takes a token only with the very request that it gave it for. Where that counts from
+// now, the tokens of a list carry the moment that it counted from, in microseconds, behind a mark
+// that no token of a server has, and a list that goes on counts from there as well.
 const (
 	momentMark = "."
 	momentBase = 36
@@ -62,8 +64,8 @@ func (t pageTokens) of(now time.Time) pageTokens {
 	return pageTokens{before: with(t.before), behind: with(t.behind)}
 }
 
-// begunAt is the moment that a list counts from which goes on from a token: that of the token, or else now, without what a token cannot carry of
-// it. rest is the server's own.
+// begunAt is the moment that a list counts from which goes on from a token: that of the token, or
+// else now, without what a token cannot carry of it. rest is the server's own.
 func begunAt(token string, now time.Time) (at time.Time, rest string) {
 	if i := strings.LastIndex(token, momentMark); i >= 0 {
 		if micros, err := strconv.ParseInt(token[i+len(momentMark):], momentBase, 64); err == nil {
@@ -75,7 +77,8 @@ func begunAt(token string, now time.Time) (at time.Time, rest string) {
 
 // eachPage asks page by page, from a token on, until limit items (negative: all) have been taken or there are no more.
 // ask says how many of a page's items it took.
-func eachPage(limit int, token string, ask func(*kagziv1.PageRequest) (int, *kagziv1.PageInfo, error)) (pageTokens, error) {
+func eachPage(limit int, token string, ask func(*kagziv1.PageRequest) (int, *kagziv1.PageInfo, error)) (pageTokens,
+	error) {
 	tokens := pageTokens{behind: token}
 	for first := true; limit != 0; first = false {
 		size := maxPage
@@ -138,7 +141,8 @@ func (o *output) sayMore(what string, tokens pageTokens) {
 // pageDocument is a list as one document: the items under their proto name, and the page's tokens.
 func pageDocument(name string, items []any, tokens pageTokens) render.Object {
 	return render.Object{{Name: name, Value: items}, {Name: "page", Value: render.Object{
-		{Name: "next_page_token", Value: tokens.behind}, {Name: "has_more", Value: tokens.behind != ""}, {Name: "prev_page_token", Value: tokens.before},
+		{Name: "next_page_token", Value: tokens.behind}, {Name: "has_more", Value: tokens.behind != ""},
+		{Name: "prev_page_token", Value: tokens.before},
 	}}}
 }
 
@@ -201,7 +205,8 @@ func runList(ctx context.Context, c *client, f filter.Filter, page pageFlags) er
 		return nil
 	}
 	return c.out.printList(listed{
-		name: "workflows", noun: "runs", none: fmt.Sprintf("no runs%s in namespace %s", matching(f), c.namespace), items: render.Documents(runs),
+		name: "workflows", noun: "runs", none: fmt.Sprintf("no runs%s in namespace %s", matching(f), c.namespace),
+		items: render.Documents(runs),
 		table: func() render.Table { return render.RunsTable(runs, c.view()) },
 	}, tokens)
 }

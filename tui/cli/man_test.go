@@ -19,7 +19,8 @@ func TestManual(t *testing.T) {
 	}
 	write := func(dir string) {
 		t.Helper()
-		if code := Execute(t.Context(), command(), []string{"man", "--dir", dir}, strings.NewReader(""), discard{}, discard{}); code != ExitOK {
+		if code := Execute(t.Context(), command(), []string{"man", "--dir", dir}, strings.NewReader(""), discard{},
+			discard{}); code != ExitOK {
 			t.Fatalf("exit code %d", code)
 		}
 	}
@@ -36,7 +37,8 @@ func TestManual(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if second, err := os.ReadFile(filepath.Join(again, filepath.Base(page))); err != nil || string(first) != string(second) {
+			if second, err := os.ReadFile(filepath.Join(again, filepath.Base(page))); err != nil ||
+				string(first) != string(second) {
 				t.Errorf("%s is not the same again: %v", filepath.Base(page), err)
 			}
 		}
@@ -52,8 +54,10 @@ func TestManual(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, want := range []string{
-			`.TH "KAGZI\-KEY\-CREATE" "1" "" "kagzi 1.2.3" "Kagzi"`, ".SH NAME\nkagzi\\-key\\-create \\- Make a key;", ".B kagzi key create NAME \\-\\-role ROLE", ".SH EXAMPLES\n.nf\n",
-			".B \\-\\-output\\-file string\nwrite the secret", ".SH OPTIONS OF THE GROUP\n", ".B \\-\\-address string", ".SH SEE ALSO\n.BR kagzi\\-key (1)\n",
+			`.TH "KAGZI\-KEY\-CREATE" "1" "" "kagzi 1.2.3" "Kagzi"`, ".SH NAME\nkagzi\\-key\\-create \\- Make a key;",
+			".B kagzi key create NAME \\-\\-role ROLE", ".SH EXAMPLES\n.nf\n",
+			".B \\-\\-output\\-file string\nwrite the secret", ".SH OPTIONS OF THE GROUP\n", ".B \\-\\-address string",
+			".SH SEE ALSO\n.BR kagzi\\-key (1)\n",
 		} {
 			if !strings.Contains(string(page), want) {
 				t.Errorf("lacks %q:\n%s", want, page)
@@ -61,12 +65,14 @@ func TestManual(t *testing.T) {
 		}
 	})
 	t.Run("takes nothing in a text for a request", func(t *testing.T) {
-		if got := manual.RoffText(".so /etc/passwd\n'br\na \\fB \"b\" -c\n\n  shaped\nplain"); got != "\\&.so /etc/passwd\n\\&'br\na \\efB \\(dqb\\(dq \\-c\n.PP\n.nf\n  shaped\n.fi\nplain\n" {
+		if got := manual.RoffText(".so /etc/passwd\n'br\na \\fB \"b\" -c\n\n  shaped\nplain"); got !=
+			"\\&.so /etc/passwd\n\\&'br\na \\efB \\(dqb\\(dq \\-c\n.PP\n.nf\n  shaped\n.fi\nplain\n" {
 			t.Errorf("%q", got)
 		}
 	})
 	t.Run("wants a directory", func(t *testing.T) {
-		if code := Execute(t.Context(), command(), []string{"man"}, strings.NewReader(""), discard{}, discard{}); code != ExitUsage {
+		if code := Execute(t.Context(), command(), []string{"man"}, strings.NewReader(""), discard{},
+			discard{}); code != ExitUsage {
 			t.Errorf("exit code %d", code)
 		}
 	})

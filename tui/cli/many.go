@@ -17,8 +17,8 @@ import (
 	"github.com/kagzi/kagzi/tui/render"
 )
 
-// manyOptions are those of the commands whose runs are named by ids or chosen by a filter: cancel, terminate, retry, pause, resume, pin,
-// unpin.
+// manyOptions are those of the commands whose runs are named by ids or chosen by a filter: cancel,
+// terminate, retry, pause, resume, pin, unpin.
 type manyOptions struct {
 	runOptions
 	verb     string // "cancel"
@@ -35,7 +35,8 @@ type manyOptions struct {
 	yes    bool
 }
 
-// standing is how a run stands on which there is something to do: the others that a filter finds are left alone, and not counted.
+// standing is how a run stands on which there is something to do: the others that a filter finds
+// are left alone, and not counted.
 type standing struct {
 	word string // "not paused"
 	of   func(*kagziv1.Workflow) bool
@@ -45,7 +46,8 @@ type standing struct {
 func (o *manyOptions) chosen() string {
 	var said []string
 	if o.statuses != nil {
-		said = append(said, fmt.Sprintf("Unless the filter names a status it chooses runs that are %s.", strings.Join(o.statuses, ", ")))
+		said = append(said, fmt.Sprintf("Unless the filter names a status it chooses runs that are %s.",
+			strings.Join(o.statuses, ", ")))
 	}
 	if o.open != nil {
 		said = append(said, fmt.Sprintf("A filter chooses only runs that are %s.", o.open.word))
@@ -65,7 +67,8 @@ With -q the command asks first, naming how many there are; -y answers yes, and w
 it is on stderr, and ends with exit code 1 when it could not %s all.
 
 `, o.chosen(), o.verb) + filterHelp,
-		Example:           fmt.Sprintf("  kagzi workflow %[1]s 01936b2e-… %[2]s\n  kagzi workflow %[1]s -q 'type = \"order\" and tag.customer = \"x\"' --limit 100 -y", o.verb, example),
+		Example: fmt.Sprintf(
+			"  kagzi workflow %[1]s 01936b2e-… %[2]s\n  kagzi workflow %[1]s -q 'type = \"order\" and tag.customer = \"x\"' --limit 100 -y", o.verb, example),
 		ValidArgsFunction: e.complete(completeRuns),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.parse(args, cmd.Flags().Changed); err != nil {
@@ -91,7 +94,8 @@ func (o *manyOptions) parse(args []string, changed func(string) bool) error {
 	switch {
 	case len(args) == 0 && strings.TrimSpace(o.query) == "":
 		err := usagef("which runs? want their ids, or a filter with -q")
-		err.hint = []string{"usage: kagzi workflow " + o.verb + " ID... | -q FILTER [flags]", "see: kagzi workflow " + o.verb + " --help"}
+		err.hint = []string{"usage: kagzi workflow " + o.verb + " ID... | -q FILTER [flags]",
+			"see: kagzi workflow " + o.verb + " --help"}
 		return err
 	case len(args) > 0 && changed("query"):
 		return usagef("ids and -q are both given; want one")
@@ -123,7 +127,8 @@ func runMany(ctx context.Context, c *client, o *manyOptions) error {
 		q.Keep = both(q.Keep, o.open.of)
 	}
 	if !o.yes {
-		if err := c.out.askable("-y goes ahead without asking; see first what is chosen: kagzi workflow list -q " + render.Safe(quoted(o.choose.String()))); err != nil {
+		if err := c.out.askable("-y goes ahead without asking; see first what is chosen: kagzi workflow list -q " +
+			render.Safe(quoted(o.choose.String()))); err != nil {
 			return err
 		}
 	}
@@ -207,7 +212,8 @@ func (o *manyOptions) byOne(ctx context.Context, c *client, q filter.Query, p *p
 				}
 			case ofOne(err):
 				lines, _ := explain(c.placed(err))
-				so.Failed, so.LastError, so.LastRunId = so.Failed+1, &kagziv1.ErrorDetail{Message: lines[0]}, r.GetRunId()
+				so.Failed, so.LastError, so.LastRunId = so.Failed+1, &kagziv1.ErrorDetail{Message: lines[0]},
+					r.GetRunId()
 			default:
 				return err
 			}
@@ -225,7 +231,8 @@ func (o *manyOptions) byOne(ctx context.Context, c *client, q filter.Query, p *p
 func (o *manyOptions) byServer(ctx context.Context, c *client, q filter.Query, p *progress) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	events, err := c.BulkWorkflows(ctx, &kagziv1.BulkWorkflowsRequest{Action: o.server, Filter: q.Request, Reason: o.reason, Limit: o.limit})
+	events, err := c.BulkWorkflows(ctx, &kagziv1.BulkWorkflowsRequest{
+		Action: o.server, Filter: q.Request, Reason: o.reason, Limit: o.limit})
 	if err != nil {
 		return err
 	}
@@ -268,7 +275,8 @@ func (p *progress) show(event *kagziv1.BulkWorkflowsProgress) {
 	p.last = proto.CloneOf(event)
 	if p.out.errTTY {
 		line := p.line()
-		_, _ = fmt.Fprint(p.out.err, "\r"+line+strings.Repeat(" ", max(p.width-len(line), 0))) // progress that cannot be shown is no reason to fail
+		// progress that cannot be shown is no reason to fail
+		_, _ = fmt.Fprint(p.out.err, "\r"+line+strings.Repeat(" ", max(p.width-len(line), 0)))
 		p.width = len(line)
 	} else if now := p.now(); now.Sub(p.said) >= sparse {
 		p.said = now
@@ -290,7 +298,8 @@ func (p *progress) line() string {
 	if n := p.last.GetUnchanged(); n > 0 {
 		before = fmt.Sprintf(" (%d of them before)", n)
 	}
-	return fmt.Sprintf("%s: %d of %d done%s, %d failed", p.verb, p.last.GetDone(), max(p.total, p.last.GetMatched()), before, p.last.GetFailed())
+	return fmt.Sprintf("%s: %d of %d done%s, %d failed", p.verb, p.last.GetDone(), max(p.total, p.last.GetMatched()),
+		before, p.last.GetFailed())
 }
 
 // print tells what came of it: in a line, where there was anything to do, or a document.

@@ -24,10 +24,13 @@ func keeps(list map[string]time.Duration) map[string]*durationpb.Duration {
 
 func TestNamespace_create(t *testing.T) {
 	s := &session{server: sampleServer()}
-	s.want(t, ExitOK, "namespace", "create", "stage", "--display-name", "Stage", "--description", "tests", "--retention", "720h", "--keep", "completed=3d,failed=90d", "--keep", "Timed-Out=2w", "--failure-queue", "f")
+	s.want(t, ExitOK, "namespace", "create", "stage", "--display-name", "Stage", "--description", "tests",
+		"--retention", "720h", "--keep", "completed=3d,failed=90d", "--keep", "Timed-Out=2w", "--failure-queue", "f")
 	want := &kagziv1.CreateNamespaceRequest{
-		Namespace: "stage", DisplayName: "Stage", Description: new("tests"), Retention: durationpb.New(30 * day), FailureTaskQueue: "f",
-		Keep: keeps(map[string]time.Duration{"completed": 3 * day, "failed": 90 * day, "timed_out": 14 * day}),
+		Namespace: "stage", DisplayName: "Stage", Description: new("tests"), Retention: durationpb.New(30 * day),
+		FailureTaskQueue: "f",
+		Keep: keeps(map[string]time.Duration{
+			"completed": 3 * day, "failed": 90 * day, "timed_out": 14 * day}),
 	}
 	if diff := cmp.Diff(want, first[*kagziv1.CreateNamespaceRequest](t, s.server), protocmp.Transform()); diff != "" {
 		t.Error(diff)
@@ -40,18 +43,25 @@ func TestNamespace_update_changes_only_what_is_named(t *testing.T) {
 		args []string
 		want *kagziv1.UpdateNamespaceRequest
 	}{
-		"texts":                               {[]string{"--display-name", "P", "--description", "", "--failure-queue", ""}, &kagziv1.UpdateNamespaceRequest{DisplayName: new("P"), Description: new(""), FailureTaskQueue: new("")}},
-		"the retention, back to the server's": {[]string{"--retention", "default"}, &kagziv1.UpdateNamespaceRequest{Retention: durationpb.New(0)}},
+		"texts": {
+			[]string{"--display-name", "P", "--description", "", "--failure-queue", ""},
+			&kagziv1.UpdateNamespaceRequest{DisplayName: new("P"), Description: new(""), FailureTaskQueue: new("")}},
+		"the retention, back to the server's": {
+			[]string{"--retention", "default"}, &kagziv1.UpdateNamespaceRequest{Retention: durationpb.New(0)}},
 		"one of the outcomes": {[]string{"--keep", "failed=180d,cancelled=1d"}, &kagziv1.UpdateNamespaceRequest{
-			Keep: &kagziv1.Keep{Keep: keeps(map[string]time.Duration{"completed": 3 * day, "failed": 180 * day, "cancelled": day})},
+			Keep: &kagziv1.Keep{Keep: keeps(map[string]time.Duration{
+				"completed": 3 * day, "failed": 180 * day, "cancelled": day})},
 		}},
-		"an outcome, back to the retention": {[]string{"--keep", "failed=default"}, &kagziv1.UpdateNamespaceRequest{Keep: &kagziv1.Keep{Keep: keeps(map[string]time.Duration{"completed": 3 * day})}}},
+		"an outcome, back to the retention": {[]string{"--keep", "failed=default"},
+			&kagziv1.UpdateNamespaceRequest{Keep: &kagziv1.Keep{
+				Keep: keeps(map[string]time.Duration{"completed": 3 * day})}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &session{server: sampleServer()}
 			s.want(t, ExitOK, append([]string{"namespace", "update", "payments", "--reason", "why"}, c.args...)...)
 			c.want.Namespace, c.want.Reason = "payments", "why"
-			if diff := cmp.Diff(c.want, first[*kagziv1.UpdateNamespaceRequest](t, s.server), protocmp.Transform()); diff != "" {
+			if diff := cmp.Diff(c.want, first[*kagziv1.UpdateNamespaceRequest](t, s.server),
+				protocmp.Transform()); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -61,21 +71,25 @@ func TestNamespace_update_changes_only_what_is_named(t *testing.T) {
 func TestNamespace_commands(t *testing.T) {
 	s := &session{server: sampleServer()}
 	t.Run("show without a name the one that all commands work in", func(t *testing.T) {
-		if out, _ := s.want(t, ExitOK, "ns", "show", "-n", "payments"); !strings.HasPrefix(out, "Namespace      payments\n") {
+		if out, _ := s.want(t, ExitOK, "ns", "show", "-n", "payments"); !strings.HasPrefix(
+			out, "Namespace      payments\n") {
 			t.Errorf("stdout %q", out)
 		}
 	})
 	t.Run("disable and enable several, answering for each, and say why", func(t *testing.T) {
 		out, _ := s.want(t, ExitNotFound, "ns", "disable", "payments", "none", "--reason", "why")
-		if out != "payments  DISABLED\nnone  error: namespace none not found\n" || first[*kagziv1.DisableNamespaceRequest](t, s.server).Reason != "why" {
+		if out != "payments  DISABLED\nnone  error: namespace none not found\n" ||
+			first[*kagziv1.DisableNamespaceRequest](t, s.server).Reason != "why" {
 			t.Errorf("stdout %q", out)
 		}
-		if out, _ := s.want(t, ExitOK, "ns", "enable", "payments", "--reason", "again"); out != "payments  ENABLED\n" || first[*kagziv1.EnableNamespaceRequest](t, s.server).Reason != "again" {
+		if out, _ := s.want(t, ExitOK, "ns", "enable", "payments", "--reason", "again"); out != "payments  ENABLED\n" ||
+			first[*kagziv1.EnableNamespaceRequest](t, s.server).Reason != "again" {
 			t.Errorf("stdout %q", out)
 		}
 	})
 	t.Run("list page like all lists", func(t *testing.T) {
-		if out, msg := s.want(t, ExitOK, "ns", "list", "--limit", "1"); strings.Count(out, "\n") != 2 || !strings.Contains(msg, "--page-token 1") {
+		if out, msg := s.want(t, ExitOK, "ns", "list", "--limit", "1"); strings.Count(out, "\n") != 2 ||
+			!strings.Contains(msg, "--page-token 1") {
 			t.Errorf("stdout %q, stderr %q", out, msg)
 		}
 	})

@@ -152,7 +152,8 @@ func (o *output) paint(text string, style render.Style) string {
 
 // say writes a message to stderr; whatever it quotes comes out harmless.
 func (o *output) say(format string, args ...any) {
-	_, _ = fmt.Fprintln(o.err, render.Safe(fmt.Sprintf(format, args...))) // a message that cannot be shown is no reason to fail
+	// a message that cannot be shown is no reason to fail
+	_, _ = fmt.Fprintln(o.err, render.Safe(fmt.Sprintf(format, args...)))
 }
 
 // sequence prints results one by one as they come, and together they are one valid document: an array in json, a

@@ -18,7 +18,9 @@ import (
 func TestStart_flags_become_one_request(t *testing.T) {
 	o := &startOptions{}
 	cmd := newStart((&session{server: &fake{}}).env(), o)
-	if err := cmd.ParseFlags(strings.Fields(`--input {"a":1} --queue q --external-id e --id-reuse never --request-id r --priority -5 --tag a=1 --tag b=x=y --require gpu=
+	if err := cmd.ParseFlags(
+		strings.Fields(
+			`--input {"a":1} --queue q --external-id e --id-reuse never --request-id r --priority -5 --tag a=1 --tag b=x=y --require gpu=
 		--start-at 2026-11-21T00:00:00Z --deadline +48h --retry-attempts 5 --retry-initial 2s --retry-coefficient 1.5 --retry-max-interval 1m --retry-jitter -1 --retry-not A --retry-not B
 		--step-timeout 90s --heartbeat-timeout 1m --execution-timeout 7d --on-failure h --on-failure-queue hq --concurrency-key c --concurrency-limit 2 --workflow-version v2`)); err != nil {
 		t.Fatal(err)
@@ -29,11 +31,17 @@ func TestStart_flags_become_one_request(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := &kagziv1.StartWorkflowRequest{
-		WorkflowType: "order", Input: &kagziv1.Payload{Data: []byte(`{"a":1}`), Metadata: map[string]string{"content-type": "application/json"}}, TaskQueue: "q", ExternalId: "e",
-		ExternalIdReuse: kagziv1.ExternalIdReuse_EXTERNAL_ID_REUSE_NEVER, RequestId: "r", Priority: new(int32(-5)), Tags: map[string]string{"a": "1", "b": "x=y"}, Requirements: map[string]string{"gpu": ""},
+		WorkflowType: "order", Input: &kagziv1.Payload{
+			Data: []byte(`{"a":1}`), Metadata: map[string]string{"content-type": "application/json"}}, TaskQueue: "q",
+		ExternalId:      "e",
+		ExternalIdReuse: kagziv1.ExternalIdReuse_EXTERNAL_ID_REUSE_NEVER, RequestId: "r", Priority: new(int32(-5)),
+		Tags: map[string]string{"a": "1", "b": "x=y"}, Requirements: map[string]string{"gpu": ""},
 		StartAt: timestamppb.New(noon.Add(12 * time.Hour)), DeadlineAt: timestamppb.New(noon.Add(48 * time.Hour)),
-		RetryPolicy:       &kagziv1.RetryPolicy{MaximumAttempts: 5, InitialIntervalMs: 2000, BackoffCoefficient: 1.5, MaximumIntervalMs: 60000, Jitter: -1, NonRetryableErrors: []string{"A", "B"}},
-		Timeouts:          &kagziv1.TimeoutConfig{StartToCloseTimeoutMs: 90000, HeartbeatTimeoutMs: 60000, ExecutionTimeoutMs: 7 * 86400000},
+		RetryPolicy: &kagziv1.RetryPolicy{
+			MaximumAttempts: 5, InitialIntervalMs: 2000, BackoffCoefficient: 1.5, MaximumIntervalMs: 60000, Jitter: -1,
+			NonRetryableErrors: []string{"A", "B"}},
+		Timeouts: &kagziv1.TimeoutConfig{
+			StartToCloseTimeoutMs: 90000, HeartbeatTimeoutMs: 60000, ExecutionTimeoutMs: 7 * 86400000},
 		OnFailureWorkflow: "h", OnFailureTaskQueue: "hq", ConcurrencyKey: "c", ConcurrencyLimit: 2, Version: "v2",
 	}
 	if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {
@@ -57,14 +65,17 @@ func TestStart_without_flags_leaves_everything_to_the_server(t *testing.T) {
 func TestChoose_flags_and_query_become_one_filter(t *testing.T) {
 	o := &listOptions{}
 	cmd := newList((&session{server: &fake{}}).env(), o)
-	if err := cmd.ParseFlags([]string{"-q", "parent = p", "--status", "failed,TIMED_OUT", "--type", "a", "--queue", "q", "--tag", "k=v", "--since", "24h", "--until", "2026-11-20", "--external-id", "e", "--schedule", "s", "--worker", "w"}); err != nil {
+	if err := cmd.ParseFlags([]string{"-q", "parent = p", "--status", "failed,TIMED_OUT", "--type", "a", "--queue", "q",
+		"--tag", "k=v", "--since", "24h", "--until", "2026-11-20", "--external-id", "e", "--schedule", "s", "--worker",
+		"w"}); err != nil {
 		t.Fatal(err)
 	}
 	got, err := o.choose.filter()
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `parent = "p" and status in ("FAILED", "TIMED_OUT") and type in ("a") and queue in ("q") and tag.k = "v" and created >= -24h and created < 2026-11-20 and external_id = "e" and schedule = "s" and worker = "w"`
+	want :=
+		`parent = "p" and status in ("FAILED", "TIMED_OUT") and type in ("a") and queue in ("q") and tag.k = "v" and created >= -24h and created < 2026-11-20 and external_id = "e" and schedule = "s" and worker = "w"`
 	if got.String() != want {
 		t.Fatalf("filter\n%s\nwant\n%s", got, want)
 	}
@@ -73,13 +84,15 @@ func TestChoose_flags_and_query_become_one_filter(t *testing.T) {
 func TestClient_flags(t *testing.T) {
 	t.Run("go before the environment, which goes before the default", func(t *testing.T) {
 		s := &session{environ: map[string]string{
-			"KAGZI_ADDRESS": "env:1", "KAGZI_NAMESPACE": "env-ns", "KAGZI_API_KEY": "secret", "KAGZI_OUTPUT": "json", "KAGZI_TIMEOUT": "3s", "KAGZI_TLS_SERVER_NAME": "box", "KAGZI_TIME": "",
+			"KAGZI_ADDRESS": "env:1", "KAGZI_NAMESPACE": "env-ns", "KAGZI_API_KEY": "secret", "KAGZI_OUTPUT": "json",
+			"KAGZI_TIMEOUT": "3s", "KAGZI_TLS_SERVER_NAME": "box", "KAGZI_TIME": "",
 		}}
 		out, _ := s.want(t, ExitOK, "wf", "list", "-n", "flag-ns")
 		if r := s.server.requests[0].(*kagziv1.ListWorkflowsRequest); r.Namespace != "flag-ns" {
 			t.Errorf("namespace %q", r.Namespace)
 		}
-		if d := s.server.dialled; d.Address != "env:1" || d.APIKey != "secret" || d.TLS == nil || d.TLS.ServerName != "box" {
+		if d := s.server.dialled; d.Address != "env:1" || d.APIKey != "secret" || d.TLS == nil ||
+			d.TLS.ServerName != "box" {
 			t.Errorf("dialled %+v", d)
 		}
 		if !strings.HasPrefix(out, "{") {
@@ -87,20 +100,23 @@ func TestClient_flags(t *testing.T) {
 		}
 	})
 	t.Run("with a key and no TLS go to no other machine", func(t *testing.T) {
-		for address, own := range map[string]bool{"127.0.0.1:1": true, "localhost:1": true, "unix:/s": true, "10.0.0.1:1": false, "box:1": false} {
+		for address, own := range map[string]bool{
+			"127.0.0.1:1": true, "localhost:1": true, "unix:/s": true, "10.0.0.1:1": false, "box:1": false} {
 			code := map[bool]int{true: ExitOK, false: ExitUsage}[own]
 			_, msg := (&session{}).want(t, code, "wf", "count", "--address", address, "--api-key", "k")
 			if strings.Contains(msg, "unencrypted") == own || strings.Contains(msg, "--tls-ca") == own {
 				t.Errorf("%s: stderr %q", address, msg)
 			}
 		}
-		if _, msg := (&session{}).want(t, ExitOK, "wf", "count", "--address", "box:1", "--api-key", "k", "--tls"); msg != "" {
+		if _, msg := (&session{}).want(t, ExitOK, "wf", "count", "--address", "box:1", "--api-key", "k",
+			"--tls"); msg != "" {
 			t.Errorf("with TLS: stderr %q", msg)
 		}
 	})
 	t.Run("from the environment are checked too and named", func(t *testing.T) {
 		s := &session{environ: map[string]string{"KAGZI_OUTPUT": "xml"}}
-		if _, msg := s.want(t, ExitUsage, "wf", "list"); !strings.Contains(msg, "KAGZI_OUTPUT") || !strings.Contains(msg, "yaml") {
+		if _, msg := s.want(t, ExitUsage, "wf", "list"); !strings.Contains(msg, "KAGZI_OUTPUT") ||
+			!strings.Contains(msg, "yaml") {
 			t.Errorf("stderr %q", msg)
 		}
 	})
@@ -263,16 +279,18 @@ func TestUsage_errors(t *testing.T) {
 func TestA_choice_may_be_written_as_tables_show_it(t *testing.T) {
 	s := &session{server: &fake{}}
 	s.want(t, ExitOK, "worker", "list", "--status", "ONLINE", "-o", "JSON")
-	if got := s.server.requests[0].(*kagziv1.ListWorkersRequest).GetStatusFilter(); got != kagziv1.WorkerStatus_WORKER_STATUS_ONLINE {
+	if got := s.server.requests[0].(*kagziv1.ListWorkersRequest).GetStatusFilter(); got !=
+		kagziv1.WorkerStatus_WORKER_STATUS_ONLINE {
 		t.Errorf("asked for workers that are %v", got)
 	}
 }
 
 func TestA_wrong_filter_is_shown_with_a_caret(t *testing.T) {
 	_, msg := (&session{}).want(t, ExitUsage, "wf", "list", "-q", "type = \"注\x1b\" and stat = 1")
-	want := "error: -q: position 17: expected a field (status, type, queue, created, tag.KEY, id, external_id, schedule, parent, worker, search), found \"stat\"\n" +
-		"  type = \"注\\x1b\" and stat = 1\n" +
-		"                      ^\n"
+	want :=
+		"error: -q: position 17: expected a field (status, type, queue, created, tag.KEY, id, external_id, schedule, parent, worker, search), found \"stat\"\n" +
+			"  type = \"注\\x1b\" and stat = 1\n" +
+			"                      ^\n"
 	if diff := cmp.Diff(want, msg); diff != "" {
 		t.Fatal(diff)
 	}
@@ -292,7 +310,8 @@ func TestWrong_JSON_is_shown_with_its_place(t *testing.T) {
 		}
 	}
 	for _, input := range []string{"", " \n"} {
-		if _, msg := (&session{stdin: input}).want(t, ExitUsage, "wf", "start", "a", "--input", "-"); !strings.Contains(msg, "--input is empty; want JSON") {
+		if _, msg := (&session{stdin: input}).want(t, ExitUsage, "wf", "start", "a", "--input", "-"); !strings.Contains(
+			msg, "--input is empty; want JSON") {
 			t.Errorf("%q: stderr %q", input, msg)
 		}
 	}
@@ -310,7 +329,8 @@ func TestVersion_is_a_flag_too(t *testing.T) {
 }
 
 func TestHelp(t *testing.T) {
-	for _, args := range [][]string{{}, {"help"}, {"help", "workflow", "list"}, {"--help"}, {"workflow"}, {"wf", "list", "--help"}, {"completion"}} {
+	for _, args := range [][]string{{}, {"help"}, {"help", "workflow", "list"}, {"--help"}, {"workflow"},
+		{"wf", "list", "--help"}, {"completion"}} {
 		if out, msg := (&session{}).want(t, ExitOK, args...); !strings.Contains(out, "Usage:") || msg != "" {
 			t.Errorf("%v: stdout %q, stderr %q", args, out, msg)
 		}
@@ -329,8 +349,10 @@ func TestA_large_payload_is_warned_of_by_every_command_that_sends_one(t *testing
 	}
 	fits, large := file("fits", largePayload), file("large", largePayload+1)
 	for command, flag := range map[string]string{
-		"wf start order": "--input-file=", "wf signal " + id + " approval": "--input=@", "wf retry --restart " + id: "--input=@",
-		"wf override " + id + " charge --reason why": "--result=@", "schedule create report --cron @daily": "--input-file=", "schedule update daily": "--input-file=",
+		"wf start order": "--input-file=", "wf signal " + id + " approval": "--input=@",
+		"wf retry --restart " + id:                   "--input=@",
+		"wf override " + id + " charge --reason why": "--result=@",
+		"schedule create report --cron @daily":       "--input-file=", "schedule update daily": "--input-file=",
 	} {
 		for path, want := range map[string]bool{fits: false, large: true} {
 			_, msg := (&session{server: sampleServer()}).want(t, ExitOK, append(strings.Fields(command), flag+path)...)
@@ -340,7 +362,8 @@ func TestA_large_payload_is_warned_of_by_every_command_that_sends_one(t *testing
 		}
 	}
 	line := `{"input":"` + strings.Repeat("x", largePayload) + `"}` + "\n"
-	_, msg := (&session{server: sampleServer(), stdin: line + `{"input":1}` + "\n" + line}).want(t, ExitOK, "wf", "start", "order", "--batch", "-")
+	_, msg := (&session{server: sampleServer(), stdin: line + `{"input":1}` + "\n" + line}).want(
+		t, ExitOK, "wf", "start", "order", "--batch", "-")
 	if !strings.Contains(msg, "warning: 2 of the inputs are large, more than 256.0 KiB: each is stored whole") {
 		t.Errorf("a batch: stderr %q", msg)
 	}

@@ -72,7 +72,9 @@ func runProfileList(out *output, inUse string) error {
 		out.say("no profiles: no table [profile.NAME] in %s", cmp.Or(file, "kagzi.toml, which is not there"))
 		return nil
 	}
-	t := render.Table{Columns: []render.Column{{Title: "PROFILE", Flex: true}, {Title: "ADDRESS", Flex: true}, {Title: "NAMESPACE", Flex: true}, {Title: "IN USE"}}}
+	t := render.Table{Columns: []render.Column{
+		{Title: "PROFILE", Flex: true}, {Title: "ADDRESS", Flex: true}, {Title: "NAMESPACE", Flex: true},
+		{Title: "IN USE"}}}
 	items := make([]any, len(names))
 	for i, name := range names {
 		p, err := profile.Load(name)
@@ -83,9 +85,12 @@ func runProfileList(out *output, inUse string) error {
 		if name == inUse {
 			mark = render.Cell{Text: "yes", Style: render.Good}
 		}
-		p.Address, p.Namespace = cmp.Or(p.Address, profile.DefaultAddress), cmp.Or(p.Namespace, profile.DefaultNamespace)
-		t.Rows = append(t.Rows, []render.Cell{render.Text(name), render.Text(p.Address), render.Text(p.Namespace), mark})
-		items[i] = render.Object{{Name: "name", Value: name}, {Name: "address", Value: p.Address}, {Name: "namespace", Value: p.Namespace}, {Name: "in_use", Value: name == inUse}}
+		p.Address, p.Namespace = cmp.Or(p.Address, profile.DefaultAddress),
+			cmp.Or(p.Namespace, profile.DefaultNamespace)
+		t.Rows = append(t.Rows, []render.Cell{render.Text(name), render.Text(p.Address),
+			render.Text(p.Namespace), mark})
+		items[i] = render.Object{{Name: "name", Value: name}, {Name: "address", Value: p.Address},
+			{Name: "namespace", Value: p.Namespace}, {Name: "in_use", Value: name == inUse}}
 	}
 	return out.print(result{
 		human:    func() []string { return out.table(t) },
@@ -99,7 +104,8 @@ func newProfileShow(e *env) *cobra.Command {
 		Use:   "show [NAME]",
 		Short: "Show every setting as it holds, and where it comes from; secrets are left out",
 		Args:  cobra.MaximumNArgs(1),
-		ValidArgsFunction: func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion,
+			cobra.ShellCompDirective) {
 			if len(args) > 0 {
 				return nil, cobra.ShellCompDirectiveNoFileComp
 			}
@@ -118,7 +124,8 @@ func newProfileShow(e *env) *cobra.Command {
 }
 
 func runProfileShow(_ context.Context, out *output, f *ClientFlags) error {
-	t := render.Table{Columns: []render.Column{{Title: "SETTING"}, {Title: "VALUE", Flex: true}, {Title: "FROM", Flex: true}}}
+	t := render.Table{Columns: []render.Column{
+		{Title: "SETTING"}, {Title: "VALUE", Flex: true}, {Title: "FROM", Flex: true}}}
 	items := []any{}
 	for _, name := range profile.Keys() {
 		value, source := f.shown(name), f.source(name)
@@ -126,8 +133,10 @@ func runProfileShow(_ context.Context, out *output, f *ClientFlags) error {
 		if source == "the default" {
 			style = render.Dim
 		}
-		t.Rows = append(t.Rows, []render.Cell{{Text: name}, render.Text(value), {Text: render.Safe(source), Style: style}})
-		items = append(items, render.Object{{Name: "name", Value: name}, {Name: "value", Value: value}, {Name: "source", Value: source}})
+		t.Rows = append(t.Rows, []render.Cell{{Text: name}, render.Text(value),
+			{Text: render.Safe(source), Style: style}})
+		items = append(items, render.Object{{Name: "name", Value: name}, {Name: "value", Value: value},
+			{Name: "source", Value: source}})
 	}
 	if err := out.print(result{
 		human:    func() []string { return out.table(t) },

@@ -48,7 +48,8 @@ func TestProfiles(t *testing.T) {
 	t.Run("go behind the flags and the environment, and before the defaults", func(t *testing.T) {
 		s := &session{environ: environ("KAGZI_ADDRESS=env:1")}
 		s.want(t, ExitOK, "wf", "list", "--profile", "prod", "-n", "flag")
-		if d := s.server.dialled; d.Address != "env:1" || d.APIKey != "kz_secret" || d.TLS == nil || d.TLS.ServerName != "prod.test" {
+		if d := s.server.dialled; d.Address != "env:1" || d.APIKey != "kz_secret" || d.TLS == nil ||
+			d.TLS.ServerName != "prod.test" {
 			t.Errorf("dialled %+v", d)
 		}
 		if r := s.server.requests[0].(*kagziv1.ListWorkflowsRequest); r.Namespace != "flag" {
@@ -58,18 +59,21 @@ func TestProfiles(t *testing.T) {
 	t.Run("are chosen by the environment too", func(t *testing.T) {
 		s := &session{environ: environ("KAGZI_PROFILE=stage")}
 		s.want(t, ExitOK, "wf", "list")
-		if r := s.server.requests[0].(*kagziv1.ListWorkflowsRequest); r.Namespace != "common" || s.server.dialled.Address != "127.0.0.1:2" {
+		if r := s.server.requests[0].(*kagziv1.ListWorkflowsRequest); r.Namespace != "common" ||
+			s.server.dialled.Address != "127.0.0.1:2" {
 			t.Errorf("namespace %q, dialled %+v", r.Namespace, s.server.dialled)
 		}
 	})
 	t.Run("are listed with the one in use", func(t *testing.T) {
 		s := &session{environ: environ("KAGZI_PROFILE=stage")}
 		out, _ := s.want(t, ExitOK, "profile", "list")
-		want := "PROFILE  ADDRESS      NAMESPACE  IN USE\nprod     prod:1       shop\nstage    127.0.0.1:2  common     yes\n"
+		want :=
+			"PROFILE  ADDRESS      NAMESPACE  IN USE\nprod     prod:1       shop\nstage    127.0.0.1:2  common     yes\n"
 		if out != want {
 			t.Errorf("stdout\n%s\nwant\n%s", out, want)
 		}
-		if out, msg := (&session{}).want(t, ExitOK, "profile", "list"); out != "" || !strings.Contains(msg, "no profiles") {
+		if out, msg := (&session{}).want(t, ExitOK, "profile", "list"); out != "" ||
+			!strings.Contains(msg, "no profiles") {
 			t.Errorf("stdout %q, stderr %q", out, msg)
 		}
 	})
@@ -88,7 +92,8 @@ func TestProfiles(t *testing.T) {
 			got[s.Name] = s.Value + " from " + strings.ReplaceAll(s.Source, filepath.Dir(file), "DIR")
 		}
 		for name, want := range map[string]string{
-			"address": "prod:1 from " + filepath.Join("DIR", "kagzi.toml:6"), "namespace": "flag from --namespace", "api-key": "*** from KAGZI_API_KEY", "api-key-file": " from the default",
+			"address": "prod:1 from " + filepath.Join("DIR", "kagzi.toml:6"), "namespace": "flag from --namespace",
+			"api-key": "*** from KAGZI_API_KEY", "api-key-file": " from the default",
 			"tls": "true from the other settings of TLS", "tls-ca": " from the default",
 		} {
 			if got[name] != want {
@@ -101,7 +106,8 @@ func TestProfiles(t *testing.T) {
 	})
 	t.Run("that are not there are named with those that are", func(t *testing.T) {
 		s := &session{environ: environ()}
-		if _, msg := s.want(t, ExitUsage, "wf", "list", "--profile", "pord"); !strings.Contains(msg, `"prod", "stage"`) {
+		if _, msg := s.want(t, ExitUsage, "wf", "list", "--profile", "pord"); !strings.Contains(
+			msg, `"prod", "stage"`) {
 			t.Errorf("stderr %q", msg)
 		}
 	})
@@ -117,14 +123,16 @@ func TestProfiles(t *testing.T) {
 			case "api-key", "api-key-file":
 				continue // of which only one may be given
 			}
-			if out, _ := (&session{}).want(t, ExitOK, "profile", "show", "--"+name+"="+value); !strings.Contains(out, value+" ") || !strings.Contains(out, "--"+name) {
+			if out, _ := (&session{}).want(t, ExitOK, "profile", "show", "--"+name+"="+value); !strings.Contains(
+				out, value+" ") || !strings.Contains(out, "--"+name) {
 				t.Errorf("--%s:\n%s", name, out)
 			}
 		}
 	})
 	t.Run("are completed", func(t *testing.T) {
 		s := &session{environ: environ()}
-		if out, _ := s.want(t, ExitOK, "__complete", "wf", "list", "--profile", ""); !strings.Contains(out, "prod\nstage\n") {
+		if out, _ := s.want(t, ExitOK, "__complete", "wf", "list", "--profile", ""); !strings.Contains(
+			out, "prod\nstage\n") {
 			t.Errorf("stdout %q", out)
 		}
 	})

@@ -16,7 +16,8 @@ import (
 )
 
 func newQueue(e *env) *cobra.Command {
-	cmd := &cobra.Command{Use: "queue", Aliases: []string{"queues"}, Short: "See what waits in queues, and who serves them"}
+	cmd := &cobra.Command{Use: "queue", Aliases: []string{"queues"},
+		Short: "See what waits in queues, and who serves them"}
 	cmd.AddCommand(newQueueList(e, &queueListOptions{}), newQueueShow(e, &queueShowOptions{}))
 	e.register(cmd)
 	return cmd
@@ -50,7 +51,9 @@ func runQueueList(ctx context.Context, c *client, o *queueListOptions) error {
 	if err != nil {
 		return err
 	}
-	slices.SortFunc(queues, func(a, b *kagziv1.QueueDepth) int { return cmp.Compare(a.GetTaskQueue(), b.GetTaskQueue()) })
+	slices.SortFunc(queues, func(a, b *kagziv1.QueueDepth) int {
+		return cmp.Compare(a.GetTaskQueue(), b.GetTaskQueue())
+	})
 	left := max(len(queues)-o.limit, 0)
 	if o.all {
 		left = 0
@@ -110,7 +113,8 @@ func runQueueShow(ctx context.Context, c *client, o *queueShowOptions) error {
 	}
 	at := slices.IndexFunc(answer.GetQueues(), func(q *kagziv1.QueueDepth) bool { return q.GetTaskQueue() == o.name })
 	if at < 0 {
-		return status.Error(codes.NotFound, fmt.Sprintf("nothing waits in queue %s of namespace %s and no online worker serves it", o.name, c.namespace))
+		return status.Error(codes.NotFound, fmt.Sprintf(
+			"nothing waits in queue %s of namespace %s and no online worker serves it", o.name, c.namespace))
 	}
 	queue := answer.GetQueues()[at]
 	return c.out.print(result{
@@ -121,7 +125,8 @@ func runQueueShow(ctx context.Context, c *client, o *queueShowOptions) error {
 
 func newWorker(e *env) *cobra.Command {
 	cmd := &cobra.Command{Use: "worker", Aliases: []string{"workers"}, Short: "See and steer workers"}
-	cmd.AddCommand(newWorkerList(e, &workerListOptions{}), newWorkerShow(e, &workerOptions{}), newWorkerDrain(e, &workerOptions{}), newWorkerOffline(e, &workerOptions{}))
+	cmd.AddCommand(newWorkerList(e, &workerListOptions{}), newWorkerShow(e, &workerOptions{}),
+		newWorkerDrain(e, &workerOptions{}), newWorkerOffline(e, &workerOptions{}))
 	e.register(cmd)
 	return cmd
 }
@@ -146,9 +151,11 @@ that have COMPLETED or FAILED in its hands. Which runs a worker holds now says k
 		},
 	}
 	cmd.Flags().StringVar(&o.queue, "queue", "", "workers of this queue")
-	cmd.Flags().Var(choice(&o.status, "any", "online", "draining", "offline"), "status", "workers of this status: online, draining or offline")
+	cmd.Flags().Var(choice(&o.status, "any", "online", "draining", "offline"), "status",
+		"workers of this status: online, draining or offline")
 	o.page.register(cmd)
-	_ = cmd.RegisterFlagCompletionFunc("queue", e.complete(completeQueues)) // these fail only for a flag that is not there
+	// these fail only for a flag that is not there
+	_ = cmd.RegisterFlagCompletionFunc("queue", e.complete(completeQueues))
 	_ = cmd.RegisterFlagCompletionFunc("status", words("online", "draining", "offline"))
 	return cmd
 }
@@ -159,7 +166,8 @@ func (o *workerListOptions) request(namespace string) *kagziv1.ListWorkersReques
 		r.TaskQueue = &o.queue
 	}
 	statuses := map[string]kagziv1.WorkerStatus{
-		"online": kagziv1.WorkerStatus_WORKER_STATUS_ONLINE, "draining": kagziv1.WorkerStatus_WORKER_STATUS_DRAINING, "offline": kagziv1.WorkerStatus_WORKER_STATUS_OFFLINE,
+		"online": kagziv1.WorkerStatus_WORKER_STATUS_ONLINE, "draining": kagziv1.WorkerStatus_WORKER_STATUS_DRAINING,
+		"offline": kagziv1.WorkerStatus_WORKER_STATUS_OFFLINE,
 	}
 	if s, ok := statuses[o.status]; ok {
 		r.StatusFilter = &s
@@ -184,7 +192,8 @@ func runWorkerList(ctx context.Context, c *client, o *workerListOptions) error {
 		return err
 	}
 	return c.out.printList(listed{
-		name: "workers", noun: "workers", none: "no workers in namespace " + c.namespace, items: render.Documents(workers),
+		name: "workers", noun: "workers", none: "no workers in namespace " + c.namespace,
+		items: render.Documents(workers),
 		table: func() render.Table { return render.WorkersTable(workers, c.view()) },
 	}, tokens)
 }
@@ -192,7 +201,8 @@ func runWorkerList(ctx context.Context, c *client, o *workerListOptions) error {
 type workerOptions struct{ id string }
 
 // command makes a command about one worker.
-func (o *workerOptions) command(e *env, use, short string, work func(context.Context, *client, *workerOptions) error) *cobra.Command {
+func (o *workerOptions) command(e *env, use, short string,
+	work func(context.Context, *client, *workerOptions) error) *cobra.Command {
 	return &cobra.Command{
 		Use:               use + " ID",
 		Short:             short,
@@ -210,7 +220,8 @@ func (o *workerOptions) notLive(err error) error {
 	if status.Code(err) != codes.NotFound {
 		return err
 	}
-	return &callError{err: status.Errorf(codes.NotFound, "no worker %s that is online or draining", o.id), hint: "which workers there are: kagzi worker list"}
+	return &callError{err: status.Errorf(codes.NotFound, "no worker %s that is online or draining", o.id),
+		hint: "which workers there are: kagzi worker list"}
 }
 
 func newWorkerShow(e *env, o *workerOptions) *cobra.Command {
@@ -223,7 +234,8 @@ func newWorkerDrain(e *env, o *workerOptions) *cobra.Command {
 
 func newWorkerOffline(e *env, o *workerOptions) *cobra.Command {
 	cmd := o.command(e, "offline", "Take a worker off at once and free its runs for others", runWorkerOffline)
-	cmd.Long = `Take a worker off at once and free its runs for others, without waiting for its lease to end. It is for a worker whose process is gone or
+	cmd.Long =
+		`Take a worker off at once and free its runs for others, without waiting for its lease to end. It is for a worker whose process is gone or
 stuck. One whose process lives registers again by itself, within a second or so, and may be given the same runs; to have it stay away,
 stop its process, or drain it with kagzi worker drain.`
 	return cmd
@@ -276,7 +288,8 @@ func runWorkerOffline(ctx context.Context, c *client, o *workerOptions) error {
 	return c.out.print(result{
 		human: func() []string {
 			return []string{
-				fmt.Sprintf("%s  OFFLINE  %s freed", render.Safe(o.id), flagvalue.Counted(int64(answer.GetReleasedRuns()), "run")),
+				fmt.Sprintf("%s  OFFLINE  %s freed", render.Safe(o.id),
+					flagvalue.Counted(int64(answer.GetReleasedRuns()), "run")),
 				"a worker whose process lives registers again by itself; to have it stay away, stop its process or drain it",
 			}
 		},

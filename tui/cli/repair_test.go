@@ -27,7 +27,8 @@ func first[R any](t *testing.T, f *fake) R {
 func TestPause_and_resume_answer_for_each_run(t *testing.T) {
 	s := &session{server: sampleServer()}
 	out, msg := s.want(t, ExitNotFound, "wf", "pause", sleepingRun, "none", "--reason", "why")
-	if want := sleepingRun + "  SLEEPING paused\nnone  error: not found (run none)\n"; out != want || !strings.Contains(msg, "kagzi workflow list --namespace default") {
+	if want := sleepingRun + "  SLEEPING paused\nnone  error: not found (run none)\n"; out != want ||
+		!strings.Contains(msg, "kagzi workflow list --namespace default") {
 		t.Errorf("stdout %q, want %q; stderr %q", out, want, msg)
 	}
 	if r := first[*kagziv1.PauseWorkflowRequest](t, s.server); r.Reason != "why" || r.Namespace != "default" {
@@ -59,9 +60,11 @@ func TestHold_takes_a_filter(t *testing.T) {
 	failed, running := kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED, kagziv1.WorkflowStatus_WORKFLOW_STATUS_RUNNING
 	server := func() *fake {
 		return &fake{runs: []*kagziv1.Workflow{
-			{RunId: "a", WorkflowType: "order", Status: running}, {RunId: "b", WorkflowType: "order", Status: running, Paused: true},
+			{RunId: "a", WorkflowType: "order", Status: running},
+			{RunId: "b", WorkflowType: "order", Status: running, Paused: true},
 			{RunId: "c", WorkflowType: "order", Status: running}, {RunId: "d", WorkflowType: "mail", Status: running},
-			{RunId: "e", WorkflowType: "order", Status: failed}, {RunId: "f", WorkflowType: "order", Status: failed, Pinned: true},
+			{RunId: "e", WorkflowType: "order", Status: failed},
+			{RunId: "f", WorkflowType: "order", Status: failed, Pinned: true},
 		}}
 	}
 	for verb, want := range map[string]struct {
@@ -69,12 +72,18 @@ func TestHold_takes_a_filter(t *testing.T) {
 		line string
 		runs []string // that the server is asked to change
 	}{
-		"pause":                    {[]string{"pause", "-q", "type = order"}, "pause: 2 of 2 done, 0 failed\n", []string{"a", "c"}},
-		"pause, up to a limit":     {[]string{"pause", "-q", "type = order", "--limit", "1"}, "pause: 1 of 1 done, 0 failed\n", []string{"a"}},
-		"resume":                   {[]string{"resume", "-q", "type = order"}, "resume: 1 of 1 done, 0 failed\n", []string{"b"}},
-		"pin":                      {[]string{"pin", "-q", "type = order and status = FAILED"}, "pin: 1 of 1 done, 0 failed\n", []string{"e"}},
-		"pin, whatever the status": {[]string{"pin", "-q", "type = order"}, "pin: 4 of 4 done, 0 failed\n", []string{"a", "b", "c", "e"}},
-		"unpin":                    {[]string{"unpin", "-q", "type = order"}, "unpin: 1 of 1 done, 0 failed\n", []string{"f"}},
+		"pause": {[]string{"pause", "-q", "type = order"}, "pause: 2 of 2 done, 0 failed\n",
+			[]string{"a", "c"}},
+		"pause, up to a limit": {[]string{"pause", "-q", "type = order", "--limit", "1"},
+			"pause: 1 of 1 done, 0 failed\n", []string{"a"}},
+		"resume": {[]string{"resume", "-q", "type = order"}, "resume: 1 of 1 done, 0 failed\n",
+			[]string{"b"}},
+		"pin": {[]string{"pin", "-q", "type = order and status = FAILED"},
+			"pin: 1 of 1 done, 0 failed\n", []string{"e"}},
+		"pin, whatever the status": {[]string{"pin", "-q", "type = order"}, "pin: 4 of 4 done, 0 failed\n",
+			[]string{"a", "b", "c", "e"}},
+		"unpin": {[]string{"unpin", "-q", "type = order"}, "unpin: 1 of 1 done, 0 failed\n",
+			[]string{"f"}},
 	} {
 		t.Run(verb, func(t *testing.T) {
 			s := &session{server: server()}
@@ -98,7 +107,8 @@ func TestHold_takes_a_filter(t *testing.T) {
 	}
 	t.Run("and asks with the count of those that it would change", func(t *testing.T) {
 		s := &session{server: server(), tty: true, stdin: "n\n"}
-		if _, msg := s.want(t, ExitError, "wf", "pause", "-q", "type = order"); !strings.Contains(msg, "pause 2 runs matching") {
+		if _, msg := s.want(t, ExitError, "wf", "pause", "-q", "type = order"); !strings.Contains(
+			msg, "pause 2 runs matching") {
 			t.Errorf("stderr %q", msg)
 		}
 	})
@@ -108,8 +118,10 @@ func TestRetry(t *testing.T) {
 	t.Run("keeps completed steps when nothing else is said, under an id of its own", func(t *testing.T) {
 		s := &session{server: sampleServer()}
 		out, _ := s.want(t, ExitOK, "wf", "retry", failedRun, "--reason", "why")
-		want := &kagziv1.RetryWorkflowRequest{Namespace: "default", RunId: failedRun, RequestId: "new-id", Reason: "why"}
-		if diff := cmp.Diff(want, first[*kagziv1.RetryWorkflowRequest](t, s.server), protocmp.Transform()); diff != "" || out != failedRun+"  retried as "+failedRun+"-again\n" {
+		want := &kagziv1.RetryWorkflowRequest{Namespace: "default", RunId: failedRun, RequestId: "new-id",
+			Reason: "why"}
+		if diff := cmp.Diff(want, first[*kagziv1.RetryWorkflowRequest](t, s.server),
+			protocmp.Transform()); diff != "" || out != failedRun+"  retried as "+failedRun+"-again\n" {
 			t.Errorf("stdout %q; %s", out, diff)
 		}
 		if out, _ := s.want(t, ExitOK, "wf", "retry", failedRun); !strings.Contains(out, "runs again already, as") {
@@ -119,7 +131,8 @@ func TestRetry(t *testing.T) {
 	t.Run("starts anew with another input from stdin", func(t *testing.T) {
 		s := &session{server: sampleServer(), stdin: `{"total":13}`}
 		s.want(t, ExitOK, "wf", "retry", failedRun, "--restart", "--input", "-", "--request-id", "r")
-		if r := first[*kagziv1.RetryWorkflowRequest](t, s.server); !r.Restart || string(r.Input.Data) != `{"total":13}` || r.RequestId != "r" {
+		if r := first[*kagziv1.RetryWorkflowRequest](t, s.server); !r.Restart ||
+			string(r.Input.Data) != `{"total":13}` || r.RequestId != "r" {
 			t.Errorf("request %v", r)
 		}
 	})
@@ -133,7 +146,8 @@ func TestRetry(t *testing.T) {
 	t.Run("that may have happened says how to repeat it", func(t *testing.T) {
 		s := &session{server: sampleServer()}
 		s.server.fail = map[string]error{"RetryWorkflow": status.Error(codes.DeadlineExceeded, "late")}
-		if _, msg := s.want(t, ExitUnavailable, "wf", "retry", failedRun); !strings.Contains(msg, "--request-id new-id") {
+		if _, msg := s.want(t, ExitUnavailable, "wf", "retry", failedRun); !strings.Contains(
+			msg, "--request-id new-id") {
 			t.Errorf("stderr %q", msg)
 		}
 	})
@@ -142,25 +156,31 @@ func TestRetry(t *testing.T) {
 func TestSignal(t *testing.T) {
 	t.Run("is delivered once for each signal id", func(t *testing.T) {
 		s := &session{server: sampleServer()}
-		out, _ := s.want(t, ExitOK, "wf", "signal", sleepingRun, "approval", "--payload", `{"by":"ada"}`, "--signal-id", "ticket-5")
+		out, _ := s.want(t, ExitOK, "wf", "signal", sleepingRun, "approval", "--payload", `{"by":"ada"}`, "--signal-id",
+			"ticket-5")
 		r := first[*kagziv1.SignalWorkflowRequest](t, s.server)
-		if r.Name != "approval" || r.SignalId != "ticket-5" || string(r.Payload.Data) != `{"by":"ada"}` || out != sleepingRun+"  signal approval delivered\n" {
+		if r.Name != "approval" || r.SignalId != "ticket-5" || string(r.Payload.Data) != `{"by":"ada"}` ||
+			out != sleepingRun+"  signal approval delivered\n" {
 			t.Errorf("request %v, stdout %q", r, out)
 		}
-		if out, _ := s.want(t, ExitOK, "wf", "signal", sleepingRun, "approval", "--signal-id", "ticket-5"); !strings.Contains(out, "was delivered before") {
+		if out, _ := s.want(t, ExitOK, "wf", "signal", sleepingRun, "approval", "--signal-id",
+			"ticket-5"); !strings.Contains(out, "was delivered before") {
 			t.Errorf("stdout %q", out)
 		}
 	})
 	t.Run("without a payload or an id sends none and one of its own", func(t *testing.T) {
 		s := &session{server: sampleServer()}
 		s.want(t, ExitOK, "wf", "signal", "--external", "order-17", "go")
-		if r := first[*kagziv1.SignalWorkflowRequest](t, s.server); r.Payload != nil || r.SignalId != "new-id" || r.RunId != failedRun {
+		if r := first[*kagziv1.SignalWorkflowRequest](t, s.server); r.Payload != nil || r.SignalId != "new-id" ||
+			r.RunId != failedRun {
 			t.Errorf("request %v", r)
 		}
 	})
 	t.Run("that may have been delivered says how to repeat it", func(t *testing.T) {
-		s := &session{server: &fake{fail: map[string]error{"SignalWorkflow": status.Error(codes.DeadlineExceeded, "late")}}}
-		if _, msg := s.want(t, ExitUnavailable, "wf", "signal", "a", "go"); !strings.Contains(msg, "--signal-id new-id") {
+		s := &session{server: &fake{fail: map[string]error{
+			"SignalWorkflow": status.Error(codes.DeadlineExceeded, "late")}}}
+		if _, msg := s.want(t, ExitUnavailable, "wf", "signal", "a", "go"); !strings.Contains(
+			msg, "--signal-id new-id") {
 			t.Errorf("stderr %q", msg)
 		}
 	})
@@ -172,18 +192,21 @@ func TestSignal(t *testing.T) {
 			return s.Err()
 		}
 		s := &session{server: sampleServer()}
-		s.server.fail = map[string]error{"SignalWorkflow a": gone("b"), "SignalWorkflow b": gone(sleepingRun), "SignalWorkflow c": gone("d"), "SignalWorkflow d": gone("c")}
+		s.server.fail = map[string]error{"SignalWorkflow a": gone("b"), "SignalWorkflow b": gone(sleepingRun),
+			"SignalWorkflow c": gone("d"), "SignalWorkflow d": gone("c")}
 		out, msg := s.want(t, ExitOK, "wf", "signal", "a", "go")
 		if out != sleepingRun+"  signal go delivered\n" || !strings.Contains(msg, "it continued as run "+sleepingRun) {
 			t.Errorf("stdout %q, stderr %q", out, msg)
 		}
-		if out, _ := s.want(t, ExitOK, "wf", "signal", "b", "go", "-o", "json"); !strings.Contains(out, `"run_id": "`+sleepingRun) {
+		if out, _ := s.want(t, ExitOK, "wf", "signal", "b", "go", "-o", "json"); !strings.Contains(
+			out, `"run_id": "`+sleepingRun) {
 			t.Errorf("stdout %q", out)
 		}
 		s.want(t, ExitConflict, "wf", "signal", "c", "go") // goes round in a circle
 	})
 	t.Run("to a run that has ended is a conflict", func(t *testing.T) {
-		s := &session{server: &fake{fail: map[string]error{"SignalWorkflow": status.Error(codes.FailedPrecondition, "run a has ended")}}}
+		s := &session{server: &fake{fail: map[string]error{
+			"SignalWorkflow": status.Error(codes.FailedPrecondition, "run a has ended")}}}
 		s.want(t, ExitConflict, "wf", "signal", "a", "go")
 	})
 }
@@ -199,15 +222,18 @@ func TestOverride(t *testing.T) {
 		s := &session{server: sampleServer(), stdin: `{"id":"ch_7"}`}
 		s.want(t, ExitOK, "wf", "override", failedRun, "charge", "--result", "-", "--reason", "by hand")
 		r := first[*kagziv1.OverrideStepRequest](t, s.server)
-		if string(r.GetOutput().GetData()) != `{"id":"ch_7"}` || r.Reason != "by hand" || r.StepName != "charge" || r.GetError() != nil {
+		if string(r.GetOutput().GetData()) != `{"id":"ch_7"}` || r.Reason != "by hand" || r.StepName != "charge" ||
+			r.GetError() != nil {
 			t.Errorf("request %v", r)
 		}
 	})
 	t.Run("sets an error for good", func(t *testing.T) {
 		s := &session{server: sampleServer()}
-		s.want(t, ExitOK, "wf", "override", failedRun, "charge", "--error", "stolen", "--error-type", "CardDeclined", "--reason", "so")
+		s.want(t, ExitOK, "wf", "override", failedRun, "charge", "--error", "stolen", "--error-type", "CardDeclined",
+			"--reason", "so")
 		want := &kagziv1.ErrorDetail{Message: "stolen", Type: "CardDeclined", NonRetryable: true}
-		if diff := cmp.Diff(want, first[*kagziv1.OverrideStepRequest](t, s.server).GetError(), protocmp.Transform()); diff != "" {
+		if diff := cmp.Diff(want, first[*kagziv1.OverrideStepRequest](t, s.server).GetError(),
+			protocmp.Transform()); diff != "" {
 			t.Error(diff)
 		}
 	})
@@ -215,7 +241,8 @@ func TestOverride(t *testing.T) {
 		s := &session{server: sampleServer()}
 		s.want(t, ExitOK, "wf", "override", failedRun, "charge", "--result", `"ok"`, "--reason", "by hand")
 		out, _ := s.want(t, ExitOK, "wf", "show", failedRun)
-		want := "Overridden steps\nSTEP    WHEN  WHO    WHY      NOW              BEFORE\ncharge  now   local  by hand  COMPLETED: \"ok\"  FAILED: CardDeclined: card declined\n"
+		want :=
+			"Overridden steps\nSTEP    WHEN  WHO    WHY      NOW              BEFORE\ncharge  now   local  by hand  COMPLETED: \"ok\"  FAILED: CardDeclined: card declined\n"
 		if !strings.Contains(out, want) {
 			t.Errorf("stdout lacks\n%s\n%s", want, out)
 		}
@@ -225,8 +252,10 @@ func TestOverride(t *testing.T) {
 func TestShow_tells_what_was_done_to_a_run(t *testing.T) {
 	s := &session{server: sampleServer()}
 	s.server.audit = []*kagziv1.AuditEvent{ // newest first, as lists are
-		{At: at(0), Actor: "ada (key_2)", Method: "RetryWorkflow", SubjectId: failedRun, Outcome: "FAILED_PRECONDITION", Reason: "too early"},
-		{At: at(-60e9), Actor: "local", Method: "PauseWorkflow", SubjectId: failedRun, Outcome: "ok", Reason: "why", Detail: "x"},
+		{At: at(0), Actor: "ada (key_2)", Method: "RetryWorkflow", SubjectId: failedRun, Outcome: "FAILED_PRECONDITION",
+			Reason: "too early"},
+		{At: at(-60e9), Actor: "local", Method: "PauseWorkflow", SubjectId: failedRun, Outcome: "ok", Reason: "why",
+			Detail: "x"},
 		{At: at(0), Actor: "local", Method: "PauseWorkflow", SubjectId: "another", Outcome: "ok"},
 	}
 	t.Run("the first thing first", func(t *testing.T) {
@@ -239,9 +268,11 @@ func TestShow_tells_what_was_done_to_a_run(t *testing.T) {
 	})
 	for _, code := range []codes.Code{codes.Unimplemented, codes.PermissionDenied} {
 		t.Run("and leaves it out quietly when the server says "+code.String(), func(t *testing.T) {
-			s.server.fail = map[string]error{"ListAuditEvents": status.Error(code, "no"), "ListSignals": status.Error(codes.Unimplemented, "no")}
+			s.server.fail = map[string]error{"ListAuditEvents": status.Error(code, "no"),
+				"ListSignals": status.Error(codes.Unimplemented, "no")}
 			out, msg := s.want(t, ExitOK, "wf", "show", failedRun, "-o", "json")
-			if !strings.Contains(out, `"audit_events": null`) || !strings.Contains(out, `"signals": null`) || msg != "" {
+			if !strings.Contains(out, `"audit_events": null`) || !strings.Contains(out, `"signals": null`) ||
+				msg != "" {
 				t.Errorf("stdout %s, stderr %q", out, msg)
 			}
 		})
@@ -254,18 +285,23 @@ func TestShow_tells_what_was_done_to_a_run(t *testing.T) {
 
 func TestShow_names_all_that_is_set(t *testing.T) {
 	run := &kagziv1.Workflow{
-		RunId: "r", WorkflowType: "order", Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_RUNNING, Paused: true, Note: "3 of 7 done", ConcurrencyKey: "card-1", ConcurrencyLimit: 2,
-		ContinuedAsRunId: new("next"), ContinuedFromRunId: new("last"), RetriedFromRunId: new("old"), FailedRunId: new("bad"), DeadlineAt: at(36e11), CancelRequestedAt: at(-1e9), CancelGraceUntil: at(60e9),
+		RunId: "r", WorkflowType: "order", Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_RUNNING, Paused: true,
+		Note: "3 of 7 done", ConcurrencyKey: "card-1", ConcurrencyLimit: 2,
+		ContinuedAsRunId: new("next"), ContinuedFromRunId: new("last"), RetriedFromRunId: new("old"),
+		FailedRunId: new("bad"), DeadlineAt: at(36e11), CancelRequestedAt: at(-1e9), CancelGraceUntil: at(60e9),
 		ScheduledAt: at(0), OnFailureWorkflow: "alert", OnFailureTaskQueue: "alerts", Pinned: true,
 	}
 	out, _ := (&session{server: &fake{runs: []*kagziv1.Workflow{run}}}).want(t, ExitOK, "wf", "show", "r")
 	for label, value := range map[string]string{
-		"Status": "RUNNING paused", "Note": "3 of 7 done", "Concurrency": "card-1, at most 2 at a time", "Continued as": "next", "Continued from": "last", "Retried from": "old", "Handles": "bad",
-		"Deadline": "in 1h", "Cancel asked": "1s ago", "Grace until": "in 1m", "Scheduled for": "now", "On failure": "alert in queue alerts", "Pinned": "kept",
+		"Status": "RUNNING paused", "Note": "3 of 7 done", "Concurrency": "card-1, at most 2 at a time",
+		"Continued as": "next", "Continued from": "last", "Retried from": "old", "Handles": "bad",
+		"Deadline": "in 1h", "Cancel asked": "1s ago", "Grace until": "in 1m", "Scheduled for": "now",
+		"On failure": "alert in queue alerts", "Pinned": "kept",
 	} {
 		found := false
 		for line := range strings.Lines(out) {
-			found = found || strings.HasPrefix(line, label+" ") && strings.HasPrefix(strings.TrimSpace(strings.TrimPrefix(line, label)), value)
+			found = found || strings.HasPrefix(line, label+" ") &&
+				strings.HasPrefix(strings.TrimSpace(strings.TrimPrefix(line, label)), value)
 		}
 		if !found {
 			t.Errorf("no line %q with %q in\n%s", label, value, out)

@@ -1,15 +1,20 @@
 // Package cli owns the command line: what `kagzi …` understands, what it prints and with which code it ends. Each
 // command is an options struct, a newX that parses into it, and a runX that works; all output goes through one writer.
 //
-// Begin with this file, which lists the commands, and execute.go, which runs one and makes an exit code of what came of it. Most files are named
-// after a command or its subject: retry, cancel, terminate, pause, resume, pin and signal are in steer.go, overrides in act.go, export and import in
-// capsule.go, namespaces and the audit in admin.go, queues and workers in queue.go. What they share:
+// Begin with this file, which lists the commands, and execute.go, which runs one and makes an exit
+// code of what came of it. Most files are named after a command or its subject: retry, cancel,
+// terminate, pause, resume, pin and signal are in steer.go, overrides in act.go, export and import
+// in capsule.go, namespaces and the audit in admin.go, queues and workers in queue.go. What they
+// share:
 //
-//   - A server: how it is reached, and what does without one (client.go). What its errors mean to people (errors.go, internal/spelling).
-//   - Output: the one writer (output.go), pages of lists (list.go), a run with all that is known of it (show.go, tree.go).
-//   - Doing something to things that are named, one after the other (act.go), or to all runs that a filter chooses (choose.go, many.go).
-//   - Flags for payloads, and questions (input.go), batches (start.go), flags of other kinds (internal/flagvalue), and how the shell completes them
-//     (choose.go).
+//   - A server: how it is reached, and what does without one (client.go). What its errors mean to
+//     people (errors.go, internal/spelling).
+//   - Output: the one writer (output.go), pages of lists (list.go), a run with all that is known of
+//     it (show.go, tree.go).
+//   - Doing something to things that are named, one after the other (act.go), or to all runs that a
+//     filter chooses (choose.go, many.go).
+//   - Flags for payloads, and questions (input.go), batches (start.go), flags of other kinds
+//     (internal/flagvalue), and how the shell completes them (choose.go).
 package cli
 
 import (
@@ -71,8 +76,8 @@ func Root(version string, local Local) *cobra.Command {
 	return cmd
 }
 
-// Commands are the client's commands by themselves: workflow, schedule, worker, queue, namespace, key, audit, profile, doctor, check and
-// version. They reach servers only.
+// Commands are the client's commands by themselves: workflow, schedule, worker, queue, namespace,
+// key, audit, profile, doctor, check and version. They reach servers only.
 func Commands(version string) []*cobra.Command { return commands(newEnv(version)) }
 
 func root(e *env) *cobra.Command {
@@ -95,7 +100,8 @@ One binary is the server, the workers' coordinator and this command line. Start 
 }
 
 func commands(e *env) []*cobra.Command {
-	return []*cobra.Command{newWorkflow(e), newSchedule(e), newWorker(e), newQueue(e), newNamespace(e), newKey(e), newAudit(e, &auditOptions{}), newProfile(e), newDoctor(e), newCheck(e), newVersion(e, &versionOptions{})}
+	return []*cobra.Command{newWorkflow(e), newSchedule(e), newWorker(e), newQueue(e), newNamespace(e), newKey(e),
+		newAudit(e, &auditOptions{}), newProfile(e), newDoctor(e), newCheck(e), newVersion(e, &versionOptions{})}
 }
 
 func newWorkflow(e *env) *cobra.Command {
@@ -160,7 +166,9 @@ func newVersion(e *env, o *versionOptions) *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.server {
-				return e.run(cmd, func(ctx context.Context, c *client) error { return runServerVersion(ctx, c, e.version) })
+				return e.run(cmd, func(ctx context.Context, c *client) error {
+					return runServerVersion(ctx, c, e.version)
+				})
 			}
 			if err := e.resolve(cmd); err != nil {
 				return err
@@ -184,7 +192,8 @@ func versionText(version string) string {
 }
 
 func clientVersion(version string) render.Object {
-	return render.Object{{Name: "version", Value: version}, {Name: "go", Value: runtime.Version()}, {Name: "platform", Value: runtime.GOOS + "/" + runtime.GOARCH}}
+	return render.Object{{Name: "version", Value: version}, {Name: "go", Value: runtime.Version()},
+		{Name: "platform", Value: runtime.GOOS + "/" + runtime.GOARCH}}
 }
 
 func runServerVersion(ctx context.Context, c *client, version string) error {
@@ -194,7 +203,8 @@ func runServerVersion(ctx context.Context, c *client, version string) error {
 	}
 	return c.out.print(result{
 		human: func() []string {
-			return render.PairLines(append([]render.Pair{{Label: "Client", Lines: []string{version}}}, render.ServerPairs(info, c.view())...), c.out.colour)
+			return render.PairLines(append([]render.Pair{{Label: "Client", Lines: []string{version}}},
+				render.ServerPairs(info, c.view())...), c.out.colour)
 		},
 		document: append(clientVersion(version), render.Field{Name: "server", Value: render.Document(info)}),
 	})

@@ -13,7 +13,8 @@ import (
 )
 
 func newSchedule(e *env) *cobra.Command {
-	cmd := &cobra.Command{Use: "schedule", Aliases: []string{"schedules"}, Short: "Start runs at the times of a cron expression"}
+	cmd := &cobra.Command{Use: "schedule", Aliases: []string{"schedules"},
+		Short: "Start runs at the times of a cron expression"}
 	cmd.AddCommand(
 		newScheduleCreate(e, &scheduleCreateOptions{}),
 		newScheduleList(e, &scheduleListOptions{}),
@@ -32,7 +33,8 @@ func newSchedule(e *env) *cobra.Command {
 
 // schedule gets a schedule by its id or its name.
 func (c *client) schedule(ctx context.Context, id string) (*kagziv1.WorkflowSchedule, error) {
-	answer, err := c.GetWorkflowSchedule(ctx, &kagziv1.GetWorkflowScheduleRequest{Namespace: c.namespace, ScheduleId: id})
+	answer, err := c.GetWorkflowSchedule(ctx,
+		&kagziv1.GetWorkflowScheduleRequest{Namespace: c.namespace, ScheduleId: id})
 	return answer.GetSchedule(), err
 }
 
@@ -56,8 +58,8 @@ func (c *client) next(ctx context.Context, s *kagziv1.WorkflowSchedule) ([]*time
 	return tui.NextTicks(ctx, c, s, nextFires)
 }
 
-// printSchedule prints a schedule with the moments at which it fires next. It may have just been changed: that these cannot
-// be had is no reason to fail.
+// printSchedule prints a schedule with the moments at which it fires next. It may have just been
+// changed: that these cannot be had is no reason to fail.
 func (c *client) printSchedule(ctx context.Context, s *kagziv1.WorkflowSchedule) error {
 	next, err := c.next(ctx, s)
 	if err != nil {
@@ -68,14 +70,17 @@ func (c *client) printSchedule(ctx context.Context, s *kagziv1.WorkflowSchedule)
 		human: func() []string {
 			lines := render.PairLines(render.SchedulePairs(s, c.view()), c.out.colour)
 			if len(s.GetInput().GetData()) > 0 {
-				lines = append(append(lines, "", c.out.paint("Input", render.Strong)), indent(render.PayloadLines(s.GetInput(), 2048))...)
+				lines = append(append(lines, "", c.out.paint("Input", render.Strong)),
+					indent(render.PayloadLines(s.GetInput(), 2048))...)
 			}
 			if len(next) > 0 {
-				lines = append(append(lines, "", c.out.paint("Next", render.Strong)), c.out.table(render.TicksTable(next, s.GetTimeZone(), c.view()))...)
+				lines = append(append(lines, "", c.out.paint("Next", render.Strong)),
+					c.out.table(render.TicksTable(next, s.GetTimeZone(), c.view()))...)
 			}
 			return lines
 		},
-		document: render.Object{{Name: "schedule", Value: render.Document(s)}, {Name: "next_fires", Value: render.Documents(next)}},
+		document: render.Object{{Name: "schedule", Value: render.Document(s)},
+			{Name: "next_fires", Value: render.Documents(next)}},
 	})
 }
 
@@ -138,7 +143,8 @@ func runScheduleList(ctx context.Context, c *client, o *scheduleListOptions) err
 		return err
 	}
 	return c.out.printList(listed{
-		name: "schedules", noun: "schedules", none: "no schedules in namespace " + c.namespace, items: render.Documents(schedules),
+		name: "schedules", noun: "schedules", none: "no schedules in namespace " + c.namespace,
+		items: render.Documents(schedules),
 		table: func() render.Table { return render.SchedulesTable(schedules, c.view()) },
 	}, tokens)
 }
@@ -170,7 +176,8 @@ func runScheduleRuns(ctx context.Context, c *client, o *scheduleRunsOptions, sch
 	}
 	var runs []*kagziv1.Workflow
 	tokens, err := eachPage(limit, o.page.token, func(page *kagziv1.PageRequest) (int, *kagziv1.PageInfo, error) {
-		answer, err := c.ListScheduleRuns(ctx, &kagziv1.ListScheduleRunsRequest{Namespace: c.namespace, ScheduleId: id, Page: page})
+		answer, err := c.ListScheduleRuns(ctx, &kagziv1.ListScheduleRunsRequest{
+			Namespace: c.namespace, ScheduleId: id, Page: page})
 		runs = append(runs, answer.GetRuns()...)
 		return len(answer.GetRuns()), answer.GetPage(), err
 	})
@@ -178,7 +185,8 @@ func runScheduleRuns(ctx context.Context, c *client, o *scheduleRunsOptions, sch
 		return err
 	}
 	return c.out.printList(listed{
-		name: "runs", noun: "runs", none: "schedule " + schedule + " has started no runs that are still kept", items: render.Documents(runs),
+		name: "runs", noun: "runs", none: "schedule " + schedule + " has started no runs that are still kept",
+		items: render.Documents(runs),
 		table: func() render.Table { return render.RunsTable(runs, c.view()) },
 	}, tokens)
 }

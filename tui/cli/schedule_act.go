@@ -14,18 +14,20 @@ import (
 type scheduleActOptions struct{ reason string }
 
 // command makes a command that does an action to the schedules that its arguments name; do gets their ids.
-func (o *scheduleActOptions) command(e *env, cmd *cobra.Command, fields []string, do func(context.Context, *client, string) (outcome, error)) *cobra.Command {
+func (o *scheduleActOptions) command(e *env, cmd *cobra.Command, fields []string,
+	do func(context.Context, *client, string) (outcome, error)) *cobra.Command {
 	cmd.Args = cobra.MinimumNArgs(1)
 	cmd.ValidArgsFunction = e.complete(completeSchedules)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return e.run(cmd, func(ctx context.Context, c *client) error {
-			return c.act(ctx, action{id: "schedule", fields: fields, do: func(ctx context.Context, c *client, id string) (outcome, error) {
-				scheduleID, err := c.scheduleID(ctx, id)
-				if err != nil {
-					return outcome{}, err
-				}
-				return do(ctx, c, scheduleID)
-			}}, args)
+			return c.act(ctx, action{id: "schedule", fields: fields,
+				do: func(ctx context.Context, c *client, id string) (outcome, error) {
+					scheduleID, err := c.scheduleID(ctx, id)
+					if err != nil {
+						return outcome{}, err
+					}
+					return do(ctx, c, scheduleID)
+				}}, args)
 		})
 	}
 	cmd.Flags().StringVar(&o.reason, "reason", "", "why, for whoever looks at the schedule later")
@@ -37,7 +39,8 @@ func newScheduleDelete(e *env, o *scheduleActOptions) *cobra.Command {
 		Use:   "delete ID|NAME...",
 		Short: "Delete schedules; the runs that they started stay",
 	}, []string{"deleted", "message"}, func(ctx context.Context, c *client, id string) (outcome, error) {
-		answer, err := c.DeleteWorkflowSchedule(ctx, &kagziv1.DeleteWorkflowScheduleRequest{Namespace: c.namespace, ScheduleId: id, Reason: o.reason})
+		answer, err := c.DeleteWorkflowSchedule(
+			ctx, &kagziv1.DeleteWorkflowScheduleRequest{Namespace: c.namespace, ScheduleId: id, Reason: o.reason})
 		line := render.Safe(answer.GetMessage())
 		switch {
 		case !answer.GetDeleted():
@@ -54,7 +57,8 @@ func newSchedulePause(e *env, o *scheduleActOptions) *cobra.Command {
 		Use:   "pause ID|NAME...",
 		Short: "Let schedules fire no more until they are resumed",
 	}, scheduleFields, func(ctx context.Context, c *client, id string) (outcome, error) {
-		answer, err := c.PauseWorkflowSchedule(ctx, &kagziv1.PauseWorkflowScheduleRequest{Namespace: c.namespace, ScheduleId: id, Reason: o.reason})
+		answer, err := c.PauseWorkflowSchedule(ctx,
+			&kagziv1.PauseWorkflowScheduleRequest{Namespace: c.namespace, ScheduleId: id, Reason: o.reason})
 		return c.scheduleState(answer.GetSchedule()), err
 	})
 }
@@ -65,7 +69,8 @@ func newScheduleResume(e *env, o *scheduleActOptions) *cobra.Command {
 		Short: "Let paused schedules fire again",
 		Long:  "Let paused schedules fire again. Ticks that came meanwhile are made up for as after a standstill: those of the last 10 s, and at most --max-catchup of those before.",
 	}, scheduleFields, func(ctx context.Context, c *client, id string) (outcome, error) {
-		answer, err := c.ResumeWorkflowSchedule(ctx, &kagziv1.ResumeWorkflowScheduleRequest{Namespace: c.namespace, ScheduleId: id, Reason: o.reason})
+		answer, err := c.ResumeWorkflowSchedule(
+			ctx, &kagziv1.ResumeWorkflowScheduleRequest{Namespace: c.namespace, ScheduleId: id, Reason: o.reason})
 		return c.scheduleState(answer.GetSchedule()), err
 	})
 }
@@ -100,10 +105,13 @@ func newScheduleTrigger(e *env, o *scheduleTriggerOptions) *cobra.Command {
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: e.completeOne(completeSchedules),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return e.run(cmd, func(ctx context.Context, c *client) error { return runScheduleTrigger(ctx, c, o, args[0]) })
+			return e.run(cmd, func(ctx context.Context, c *client) error {
+				return runScheduleTrigger(ctx, c, o, args[0])
+			})
 		},
 	}
-	cmd.Flags().StringVar(&o.requestID, "request-id", "", "id of this very call, to repeat it safely (default: a new one)")
+	cmd.Flags().StringVar(&o.requestID, "request-id", "",
+		"id of this very call, to repeat it safely (default: a new one)")
 	return cmd
 }
 
@@ -152,13 +160,15 @@ func newSchedulePreview(e *env, o *schedulePreviewOptions) *cobra.Command {
 			if o.count < 1 {
 				return usagef("--count is %d; want at least 1", o.count)
 			}
-			request := &kagziv1.PreviewScheduleRequest{CronExpr: args[0], TimeZone: o.zone, Count: o.count, After: after}
+			request := &kagziv1.PreviewScheduleRequest{
+				CronExpr: args[0], TimeZone: o.zone, Count: o.count, After: after}
 			return e.run(cmd, func(ctx context.Context, c *client) error { return runSchedulePreview(ctx, c, request) })
 		},
 	}
 	cmd.Flags().StringVar(&o.zone, "zone", "", "time zone of the expression, such as Europe/Berlin (default UTC)")
 	cmd.Flags().Int32Var(&o.count, "count", nextFires, "how many moments, at most 100")
-	cmd.Flags().StringVar(&o.after, "after", "", "moments after this time: 2026-11-20T12:00:00Z, 2026-11-20 or +2h (default now)")
+	cmd.Flags().StringVar(&o.after, "after", "",
+		"moments after this time: 2026-11-20T12:00:00Z, 2026-11-20 or +2h (default now)")
 	return cmd
 }
 

@@ -26,24 +26,29 @@ type scheduleFlags struct {
 
 func (f *scheduleFlags) register(e *env, cmd *cobra.Command) {
 	fs := cmd.Flags()
-	fs.StringVar(&f.cron, "cron", "", `when: five fields ("0 9 * * 1-5"), six or seven with seconds first, or @hourly and the like`)
+	fs.StringVar(&f.cron, "cron", "",
+		`when: five fields ("0 9 * * 1-5"), six or seven with seconds first, or @hourly and the like`)
 	fs.StringVar(&f.zone, "zone", "", "time zone of the expression, such as Europe/Berlin (default UTC)")
 	fs.StringVar(&f.queue, "queue", "", `queue to put the runs in (default "default")`)
 	fs.StringVar(&f.name, "name", "", "name to find the schedule by, unique within the namespace")
 	fs.StringVar(&f.version, "workflow-version", "", "version of the workflow's code that the runs are meant for")
-	fs.Int32Var(&f.maxCatchup, "max-catchup", 0, "missed ticks, more than 10s late, that are made up for after a standstill; 0 none (default 100)")
-	fs.Var(choice(&f.overlap, "allow", "skip", "buffer-one"), "overlap", "when a tick comes while the last run is active: allow starts another, skip leaves the tick out, buffer-one lets one wait")
+	fs.Int32Var(&f.maxCatchup, "max-catchup", 0,
+		"missed ticks, more than 10s late, that are made up for after a standstill; 0 none (default 100)")
+	fs.Var(choice(&f.overlap, "allow", "skip", "buffer-one"), "overlap",
+		"when a tick comes while the last run is active: allow starts another, skip leaves the tick out, buffer-one lets one wait")
 	fs.Var(flagvalue.Pairs(&f.tags), "tag", "tag of the runs; may be repeated")
 	f.input.register(fs)
 	f.policy.Register(fs)
-	_ = cmd.RegisterFlagCompletionFunc("queue", e.complete(completeQueues)) // these fail only for a flag that is not there
+	// these fail only for a flag that is not there
+	_ = cmd.RegisterFlagCompletionFunc("queue", e.complete(completeQueues))
 	_ = cmd.RegisterFlagCompletionFunc("on-failure", e.complete(completeTypes))
 	_ = cmd.RegisterFlagCompletionFunc("overlap", words("allow", "skip", "buffer-one"))
 }
 
 func (f *scheduleFlags) overlapPolicy() kagziv1.OverlapPolicy {
 	return map[string]kagziv1.OverlapPolicy{
-		"allow": kagziv1.OverlapPolicy_OVERLAP_POLICY_ALLOW, "skip": kagziv1.OverlapPolicy_OVERLAP_POLICY_SKIP, "buffer-one": kagziv1.OverlapPolicy_OVERLAP_POLICY_BUFFER_ONE,
+		"allow": kagziv1.OverlapPolicy_OVERLAP_POLICY_ALLOW, "skip": kagziv1.OverlapPolicy_OVERLAP_POLICY_SKIP,
+		"buffer-one": kagziv1.OverlapPolicy_OVERLAP_POLICY_BUFFER_ONE,
 	}[f.overlap]
 }
 
@@ -71,13 +76,16 @@ func newScheduleCreate(e *env, o *scheduleCreateOptions) *cobra.Command {
 	}
 	o.scheduleFlags.register(e, cmd)
 	cmd.Flags().BoolVar(&o.disabled, "disabled", false, "make it paused: nothing fires before kagzi schedule resume")
-	cmd.Flags().StringVar(&o.requestID, "request-id", "", "id of this very call, to repeat it safely (default: a new one)")
+	cmd.Flags().StringVar(&o.requestID, "request-id", "",
+		"id of this very call, to repeat it safely (default: a new one)")
 	return cmd
 }
 
-func (o *scheduleCreateOptions) request(e *env, cmd *cobra.Command, workflowType string) (*kagziv1.CreateWorkflowScheduleRequest, error) {
+func (o *scheduleCreateOptions) request(e *env, cmd *cobra.Command,
+	workflowType string) (*kagziv1.CreateWorkflowScheduleRequest, error) {
 	if o.cron == "" {
-		return nil, &usageError{err: usagef("when? --cron is missing"), hint: []string{`such as: --cron "0 9 * * 1-5"; see when that is: kagzi schedule preview "0 9 * * 1-5"`}}
+		return nil, &usageError{err: usagef("when? --cron is missing"),
+			hint: []string{`such as: --cron "0 9 * * 1-5"; see when that is: kagzi schedule preview "0 9 * * 1-5"`}}
 	}
 	changed := cmd.Flags().Changed
 	input, err := o.input.read(changed, e.streams(cmd).in)
@@ -85,7 +93,8 @@ func (o *scheduleCreateOptions) request(e *env, cmd *cobra.Command, workflowType
 		return nil, err
 	}
 	r := &kagziv1.CreateWorkflowScheduleRequest{
-		WorkflowType: workflowType, TaskQueue: o.queue, CronExpr: o.cron, TimeZone: o.zone, Name: o.name, Input: input, Tags: o.tags, RequestId: o.requestID,
+		WorkflowType: workflowType, TaskQueue: o.queue, CronExpr: o.cron, TimeZone: o.zone, Name: o.name, Input: input,
+		Tags: o.tags, RequestId: o.requestID,
 		RetryPolicy: o.policy.RetryPolicy(changed, nil), Timeouts: o.policy.Timeouts(changed, nil),
 		OnFailureWorkflow: o.policy.OnFailure, OnFailureTaskQueue: o.policy.OnFailureQueue,
 	}
@@ -154,7 +163,8 @@ and have not fired do not fire any more, and are counted as skipped.`,
 	fs.StringVar(&o.workflowType, "type", "", "workflow type of the runs")
 	fs.StringSliceVar(&o.untag, "untag", nil, "take the tag with this key away; may be repeated")
 	fs.BoolVar(&o.enabled, "enabled", false, "whether it fires: --enabled or --enabled=false")
-	fs.StringVar(&o.nextFireAt, "next-fire-at", "", "fire nothing before this time, the first tick from then on next: 2026-11-20T12:00:00Z or +2h")
+	fs.StringVar(&o.nextFireAt, "next-fire-at", "",
+		"fire nothing before this time, the first tick from then on next: 2026-11-20T12:00:00Z or +2h")
 	fs.StringVar(&o.reason, "reason", "", "why, for whoever looks at the schedule later")
 	_ = cmd.RegisterFlagCompletionFunc("type", e.complete(completeTypes)) // fails only for a flag that is not there
 	return cmd
@@ -162,22 +172,32 @@ and have not fired do not fire any more, and are counted as skipped.`,
 
 // scheduleChanges are the flags of update that change something.
 var scheduleChanges = []string{
-	"cron", "zone", "queue", "name", "workflow-version", "max-catchup", "overlap", "tag", "input", "input-file", "type", "untag", "enabled", "next-fire-at",
-	"retry-attempts", "retry-initial", "retry-coefficient", "retry-max-interval", "retry-jitter", "retry-not", "step-timeout", "heartbeat-timeout", "execution-timeout",
+	"cron", "zone", "queue", "name", "workflow-version", "max-catchup", "overlap", "tag", "input", "input-file", "type",
+	"untag", "enabled", "next-fire-at",
+	"retry-attempts", "retry-initial", "retry-coefficient", "retry-max-interval", "retry-jitter", "retry-not",
+	"step-timeout", "heartbeat-timeout", "execution-timeout",
 	"on-failure", "on-failure-queue",
 }
 
 // request is what the flags say without knowing the schedule.
-func (o *scheduleUpdateOptions) request(changed func(string) bool, e *env, cmd *cobra.Command) (*kagziv1.UpdateWorkflowScheduleRequest, error) {
+func (o *scheduleUpdateOptions) request(changed func(string) bool, e *env,
+	cmd *cobra.Command) (*kagziv1.UpdateWorkflowScheduleRequest, error) {
 	if !anyOf(changed, scheduleChanges) {
-		return nil, &usageError{err: usagef("nothing to change is named"), hint: []string{"see: " + cmd.CommandPath() + " --help"}}
+		return nil, &usageError{err: usagef("nothing to change is named"),
+			hint: []string{"see: " + cmd.CommandPath() + " --help"}}
 	}
 	r := &kagziv1.UpdateWorkflowScheduleRequest{Reason: o.reason}
 	for flag, set := range map[string]func(){
-		"cron": func() { r.CronExpr = &o.cron }, "zone": func() { r.TimeZone = &o.zone }, "queue": func() { r.TaskQueue = &o.queue }, "name": func() { r.Name = &o.name },
-		"workflow-version": func() { r.Version = &o.version }, "max-catchup": func() { r.MaxCatchup = &o.maxCatchup }, "overlap": func() { r.OverlapPolicy = new(o.overlapPolicy()) },
+		"cron": func() { r.CronExpr = &o.cron }, "zone": func() { r.TimeZone = &o.zone }, "queue": func() {
+			r.TaskQueue = &o.queue
+		}, "name": func() { r.Name = &o.name },
+		"workflow-version": func() { r.Version = &o.version }, "max-catchup": func() {
+			r.MaxCatchup = &o.maxCatchup
+		}, "overlap": func() { r.OverlapPolicy = new(o.overlapPolicy()) },
 		"type": func() { r.WorkflowType = &o.workflowType }, "enabled": func() { r.Enabled = &o.enabled },
-		"on-failure": func() { r.OnFailureWorkflow = &o.policy.OnFailure }, "on-failure-queue": func() { r.OnFailureTaskQueue = &o.policy.OnFailureQueue },
+		"on-failure": func() { r.OnFailureWorkflow = &o.policy.OnFailure }, "on-failure-queue": func() {
+			r.OnFailureTaskQueue = &o.policy.OnFailureQueue
+		},
 	} {
 		if changed(flag) {
 			set()
@@ -200,7 +220,8 @@ func anyOf(changed func(string) bool, flags []string) bool {
 	return false
 }
 
-func runScheduleUpdate(ctx context.Context, c *client, o *scheduleUpdateOptions, request *kagziv1.UpdateWorkflowScheduleRequest, changed func(string) bool, id string) error {
+func runScheduleUpdate(ctx context.Context, c *client, o *scheduleUpdateOptions,
+	request *kagziv1.UpdateWorkflowScheduleRequest, changed func(string) bool, id string) error {
 	c.out.warnLarge("input", request.GetInput())
 	old, err := c.schedule(ctx, id)
 	if err != nil {

@@ -20,23 +20,35 @@ import (
 func TestSchedule_create(t *testing.T) {
 	t.Run("sends what the flags say", func(t *testing.T) {
 		s := &session{server: &fake{}}
-		s.want(t, ExitOK, "schedule", "create", "report", "--cron", "0 9 * * 1-5", "--zone", "Europe/Berlin", "--queue", "q", "--name", "daily", "--input", `{"full":true}`, "--max-catchup", "0",
-			"--overlap", "buffer-one", "--disabled", "--retry-attempts", "5", "--execution-timeout", "1h", "--tag", "team=a", "--on-failure", "alert", "--on-failure-queue", "alerts", "--workflow-version", "v2", "-n", "stage")
+		s.want(t, ExitOK, "schedule", "create", "report", "--cron", "0 9 * * 1-5", "--zone", "Europe/Berlin", "--queue",
+			"q", "--name", "daily", "--input", `{"full":true}`, "--max-catchup", "0",
+			"--overlap", "buffer-one", "--disabled", "--retry-attempts", "5", "--execution-timeout", "1h", "--tag",
+			"team=a", "--on-failure", "alert", "--on-failure-queue", "alerts", "--workflow-version", "v2",
+			"-n", "stage")
 		want := &kagziv1.CreateWorkflowScheduleRequest{
-			Namespace: "stage", TaskQueue: "q", WorkflowType: "report", CronExpr: "0 9 * * 1-5", TimeZone: "Europe/Berlin", Name: "daily", Enabled: new(false), MaxCatchup: new(int32(0)), Version: new("v2"),
-			Input:         &kagziv1.Payload{Data: []byte(`{"full":true}`), Metadata: map[string]string{"content-type": "application/json"}},
-			OverlapPolicy: kagziv1.OverlapPolicy_OVERLAP_POLICY_BUFFER_ONE, RetryPolicy: &kagziv1.RetryPolicy{MaximumAttempts: 5}, Timeouts: &kagziv1.TimeoutConfig{ExecutionTimeoutMs: 3600000},
-			OnFailureWorkflow: "alert", OnFailureTaskQueue: "alerts", Tags: map[string]string{"team": "a"}, RequestId: "new-id",
+			Namespace: "stage", TaskQueue: "q", WorkflowType: "report", CronExpr: "0 9 * * 1-5",
+			TimeZone: "Europe/Berlin", Name: "daily", Enabled: new(false), MaxCatchup: new(int32(0)),
+			Version: new("v2"),
+			Input: &kagziv1.Payload{Data: []byte(`{"full":true}`),
+				Metadata: map[string]string{"content-type": "application/json"}},
+			OverlapPolicy:     kagziv1.OverlapPolicy_OVERLAP_POLICY_BUFFER_ONE,
+			RetryPolicy:       &kagziv1.RetryPolicy{MaximumAttempts: 5},
+			Timeouts:          &kagziv1.TimeoutConfig{ExecutionTimeoutMs: 3600000},
+			OnFailureWorkflow: "alert", OnFailureTaskQueue: "alerts", Tags: map[string]string{"team": "a"},
+			RequestId: "new-id",
 		}
-		if diff := cmp.Diff(want, first[*kagziv1.CreateWorkflowScheduleRequest](t, s.server), protocmp.Transform()); diff != "" {
+		if diff := cmp.Diff(want, first[*kagziv1.CreateWorkflowScheduleRequest](t, s.server),
+			protocmp.Transform()); diff != "" {
 			t.Error(diff)
 		}
 	})
 	t.Run("leaves the rest to the server and prints the next five moments", func(t *testing.T) {
 		s := &session{server: &fake{}}
 		out, _ := s.want(t, ExitOK, "schedule", "create", "report", "--cron", "@hourly")
-		want := &kagziv1.CreateWorkflowScheduleRequest{Namespace: "default", WorkflowType: "report", CronExpr: "@hourly", RequestId: "new-id"}
-		if diff := cmp.Diff(want, first[*kagziv1.CreateWorkflowScheduleRequest](t, s.server), protocmp.Transform()); diff != "" {
+		want := &kagziv1.CreateWorkflowScheduleRequest{
+			Namespace: "default", WorkflowType: "report", CronExpr: "@hourly", RequestId: "new-id"}
+		if diff := cmp.Diff(want, first[*kagziv1.CreateWorkflowScheduleRequest](t, s.server),
+			protocmp.Transform()); diff != "" {
 			t.Error(diff)
 		}
 		if strings.Count(out, ":00:00Z  ") != 5 {
@@ -45,18 +57,21 @@ func TestSchedule_create(t *testing.T) {
 	})
 	t.Run("of a paused one promises no moments", func(t *testing.T) {
 		s := &session{server: &fake{}}
-		if out, _ := s.want(t, ExitOK, "schedule", "create", "report", "--cron", "@hourly", "--disabled"); !strings.Contains(out, "PAUSED") || strings.Contains(out, "FIRES") {
+		if out, _ := s.want(t, ExitOK, "schedule", "create", "report", "--cron", "@hourly",
+			"--disabled"); !strings.Contains(out, "PAUSED") || strings.Contains(out, "FIRES") {
 			t.Errorf("stdout %s", out)
 		}
 	})
 	t.Run("succeeds though the moments cannot be had", func(t *testing.T) {
 		s := &session{server: &fake{fail: map[string]error{"PreviewSchedule": unavailable}}}
-		if out, msg := s.want(t, ExitOK, "schedule", "create", "report", "--cron", "@hourly"); !strings.Contains(out, scheduleID) || !strings.Contains(msg, "not known") {
+		if out, msg := s.want(t, ExitOK, "schedule", "create", "report", "--cron", "@hourly"); !strings.Contains(
+			out, scheduleID) || !strings.Contains(msg, "not known") {
 			t.Errorf("stdout %s, stderr %q", out, msg)
 		}
 	})
 	t.Run("of a taken name or an impossible time says what the server says", func(t *testing.T) {
-		s := &session{server: &fake{fail: map[string]error{"CreateWorkflowSchedule": status.Error(codes.AlreadyExists, "name daily is taken")}}}
+		s := &session{server: &fake{fail: map[string]error{
+			"CreateWorkflowSchedule": status.Error(codes.AlreadyExists, "name daily is taken")}}}
 		s.want(t, ExitConflict, "schedule", "create", "report", "--cron", "@hourly")
 		s.server.fail["CreateWorkflowSchedule"] = status.Error(codes.InvalidArgument, "cron_expr: never fires")
 		s.want(t, ExitUsage, "schedule", "create", "report", "--cron", "0 0 30 2 *")
@@ -68,21 +83,36 @@ func TestSchedule_update_changes_only_what_is_named(t *testing.T) {
 		args   []string
 		change func(*kagziv1.WorkflowSchedule)
 	}{
-		"a text":              {[]string{"--cron", "@daily"}, func(s *kagziv1.WorkflowSchedule) { s.CronExpr = "@daily" }},
-		"a text to nothing":   {[]string{"--zone", "", "--on-failure", ""}, func(s *kagziv1.WorkflowSchedule) { s.TimeZone, s.OnFailureWorkflow = "", "" }},
-		"a number to zero":    {[]string{"--max-catchup", "0"}, func(s *kagziv1.WorkflowSchedule) { s.MaxCatchup = 0 }},
-		"the overlap":         {[]string{"--overlap", "allow"}, func(s *kagziv1.WorkflowSchedule) { s.OverlapPolicy = kagziv1.OverlapPolicy_OVERLAP_POLICY_ALLOW }},
-		"one of the policies": {[]string{"--retry-initial", "5s"}, func(s *kagziv1.WorkflowSchedule) { s.RetryPolicy.InitialIntervalMs = 5000 }},
-		"one of the timeouts": {[]string{"--step-timeout", "1m"}, func(s *kagziv1.WorkflowSchedule) { s.Timeouts.StartToCloseTimeoutMs = 60000 }},
-		"some tags":           {[]string{"--tag", "stage=prod", "--untag", "old,none"}, func(s *kagziv1.WorkflowSchedule) { s.Tags = map[string]string{"team": "a", "stage": "prod"} }},
-		"whether it fires":    {[]string{"--enabled=false"}, func(s *kagziv1.WorkflowSchedule) { s.Enabled = false }},
-		"the next moment":     {[]string{"--next-fire-at", "+2h"}, func(s *kagziv1.WorkflowSchedule) { s.NextFireAt = at(2 * time.Hour) }},
+		"a text": {[]string{"--cron", "@daily"}, func(s *kagziv1.WorkflowSchedule) {
+			s.CronExpr = "@daily"
+		}},
+		"a text to nothing": {[]string{"--zone", "", "--on-failure", ""}, func(s *kagziv1.WorkflowSchedule) {
+			s.TimeZone, s.OnFailureWorkflow = "", ""
+		}},
+		"a number to zero": {[]string{"--max-catchup", "0"}, func(s *kagziv1.WorkflowSchedule) { s.MaxCatchup = 0 }},
+		"the overlap": {[]string{"--overlap", "allow"}, func(s *kagziv1.WorkflowSchedule) {
+			s.OverlapPolicy = kagziv1.OverlapPolicy_OVERLAP_POLICY_ALLOW
+		}},
+		"one of the policies": {[]string{"--retry-initial", "5s"}, func(s *kagziv1.WorkflowSchedule) {
+			s.RetryPolicy.InitialIntervalMs = 5000
+		}},
+		"one of the timeouts": {[]string{"--step-timeout", "1m"}, func(s *kagziv1.WorkflowSchedule) {
+			s.Timeouts.StartToCloseTimeoutMs = 60000
+		}},
+		"some tags": {[]string{"--tag", "stage=prod", "--untag", "old,none"},
+			func(s *kagziv1.WorkflowSchedule) { s.Tags = map[string]string{"team": "a", "stage": "prod"} }},
+		"whether it fires": {[]string{"--enabled=false"}, func(s *kagziv1.WorkflowSchedule) { s.Enabled = false }},
+		"the next moment": {[]string{"--next-fire-at", "+2h"}, func(s *kagziv1.WorkflowSchedule) {
+			s.NextFireAt = at(2 * time.Hour)
+		}},
 		"the input": {[]string{"--input", "1"}, func(s *kagziv1.WorkflowSchedule) {
-			s.Input = &kagziv1.Payload{Data: []byte("1"), Metadata: map[string]string{"content-type": "application/json"}}
+			s.Input = &kagziv1.Payload{Data: []byte("1"),
+				Metadata: map[string]string{"content-type": "application/json"}}
 		}},
-		"what it starts": {[]string{"--type", "x", "--queue", "q", "--name", "n", "--workflow-version", "v"}, func(s *kagziv1.WorkflowSchedule) {
-			s.WorkflowType, s.TaskQueue, s.Name, s.Version = "x", "q", "n", "v"
-		}},
+		"what it starts": {[]string{"--type", "x", "--queue", "q", "--name", "n", "--workflow-version", "v"},
+			func(s *kagziv1.WorkflowSchedule) {
+				s.WorkflowType, s.TaskQueue, s.Name, s.Version = "x", "q", "n", "v"
+			}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &session{server: sampleServer()}
@@ -92,7 +122,8 @@ func TestSchedule_update_changes_only_what_is_named(t *testing.T) {
 			if diff := cmp.Diff(want, s.server.schedules[0], protocmp.Transform()); diff != "" {
 				t.Error(diff)
 			}
-			if r := first[*kagziv1.UpdateWorkflowScheduleRequest](t, s.server); r.Reason != "why" || r.ScheduleId != scheduleID {
+			if r := first[*kagziv1.UpdateWorkflowScheduleRequest](t, s.server); r.Reason != "why" ||
+				r.ScheduleId != scheduleID {
 				t.Errorf("request %v", r)
 			}
 		})
@@ -147,13 +178,15 @@ func TestSchedule_actions(t *testing.T) {
 		if out != "daily  PAUSED\nnone  error: not found (schedule none)\n" {
 			t.Errorf("stdout %q", out)
 		}
-		if r := requestsOf[*kagziv1.PauseWorkflowScheduleRequest](s.server)[1]; r.ScheduleId != scheduleID || r.Reason != "why" {
+		if r := requestsOf[*kagziv1.PauseWorkflowScheduleRequest](s.server)[1]; r.ScheduleId != scheduleID ||
+			r.Reason != "why" {
 			t.Errorf("request %v", r)
 		}
 	})
 	t.Run("choose their runs by either too", func(t *testing.T) {
 		for _, args := range [][]string{
-			{"wf", "list", "--schedule"}, {"wf", "count", "--schedule"}, {"wf", "list", "-q", "schedule = "}, {"wf", "cancel", "-y", "-q", "schedule = "},
+			{"wf", "list", "--schedule"}, {"wf", "count", "--schedule"}, {"wf", "list", "-q", "schedule = "},
+			{"wf", "cancel", "-y", "-q", "schedule = "},
 		} {
 			for _, named := range []string{"daily", scheduleID} {
 				s := &session{server: sampleServer()}
@@ -162,13 +195,15 @@ func TestSchedule_actions(t *testing.T) {
 				} else {
 					s.want(t, ExitOK, append(slices.Clone(args[:last]), args[last]+strconv.Quote(named))...)
 				}
-				if got := first[*kagziv1.ListWorkflowsRequest](t, s.server).GetScheduleId(); got != named { // the server knows it by either
+				if got := first[*kagziv1.ListWorkflowsRequest](t, s.server).GetScheduleId(); got != named {
+					// the server knows it by either
 					t.Errorf("%q %s: runs of schedule %q, want %q", args, named, got, named)
 				}
 			}
 		}
 		s := &session{server: sampleServer()}
-		if _, msg := s.want(t, ExitNotFound, "wf", "list", "--schedule", "none"); !strings.Contains(msg, "schedule none") {
+		if _, msg := s.want(t, ExitNotFound, "wf", "list", "--schedule", "none"); !strings.Contains(
+			msg, "schedule none") {
 			t.Errorf("stderr %q", msg)
 		}
 	})
@@ -176,12 +211,15 @@ func TestSchedule_actions(t *testing.T) {
 		s := &session{server: sampleServer()}
 		s.want(t, ExitOK, "schedule", "resume", "daily", "--reason", "why")
 		s.want(t, ExitOK, "schedule", "delete", "daily", "--reason", "why")
-		if first[*kagziv1.ResumeWorkflowScheduleRequest](t, s.server).Reason != "why" || first[*kagziv1.DeleteWorkflowScheduleRequest](t, s.server).Reason != "why" {
+		if first[*kagziv1.ResumeWorkflowScheduleRequest](t, s.server).Reason != "why" ||
+			first[*kagziv1.DeleteWorkflowScheduleRequest](t, s.server).Reason != "why" {
 			t.Errorf("requests %v", s.server.requests)
 		}
 	})
 	t.Run("resume tells the next tick, or that one came meanwhile", func(t *testing.T) {
-		for ahead, want := range map[time.Duration]string{time.Hour: "daily  ENABLED  next in 1h\n", 0: "daily  ENABLED  was due now\n", -time.Minute: "daily  ENABLED  was due 1m ago\n"} {
+		for ahead, want := range map[time.Duration]string{
+			time.Hour: "daily  ENABLED  next in 1h\n", 0: "daily  ENABLED  was due now\n",
+			-time.Minute: "daily  ENABLED  was due 1m ago\n"} {
 			s := &session{server: sampleServer()}
 			s.server.resumed = ahead
 			if out, _ := s.want(t, ExitOK, "schedule", "resume", "daily"); out != want {
@@ -192,18 +230,22 @@ func TestSchedule_actions(t *testing.T) {
 	t.Run("trigger under an id of its own, and says how to repeat it", func(t *testing.T) {
 		s := &session{server: sampleServer()}
 		s.want(t, ExitOK, "schedule", "trigger", "daily")
-		if r := first[*kagziv1.TriggerWorkflowScheduleRequest](t, s.server); r.RequestId != "new-id" || r.ScheduleId != scheduleID {
+		if r := first[*kagziv1.TriggerWorkflowScheduleRequest](t, s.server); r.RequestId != "new-id" ||
+			r.ScheduleId != scheduleID {
 			t.Errorf("request %v", r)
 		}
 		s.server.fail = map[string]error{"TriggerWorkflowSchedule": status.Error(codes.DeadlineExceeded, "late")}
-		if _, msg := s.want(t, ExitUnavailable, "schedule", "trigger", "daily"); !strings.Contains(msg, "--request-id new-id") {
+		if _, msg := s.want(t, ExitUnavailable, "schedule", "trigger", "daily"); !strings.Contains(
+			msg, "--request-id new-id") {
 			t.Errorf("stderr %q", msg)
 		}
 	})
 	t.Run("preview asks for so many moments after a time", func(t *testing.T) {
 		s := &session{server: &fake{}}
-		out, _ := s.want(t, ExitOK, "schedule", "preview", "0 0 * * *", "--after", "2026-12-01", "--count", "2", "-o", "json")
-		if r := first[*kagziv1.PreviewScheduleRequest](t, s.server); r.Count != 2 || r.After.AsTime().Day() != 1 || !strings.Contains(out, "2026-12-01T02:00:00Z") {
+		out, _ := s.want(t, ExitOK, "schedule", "preview", "0 0 * * *", "--after", "2026-12-01", "--count", "2",
+			"-o", "json")
+		if r := first[*kagziv1.PreviewScheduleRequest](t, s.server); r.Count != 2 || r.After.AsTime().Day() != 1 ||
+			!strings.Contains(out, "2026-12-01T02:00:00Z") {
 			t.Errorf("request %v, stdout %s", r, out)
 		}
 	})
@@ -211,17 +253,20 @@ func TestSchedule_actions(t *testing.T) {
 		s := &session{server: sampleServer()}
 		for _, args := range [][]string{{"schedule", "list"}, {"schedule", "runs", "daily"}} {
 			out, msg := s.want(t, ExitOK, append(args, "--limit", "1", "--page-token", "1")...)
-			if strings.Count(out, "\n") != 2 || !strings.Contains(msg, "--page-token 2") || !strings.Contains(msg, "before these: --page-token <1") {
+			if strings.Count(out, "\n") != 2 || !strings.Contains(msg, "--page-token 2") ||
+				!strings.Contains(msg, "before these: --page-token <1") {
 				t.Errorf("%v: stdout %q, stderr %q", args, out, msg)
 			}
-			if out, msg := s.want(t, ExitOK, append(args, "--all", "-o", "jsonl")...); strings.Count(out, "\n") != 3 || msg != "" {
+			if out, msg := s.want(t, ExitOK, append(args, "--all", "-o", "jsonl")...); strings.Count(out, "\n") != 3 ||
+				msg != "" {
 				t.Errorf("%v: stdout %q, stderr %q", args, out, msg)
 			}
 		}
 		if out, _ := s.want(t, ExitOK, "schedule", "list", "--queue", "reports"); strings.Count(out, "\n") != 2 {
 			t.Errorf("stdout %q", out)
 		}
-		if _, msg := (&session{}).want(t, ExitOK, "schedule", "list"); !strings.Contains(msg, "no schedules in namespace default") {
+		if _, msg := (&session{}).want(t, ExitOK, "schedule", "list"); !strings.Contains(
+			msg, "no schedules in namespace default") {
 			t.Errorf("stderr %q", msg)
 		}
 		s.want(t, ExitNotFound, "schedule", "show", "none")

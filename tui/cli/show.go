@@ -50,7 +50,8 @@ continued as.`,
 		},
 	}
 	cmd.Flags().BoolVar(&o.external, "external", false, "ID is an external id: show its newest run")
-	cmd.Flags().Var(&o.payloads, "payloads", "show so many bytes of each payload: a number, none or full (JSON and YAML always hold all)")
+	cmd.Flags().Var(&o.payloads, "payloads",
+		"show so many bytes of each payload: a number, none or full (JSON and YAML always hold all)")
 	cmd.Flags().BoolVar(&o.tree, "tree", false, "show the run with its children and all other runs that belong to it")
 	cmd.Flags().IntVar(&o.depth, "depth", defaultTreeDepth, "with --tree: show so many generations of children")
 	_ = cmd.RegisterFlagCompletionFunc("payloads", words("none", "full")) // fails only for a flag that is not there
@@ -81,7 +82,8 @@ func runShow(ctx context.Context, c *client, o *showOptions) error {
 // find gets a run by its id or by its external id.
 func (c *client) find(ctx context.Context, id string, external bool) (*kagziv1.Workflow, error) {
 	if external {
-		answer, err := c.GetWorkflowByExternalId(ctx, &kagziv1.GetWorkflowByExternalIdRequest{Namespace: c.namespace, ExternalId: id})
+		answer, err := c.GetWorkflowByExternalId(
+			ctx, &kagziv1.GetWorkflowByExternalIdRequest{Namespace: c.namespace, ExternalId: id})
 		return answer.GetWorkflow(), err
 	}
 	answer, err := c.GetWorkflow(ctx, &kagziv1.GetWorkflowRequest{Namespace: c.namespace, RunId: id})
@@ -125,7 +127,8 @@ func (c *client) signals(ctx context.Context, runID string) ([]*kagziv1.Signal, 
 func (c *client) audit(ctx context.Context, runID string) ([]*kagziv1.AuditEvent, error) {
 	events := []*kagziv1.AuditEvent{}
 	_, err := eachPage(-1, "", func(page *kagziv1.PageRequest) (int, *kagziv1.PageInfo, error) {
-		answer, err := c.ListAuditEvents(ctx, &kagziv1.ListAuditEventsRequest{Namespace: c.namespace, SubjectId: &runID, Page: page})
+		answer, err := c.ListAuditEvents(ctx, &kagziv1.ListAuditEventsRequest{
+			Namespace: c.namespace, SubjectId: &runID, Page: page})
 		events = append(events, answer.GetEvents()...)
 		return len(answer.GetEvents()), answer.GetPage(), err
 	})
@@ -222,7 +225,8 @@ type shownRun struct {
 
 func (s shownRun) document() render.Object {
 	document := render.Object{
-		{Name: "workflow", Value: render.Document(s.run)}, {Name: "steps", Value: render.Documents(s.steps)}, {Name: "signals"}, {Name: "audit_events"},
+		{Name: "workflow", Value: render.Document(s.run)}, {Name: "steps", Value: render.Documents(s.steps)},
+		{Name: "signals"}, {Name: "audit_events"},
 	}
 	if s.signals != nil {
 		document[2].Value = render.Documents(s.signals)

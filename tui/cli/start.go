@@ -93,21 +93,28 @@ func (o *startOptions) register(e *env, cmd *cobra.Command) {
 	o.input.register(fs)
 	fs.StringVar(&o.queue, "queue", "", `queue to put the run in (default "default")`)
 	fs.StringVar(&o.version, "workflow-version", "", "version of the workflow's code that the run is meant for")
-	fs.StringVar(&o.externalID, "external-id", "", "your own id of the run: a second start with it returns the first run")
-	fs.Var(choice(&o.idReuse, "after-end", "never", "reject"), "id-reuse", "when the external id is taken: after-end returns the active run, never also returns an ended one, reject fails")
-	fs.StringVar(&o.requestID, "request-id", "", "id of this very start, or batch, to repeat it safely (default: a new one)")
-	fs.Int32Var(&o.priority, "priority", 0, "-100 to 100, higher first within the queue, until one has been due for a minute")
+	fs.StringVar(&o.externalID, "external-id", "",
+		"your own id of the run: a second start with it returns the first run")
+	fs.Var(choice(&o.idReuse, "after-end", "never", "reject"), "id-reuse",
+		"when the external id is taken: after-end returns the active run, never also returns an ended one, reject fails")
+	fs.StringVar(&o.requestID, "request-id", "",
+		"id of this very start, or batch, to repeat it safely (default: a new one)")
+	fs.Int32Var(&o.priority, "priority", 0,
+		"-100 to 100, higher first within the queue, until one has been due for a minute")
 	fs.Var(flagvalue.Pairs(&o.tags), "tag", "tag to find the run by; may be repeated")
-	fs.Var(flagvalue.Pairs(&o.requirements), "require", "capability or label that the worker must have; may be repeated")
+	fs.Var(flagvalue.Pairs(&o.requirements), "require",
+		"capability or label that the worker must have; may be repeated")
 	fs.Var(flagvalue.Duration(&o.delay), "delay", "start so much later: 90s, 2h, 7d")
 	fs.StringVar(&o.startAt, "start-at", "", "start at this time: 2026-11-20T12:00:00Z")
 	fs.StringVar(&o.deadline, "deadline", "", "time by which the run must have ended: 2026-11-20T12:00:00Z or +2h")
 	o.policy.Register(fs)
-	fs.StringVar(&o.concurrencyKey, "concurrency-key", "", "runs of the type that share this key run one at a time, or so many as --concurrency-limit says")
+	fs.StringVar(&o.concurrencyKey, "concurrency-key", "",
+		"runs of the type that share this key run one at a time, or so many as --concurrency-limit says")
 	fs.Int32Var(&o.concurrencyLimit, "concurrency-limit", 0, "how many runs with the key may run at a time (default 1)")
 	fs.StringVar(&o.batch, "batch", "", "start the runs that this file of JSON lines describes; - is stdin")
 	fs.BoolVar(&o.wait, "wait", false, "wait until the run has ended")
-	_ = cmd.RegisterFlagCompletionFunc("queue", e.complete(completeQueues)) // these fail only for a flag that is not there
+	// these fail only for a flag that is not there
+	_ = cmd.RegisterFlagCompletionFunc("queue", e.complete(completeQueues))
 	_ = cmd.RegisterFlagCompletionFunc("on-failure", e.complete(completeTypes))
 	_ = cmd.RegisterFlagCompletionFunc("id-reuse", words("after-end", "never", "reject"))
 }
@@ -148,7 +155,8 @@ func runStart(ctx context.Context, c *client, request *kagziv1.StartWorkflowRequ
 }
 
 // request is what the flags say; changed tells which were given.
-func (o *startOptions) request(changed func(string) bool, in io.Reader, now time.Time) (*kagziv1.StartWorkflowRequest, error) {
+func (o *startOptions) request(changed func(string) bool, in io.Reader,
+	now time.Time) (*kagziv1.StartWorkflowRequest, error) {
 	if err := o.check(changed); err != nil {
 		return nil, err
 	}
@@ -157,11 +165,15 @@ func (o *startOptions) request(changed func(string) bool, in io.Reader, now time
 		return nil, err
 	}
 	r := &kagziv1.StartWorkflowRequest{
-		WorkflowType: o.workflowType, TaskQueue: o.queue, Version: o.version, ExternalId: o.externalID, RequestId: o.requestID, Input: input,
-		Tags: o.tags, Requirements: o.requirements, OnFailureWorkflow: o.policy.OnFailure, OnFailureTaskQueue: o.policy.OnFailureQueue,
-		ConcurrencyKey: o.concurrencyKey, ConcurrencyLimit: o.concurrencyLimit, RetryPolicy: o.policy.RetryPolicy(changed, nil), Timeouts: o.policy.Timeouts(changed, nil),
+		WorkflowType: o.workflowType, TaskQueue: o.queue, Version: o.version, ExternalId: o.externalID,
+		RequestId: o.requestID, Input: input,
+		Tags: o.tags, Requirements: o.requirements, OnFailureWorkflow: o.policy.OnFailure,
+		OnFailureTaskQueue: o.policy.OnFailureQueue,
+		ConcurrencyKey:     o.concurrencyKey, ConcurrencyLimit: o.concurrencyLimit,
+		RetryPolicy: o.policy.RetryPolicy(changed, nil), Timeouts: o.policy.Timeouts(changed, nil),
 		ExternalIdReuse: map[string]kagziv1.ExternalIdReuse{
-			"never": kagziv1.ExternalIdReuse_EXTERNAL_ID_REUSE_NEVER, "reject": kagziv1.ExternalIdReuse_EXTERNAL_ID_REUSE_REJECT,
+			"never":  kagziv1.ExternalIdReuse_EXTERNAL_ID_REUSE_NEVER,
+			"reject": kagziv1.ExternalIdReuse_EXTERNAL_ID_REUSE_REJECT,
 		}[o.idReuse],
 	}
 	if changed("priority") {
@@ -183,7 +195,8 @@ func (o *startOptions) request(changed func(string) bool, in io.Reader, now time
 func (o *startOptions) check(changed func(string) bool) error {
 	switch {
 	case o.workflowType == "" && o.batch == "":
-		return &usageError{err: errors.New("which workflow type? none is given"), hint: []string{"usage: kagzi workflow start TYPE"}}
+		return &usageError{err: errors.New("which workflow type? none is given"),
+			hint: []string{"usage: kagzi workflow start TYPE"}}
 	case o.delay > 0 && o.startAt != "":
 		return usagef("--delay and --start-at are both given; want one")
 	case o.batch != "" && o.wait:
@@ -221,8 +234,8 @@ type startBatch struct {
 	requestID string // what the ids of requests that have none of their own begin with
 }
 
-// readBatch reads requests from JSON lines; what a line leaves out it takes from the request of the flags, and of the id of that request one of
-// its own, which is the same whenever the file is read.
+// readBatch reads requests from JSON lines; what a line leaves out it takes from the request of the
+// flags, and of the id of that request one of its own, which is the same whenever the file is read.
 func readBatch(path string, in io.Reader, flags *kagziv1.StartWorkflowRequest) (*startBatch, error) {
 	data, err := readAll(path, in, maxBatchFile)
 	if err != nil {
@@ -267,7 +280,8 @@ func batchLine(number int, line []byte, flags *kagziv1.StartWorkflowRequest) (*k
 		return nil, usagef("%s: %w", source, err)
 	}
 	r := proto.CloneOf(flags)
-	if own.StartAt != nil || own.StartIn != nil { // merged with another moment, one of a whole second would get its fraction
+	if own.StartAt != nil || own.StartIn != nil {
+		// merged with another moment, one of a whole second would get its fraction
 		r.StartAt, r.StartIn = nil, nil
 	}
 	if own.DeadlineAt != nil {
@@ -291,7 +305,8 @@ func batchLine(number int, line []byte, flags *kagziv1.StartWorkflowRequest) (*k
 	return r, nil
 }
 
-// runStartBatch starts the runs in as many calls as their number and size need. Where it breaks off it says how to go on.
+// runStartBatch starts the runs in as many calls as their number and size need. Where it breaks off
+// it says how to go on.
 func runStartBatch(ctx context.Context, c *client, b *startBatch) error {
 	requests := b.requests
 	seq := &sequence{out: c.out}

@@ -24,7 +24,8 @@ func TestStart(t *testing.T) {
 		}
 	})
 	t.Run("does not say that it started a run that it waits for and that was there", func(t *testing.T) {
-		s := &session{server: &fake{runs: []*kagziv1.Workflow{{RunId: "run-1", Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED}}}}
+		s := &session{server: &fake{runs: []*kagziv1.Workflow{
+			{RunId: "run-1", Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED}}}}
 		_, msg := s.want(t, ExitOK, "wf", "start", "order", "--external-id", "taken", "--wait")
 		if !strings.Contains(msg, "exists already") || strings.Contains(msg, "started") {
 			t.Errorf("stderr %q", msg)
@@ -33,18 +34,22 @@ func TestStart(t *testing.T) {
 	t.Run("of a batch tells runs that were there from those that it started", func(t *testing.T) {
 		s := &session{stdin: `{"external_id":"taken"}` + "\n" + `{"external_id":"e"}`}
 		out, msg := s.want(t, ExitOK, "wf", "start", "order", "--batch", "-")
-		if out != "run-1\nrun-2\n" || !strings.Contains(msg, "started 1 of 2 runs") || !strings.Contains(msg, "external ids of 1 of them exist already") {
+		if out != "run-1\nrun-2\n" || !strings.Contains(msg, "started 1 of 2 runs") ||
+			!strings.Contains(msg, "external ids of 1 of them exist already") {
 			t.Errorf("stdout %q, stderr %q", out, msg)
 		}
 	})
 	t.Run("of a batch takes defaults from the flags and keeps the order of the lines", func(t *testing.T) {
-		s := &session{stdin: `{"workflow_type":"a","input":{"x":1},"tags":{"k":"v"}}` + "\n\n" + `{"workflow_type":"bad"}` + "\n" + `{"external_id":"e"}`}
+		s := &session{stdin: `{"workflow_type":"a","input":{"x":1},"tags":{"k":"v"}}` + "\n\n" +
+			`{"workflow_type":"bad"}` + "\n" + `{"external_id":"e"}`}
 		out, msg := s.want(t, ExitError, "wf", "start", "order", "--batch", "-", "--queue", "q", "--tag", "all=1")
-		if out != "run-1\n-\nrun-3\n" || !strings.Contains(msg, "started 2 of 3 runs") || !strings.Contains(msg, "--batch, line 3: bad type") {
+		if out != "run-1\n-\nrun-3\n" || !strings.Contains(msg, "started 2 of 3 runs") ||
+			!strings.Contains(msg, "--batch, line 3: bad type") {
 			t.Errorf("stdout %q, stderr %q", out, msg)
 		}
 		requests := s.server.requests[0].(*kagziv1.StartWorkflowsRequest).Requests
-		if r := requests[0]; string(r.Input.Data) != `{"x":1}` || r.TaskQueue != "q" || r.Tags["k"] != "v" || r.Tags["all"] != "1" || r.RequestId == "" {
+		if r := requests[0]; string(r.Input.Data) != `{"x":1}` || r.TaskQueue != "q" || r.Tags["k"] != "v" ||
+			r.Tags["all"] != "1" || r.RequestId == "" {
 			t.Errorf("first request %v", r)
 		}
 		if r := requests[2]; r.WorkflowType != "order" || r.ExternalId != "e" || len(r.Tags) != 1 {
@@ -52,14 +57,18 @@ func TestStart(t *testing.T) {
 		}
 	})
 	t.Run("of a batch takes a line's own moments as they stand", func(t *testing.T) {
-		s := &session{since: 123456789, stdin: `{"start_at":"2026-11-21T00:00:00Z","deadline_at":"2026-11-22T00:00:00Z"}` + "\n{}\n" + `{"start_in":"90s"}`}
+		s := &session{since: 123456789,
+			stdin: `{"start_at":"2026-11-21T00:00:00Z","deadline_at":"2026-11-22T00:00:00Z"}` + "\n{}\n" +
+				`{"start_in":"90s"}`}
 		s.want(t, ExitOK, "wf", "start", "order", "--batch", "-", "--delay", "1h", "--deadline", "+2h")
 		runs := s.server.requests[0].(*kagziv1.StartWorkflowsRequest).Requests
 		midnight := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
-		if own := runs[0]; own.StartIn != nil || !own.StartAt.AsTime().Equal(midnight) || !own.DeadlineAt.AsTime().Equal(midnight.Add(24*time.Hour)) {
+		if own := runs[0]; own.StartIn != nil || !own.StartAt.AsTime().Equal(midnight) ||
+			!own.DeadlineAt.AsTime().Equal(midnight.Add(24*time.Hour)) {
 			t.Errorf("starts at %v, ends by %v", own.StartAt.AsTime(), own.DeadlineAt.AsTime())
 		}
-		if other := runs[1]; !other.StartAt.AsTime().Equal(noon.Add(s.since+time.Hour)) || !other.DeadlineAt.AsTime().Equal(noon.Add(s.since+2*time.Hour)) {
+		if other := runs[1]; !other.StartAt.AsTime().Equal(noon.Add(s.since+time.Hour)) ||
+			!other.DeadlineAt.AsTime().Equal(noon.Add(s.since+2*time.Hour)) {
 			t.Errorf("without its own it starts at %v, ends by %v", other.StartAt.AsTime(), other.DeadlineAt.AsTime())
 		}
 		if other := runs[1]; other.StartIn.AsDuration() != time.Hour {
@@ -122,7 +131,8 @@ func TestStart(t *testing.T) {
 			t.Errorf("%d ids: %q … %q", n, first[:2], first[n-2:])
 		}
 		s.server.fail["StartWorkflows"] = status.Error(codes.Unavailable, "connection error: nobody is there")
-		if _, msg := s.want(t, ExitUnavailable, "wf", "start", "order", "--batch", "-"); strings.Contains(msg, "--request-id") {
+		if _, msg := s.want(t, ExitUnavailable, "wf", "start", "order", "--batch", "-"); strings.Contains(
+			msg, "--request-id") {
 			t.Errorf("of a batch of which no server has heard it says %q", msg)
 		}
 	})

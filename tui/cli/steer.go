@@ -29,9 +29,10 @@ type retryOptions struct {
 func newRetry(e *env, o *retryOptions) *cobra.Command {
 	o.verb, o.server, o.statuses = "retry", kagziv1.BulkAction_BULK_ACTION_RETRY, []string{"FAILED", "TIMED_OUT"}
 	o.oneByOne = func() bool { return o.fromStep != "" || o.restart }
-	o.action = o.runOptions.action([]string{"new_run_id", "already_running"}, func(ctx context.Context, c *client, runID string) (outcome, error) {
-		return retryRun(ctx, c, o, runID)
-	})
+	o.action = o.runOptions.action([]string{"new_run_id", "already_running"},
+		func(ctx context.Context, c *client, runID string) (outcome, error) {
+			return retryRun(ctx, c, o, runID)
+		})
 	cmd := o.command(e, "Start ended runs again, keeping what their completed steps came to",
 		`A run that has FAILED, TIMED_OUT or was CANCELLED or TERMINATED starts again as a new run with the same input. The new run keeps the
 results of all completed steps; with --from-step that step and all begun after it run again, with --restart every step does.
@@ -79,7 +80,8 @@ func (o *retryOptions) check(args []string, changed func(string) bool) error {
 
 func retryRun(ctx context.Context, c *client, o *retryOptions, runID string) (outcome, error) {
 	request := &kagziv1.RetryWorkflowRequest{
-		Namespace: c.namespace, RunId: runID, FromStep: o.fromStep, Restart: o.restart, Input: o.payload, RequestId: o.requestID, Reason: o.reason,
+		Namespace: c.namespace, RunId: runID, FromStep: o.fromStep, Restart: o.restart, Input: o.payload,
+		RequestId: o.requestID, Reason: o.reason,
 	}
 	switch chosen := len(o.ids) == 0; {
 	case chosen:
@@ -92,19 +94,22 @@ func retryRun(ctx context.Context, c *client, o *retryOptions, runID string) (ou
 	case err != nil && len(o.ids) == 0:
 		return outcome{}, err // the same command again is safe
 	case err != nil:
-		return outcome{}, hintedUncertain(err, "to repeat it without a second run add: --request-id "+request.GetRequestId())
+		return outcome{}, hintedUncertain(err, "to repeat it without a second run add: --request-id "+
+			request.GetRequestId())
 	}
 	line := "retried as " + render.Safe(answer.GetNewRunId())
 	if answer.GetAlreadyRunning() {
 		line = "runs again already, as " + render.Safe(answer.GetNewRunId())
 	}
 	return outcome{
-		line: line, values: []any{answer.GetNewRunId(), answer.GetAlreadyRunning()}, unchanged: answer.GetAlreadyRunning() || answer.GetAlreadyRetried(),
+		line: line, values: []any{answer.GetNewRunId(), answer.GetAlreadyRunning()},
+		unchanged: answer.GetAlreadyRunning() || answer.GetAlreadyRetried(),
 	}, nil
 }
 
-// idOf is the request id of the retry of a run that a filter chose. It is the same in a repetition, as that of the server's own bulk action is:
-// a run stays as it ended, so that the same filter finds it again, and its retry may be over by then.
+// idOf is the request id of the retry of a run that a filter chose. It is the same in a repetition,
+// as that of the server's own bulk action is: a run stays as it ended, so that the same filter
+// finds it again, and its retry may be over by then.
 func (o *retryOptions) idOf(runID string) string {
 	id := "bulk-retry:" + runID
 	how := o.fromStep
@@ -140,7 +145,8 @@ func newCancel(e *env, o *cancelOptions) *cobra.Command {
 		answer, err := c.CancelWorkflow(ctx, request)
 		return c.stopped(answer.GetStatus(), answer.GetRequested(), answer.GetGraceUntil()), err
 	})
-	cmd := o.command(e, "Cancel runs: at once, or with --grace so that their code can clean up", `Without --grace the runs are CANCELLED now, and no later write of their workers counts. With it their code is told, may run steps
+	cmd := o.command(e, "Cancel runs: at once, or with --grace so that their code can clean up",
+		`Without --grace the runs are CANCELLED now, and no later write of their workers counts. With it their code is told, may run steps
 to clean up, and the runs are CANCELLED when it returns or when the grace is over.`, "--grace 1m")
 	cmd.Flags().Var(flagvalue.Duration(&o.grace), "grace", "time for the code to clean up: 30s, 5m (default: none)")
 	return cmd
@@ -152,10 +158,12 @@ func newTerminate(e *env, o *terminateOptions) *cobra.Command {
 	o.verb, o.server, o.statuses = "terminate", kagziv1.BulkAction_BULK_ACTION_TERMINATE, openStatuses
 	o.oneByOne = func() bool { return false }
 	o.action = o.runOptions.action(stopFields, func(ctx context.Context, c *client, runID string) (outcome, error) {
-		answer, err := c.TerminateWorkflow(ctx, &kagziv1.TerminateWorkflowRequest{Namespace: c.namespace, RunId: runID, Reason: o.reason})
+		answer, err := c.TerminateWorkflow(ctx, &kagziv1.TerminateWorkflowRequest{
+			Namespace: c.namespace, RunId: runID, Reason: o.reason})
 		return c.stopped(answer.GetStatus(), false, nil), err
 	})
-	return o.command(e, "End runs now, whatever their workers do", "The runs are TERMINATED now; their code is not asked, and cleans nothing up.", `--reason "wrong input"`)
+	return o.command(e, "End runs now, whatever their workers do",
+		"The runs are TERMINATED now; their code is not asked, and cleans nothing up.", `--reason "wrong input"`)
 }
 
 // stopped is how a run stands after it was asked to stop.
@@ -177,7 +185,8 @@ func (c *client) stopped(s kagziv1.WorkflowStatus, requested bool, graceUntil *t
 type holdOptions struct{ manyOptions }
 
 // command makes a command for what only single calls of the server do, also to the runs that a filter chooses.
-func (o *holdOptions) command(e *env, fields []string, do func(context.Context, *client, string) (outcome, error), short, long, example string) *cobra.Command {
+func (o *holdOptions) command(e *env, fields []string, do func(context.Context, *client, string) (outcome, error),
+	short, long, example string) *cobra.Command {
 	o.oneByOne = func() bool { return true }
 	o.action = o.runOptions.action(fields, do)
 	return o.manyOptions.command(e, short, long, example)
@@ -187,18 +196,23 @@ func newPause(e *env, o *holdOptions) *cobra.Command {
 	o.verb, o.statuses = "pause", openStatuses
 	o.open = &standing{"not paused", func(r *kagziv1.Workflow) bool { return !r.GetPaused() }}
 	return o.command(e, statusFields, func(ctx context.Context, c *client, runID string) (outcome, error) {
-		answer, err := c.PauseWorkflow(ctx, &kagziv1.PauseWorkflowRequest{Namespace: c.namespace, RunId: runID, Reason: o.reason})
+		answer, err := c.PauseWorkflow(ctx, &kagziv1.PauseWorkflowRequest{
+			Namespace: c.namespace, RunId: runID, Reason: o.reason})
 		return c.statusOf(answer.GetWorkflow()), err
-	}, "Take runs out of the workers' hands until they are resumed", "No worker claims a paused run, and its timers wait.", `--reason "card provider is down"`)
+	}, "Take runs out of the workers' hands until they are resumed",
+		"No worker claims a paused run, and its timers wait.", `--reason "card provider is down"`)
 }
 
 func newResume(e *env, o *holdOptions) *cobra.Command {
 	o.verb, o.statuses = "resume", openStatuses
 	o.open = &standing{"paused", (*kagziv1.Workflow).GetPaused}
 	return o.command(e, statusFields, func(ctx context.Context, c *client, runID string) (outcome, error) {
-		answer, err := c.ResumeWorkflow(ctx, &kagziv1.ResumeWorkflowRequest{Namespace: c.namespace, RunId: runID, Reason: o.reason})
+		answer, err := c.ResumeWorkflow(ctx, &kagziv1.ResumeWorkflowRequest{
+			Namespace: c.namespace, RunId: runID, Reason: o.reason})
 		return c.statusOf(answer.GetWorkflow()), err
-	}, "Let paused runs go on", "Workers may claim the runs again; timers that have come due meanwhile are over at once.", `--reason "card provider is back"`)
+	}, "Let paused runs go on",
+		"Workers may claim the runs again; timers that have come due meanwhile are over at once.",
+		`--reason "card provider is back"`)
 }
 
 func newPin(e *env, o *holdOptions) *cobra.Command {
@@ -224,12 +238,14 @@ var (
 // statusOf is how a run stands as the outcome of an action.
 func (c *client) statusOf(run *kagziv1.Workflow) outcome {
 	cell := render.RunStatusCell(run)
-	return outcome{line: c.out.paint(cell.Text, cell.Style), values: []any{render.RunStatus(run.GetStatus()), run.GetPaused()}}
+	return outcome{line: c.out.paint(cell.Text, cell.Style),
+		values: []any{render.RunStatus(run.GetStatus()), run.GetPaused()}}
 }
 
 func pin(o *holdOptions, pinned bool) func(context.Context, *client, string) (outcome, error) {
 	return func(ctx context.Context, c *client, runID string) (outcome, error) {
-		answer, err := c.PinWorkflow(ctx, &kagziv1.PinWorkflowRequest{Namespace: c.namespace, RunId: runID, Pinned: pinned, Reason: o.reason})
+		answer, err := c.PinWorkflow(ctx, &kagziv1.PinWorkflowRequest{
+			Namespace: c.namespace, RunId: runID, Pinned: pinned, Reason: o.reason})
 		run := answer.GetWorkflow()
 		line := c.statusOf(run).line + "  not pinned"
 		if run.GetPinned() {
@@ -271,7 +287,8 @@ run that goes on for it.`,
 		},
 	}
 	fs := cmd.Flags()
-	fs.StringVar(&o.input, "input", "", "the signal's payload: JSON, @FILE that holds JSON, or - for stdin; --payload is the same")
+	fs.StringVar(&o.input, "input", "",
+		"the signal's payload: JSON, @FILE that holds JSON, or - for stdin; --payload is the same")
 	fs.StringVar(&o.signalID, "signal-id", "", "your own id of this signal, unique within the run (default: a new one)")
 	fs.BoolVar(&o.external, "external", false, "ID is an external id: its newest run is meant")
 	fs.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
@@ -289,13 +306,15 @@ func runSignal(ctx context.Context, c *client, o *signalOptions, payload *kagziv
 	if err != nil {
 		return err
 	}
-	request := &kagziv1.SignalWorkflowRequest{Namespace: c.namespace, RunId: id, Name: o.name, Payload: payload, SignalId: o.signalID}
+	request := &kagziv1.SignalWorkflowRequest{
+		Namespace: c.namespace, RunId: id, Name: o.name, Payload: payload, SignalId: o.signalID}
 	if request.SignalId == "" {
 		request.SignalId = c.newID()
 	}
 	runID, answer, err := tui.Signal(ctx, c, request)
 	if err != nil {
-		return c.externalHint(hintedUncertain(err, "to repeat it without delivering it twice add: --signal-id "+request.GetSignalId()))
+		return c.externalHint(hintedUncertain(err,
+			"to repeat it without delivering it twice add: --signal-id "+request.GetSignalId()))
 	}
 	if runID != request.GetRunId() {
 		c.out.say("it continued as run %s", render.Safe(runID))
@@ -307,7 +326,8 @@ func runSignal(ctx context.Context, c *client, o *signalOptions, payload *kagziv
 			}
 			return []string{render.Safe(runID) + "  signal " + render.Safe(o.name) + " delivered"}
 		},
-		document: append(render.Object{{Name: "run_id", Value: runID}, {Name: "name", Value: o.name}, {Name: "signal_id", Value: request.GetSignalId()}},
+		document: append(render.Object{{Name: "run_id", Value: runID}, {Name: "name", Value: o.name},
+			{Name: "signal_id", Value: request.GetSignalId()}},
 			render.Document(answer).(render.Object)...),
 	})
 }

@@ -26,7 +26,8 @@ func requestsOf[R any](f *fake) []R {
 
 func TestStop_by_ids(t *testing.T) {
 	t.Run("goes on after a run that cannot be stopped and says so with its code", func(t *testing.T) {
-		s := &session{server: &fake{fail: map[string]error{"CancelWorkflow b": status.Error(codes.FailedPrecondition, "run is COMPLETED")}}}
+		s := &session{server: &fake{fail: map[string]error{
+			"CancelWorkflow b": status.Error(codes.FailedPrecondition, "run is COMPLETED")}}}
 		out, _ := s.want(t, ExitConflict, "wf", "cancel", "a", "b", "c", "--reason", "r")
 		if want := "a  CANCELLED\nb  error: run is COMPLETED\nc  CANCELLED\n"; out != want {
 			t.Errorf("stdout %q, want %q", out, want)
@@ -38,7 +39,8 @@ func TestStop_by_ids(t *testing.T) {
 	})
 	t.Run("with different problems ends with the general code and each hint once", func(t *testing.T) {
 		s := &session{server: &fake{fail: map[string]error{
-			"CancelWorkflow a": notFound("a"), "CancelWorkflow b": notFound("b"), "CancelWorkflow c": status.Error(codes.FailedPrecondition, "run is COMPLETED"),
+			"CancelWorkflow a": notFound("a"), "CancelWorkflow b": notFound("b"),
+			"CancelWorkflow c": status.Error(codes.FailedPrecondition, "run is COMPLETED"),
 		}}}
 		_, msg := s.want(t, ExitError, "wf", "cancel", "a", "b", "c")
 		if strings.Count(msg, "looked in namespace default") != 1 {
@@ -61,25 +63,32 @@ func TestStop_by_ids(t *testing.T) {
 			t.Errorf("request %v", r)
 		}
 		out, _ = s.want(t, ExitOK, "wf", "cancel", "a", "--grace", "90s", "-o", "jsonl")
-		if want := `{"run_id":"a","status":"RUNNING","requested":true,"grace_until":"2026-11-20T12:01:30Z","error":null}` + "\n"; out != want {
+		if want :=
+			`{"run_id":"a","status":"RUNNING","requested":true,"grace_until":"2026-11-20T12:01:30Z","error":null}` +
+				"\n"; out != want {
 			t.Errorf("stdout %q, want %q", out, want)
 		}
 	})
 	t.Run("finds runs by their external ids", func(t *testing.T) {
 		s := &session{server: sampleServer()}
 		out, _ := s.want(t, ExitOK, "wf", "terminate", "--external", "order-17")
-		if r := requestsOf[*kagziv1.TerminateWorkflowRequest](s.server)[0]; r.RunId != s.server.runs[0].RunId || out != "order-17  TERMINATED\n" {
+		if r := requestsOf[*kagziv1.TerminateWorkflowRequest](s.server)[0]; r.RunId != s.server.runs[0].RunId ||
+			out != "order-17  TERMINATED\n" {
 			t.Errorf("request %v, stdout %q", r, out)
 		}
 	})
 }
 
 func TestBulk(t *testing.T) {
-	open := []kagziv1.WorkflowStatus{kagziv1.WorkflowStatus_WORKFLOW_STATUS_PENDING, kagziv1.WorkflowStatus_WORKFLOW_STATUS_RUNNING, kagziv1.WorkflowStatus_WORKFLOW_STATUS_SLEEPING}
+	open := []kagziv1.WorkflowStatus{kagziv1.WorkflowStatus_WORKFLOW_STATUS_PENDING,
+		kagziv1.WorkflowStatus_WORKFLOW_STATUS_RUNNING, kagziv1.WorkflowStatus_WORKFLOW_STATUS_SLEEPING}
 	server := func() *fake {
 		f := &fake{progress: []*kagziv1.BulkWorkflowsProgress{{Matched: 3, Done: 1}, {Matched: 3, Done: 3}}}
 		for _, id := range []string{"a", "b", "c"} {
-			f.runs = append(f.runs, &kagziv1.Workflow{RunId: id, WorkflowType: "order", Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_RUNNING}, &kagziv1.Workflow{RunId: id + "-failed", WorkflowType: "order", Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED})
+			f.runs = append(f.runs, &kagziv1.Workflow{
+				RunId: id, WorkflowType: "order", Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_RUNNING},
+				&kagziv1.Workflow{RunId: id + "-failed", WorkflowType: "order",
+					Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED})
 		}
 		return f
 	}
@@ -96,21 +105,26 @@ func TestBulk(t *testing.T) {
 		for _, answer := range []string{"n\n", "\n", "", "nay\n"} {
 			s := &session{server: server(), tty: true, stdin: answer}
 			out, msg := s.want(t, ExitError, "wf", "cancel", "-q", "type = order")
-			if out != "" || !strings.Contains(msg, "cancel 3 runs matching") || len(requestsOf[*kagziv1.BulkWorkflowsRequest](s.server)) != 0 {
+			if out != "" || !strings.Contains(msg, "cancel 3 runs matching") ||
+				len(requestsOf[*kagziv1.BulkWorkflowsRequest](s.server)) != 0 {
 				t.Errorf("stdout %q, stderr %q", out, msg)
 			}
 		}
 		s := &session{server: server(), tty: true, stdin: "n\n"}
-		if _, msg := s.want(t, ExitError, "wf", "cancel", "-q", "type = order", "--limit", "2"); !strings.Contains(msg, "cancel 2 runs") {
+		if _, msg := s.want(t, ExitError, "wf", "cancel", "-q", "type = order", "--limit", "2"); !strings.Contains(
+			msg, "cancel 2 runs") {
 			t.Errorf("stderr %q", msg)
 		}
 	})
 	t.Run("has the server act on what the filter chooses among the runs that can be meant", func(t *testing.T) {
 		for verb, want := range map[string]*kagziv1.BulkWorkflowsRequest{
-			"cancel":    {Action: kagziv1.BulkAction_BULK_ACTION_CANCEL, Filter: &kagziv1.ListWorkflowsRequest{Statuses: open}},
-			"terminate": {Action: kagziv1.BulkAction_BULK_ACTION_TERMINATE, Filter: &kagziv1.ListWorkflowsRequest{Statuses: open}},
+			"cancel": {Action: kagziv1.BulkAction_BULK_ACTION_CANCEL,
+				Filter: &kagziv1.ListWorkflowsRequest{Statuses: open}},
+			"terminate": {Action: kagziv1.BulkAction_BULK_ACTION_TERMINATE,
+				Filter: &kagziv1.ListWorkflowsRequest{Statuses: open}},
 			"retry": {Action: kagziv1.BulkAction_BULK_ACTION_RETRY, Filter: &kagziv1.ListWorkflowsRequest{
-				Statuses: []kagziv1.WorkflowStatus{kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED, kagziv1.WorkflowStatus_WORKFLOW_STATUS_TIMED_OUT},
+				Statuses: []kagziv1.WorkflowStatus{kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED,
+					kagziv1.WorkflowStatus_WORKFLOW_STATUS_TIMED_OUT},
 			}},
 		} {
 			want.Reason, want.Limit = "why", 2
@@ -122,7 +136,8 @@ func TestBulk(t *testing.T) {
 					args = append(args, "-y")
 				}
 				s.want(t, ExitOK, args...)
-				if diff := cmp.Diff([]*kagziv1.BulkWorkflowsRequest{want}, requestsOf[*kagziv1.BulkWorkflowsRequest](s.server), protocmp.Transform()); diff != "" {
+				if diff := cmp.Diff([]*kagziv1.BulkWorkflowsRequest{want},
+					requestsOf[*kagziv1.BulkWorkflowsRequest](s.server), protocmp.Transform()); diff != "" {
 					t.Errorf("%s: %s", verb, diff)
 				}
 			}
@@ -131,24 +146,28 @@ func TestBulk(t *testing.T) {
 	t.Run("chooses the statuses that the filter names", func(t *testing.T) {
 		s := &session{server: server()}
 		s.want(t, ExitOK, "wf", "terminate", "-q", "status = SLEEPING", "-y")
-		if r := requestsOf[*kagziv1.ListWorkflowsRequest](s.server)[0]; len(r.Statuses) != 1 || r.Statuses[0] != kagziv1.WorkflowStatus_WORKFLOW_STATUS_SLEEPING {
+		if r := requestsOf[*kagziv1.ListWorkflowsRequest](s.server)[0]; len(r.Statuses) != 1 ||
+			r.Statuses[0] != kagziv1.WorkflowStatus_WORKFLOW_STATUS_SLEEPING {
 			t.Errorf("request %v", r)
 		}
 	})
 	t.Run("of nothing says so and calls no action", func(t *testing.T) {
 		s := &session{server: server()}
 		out, msg := s.want(t, ExitOK, "wf", "cancel", "-q", "type = none", "-y")
-		if out != "" || !strings.Contains(msg, "no runs match") || len(requestsOf[*kagziv1.BulkWorkflowsRequest](s.server)) != 0 {
+		if out != "" || !strings.Contains(msg, "no runs match") ||
+			len(requestsOf[*kagziv1.BulkWorkflowsRequest](s.server)) != 0 {
 			t.Errorf("stdout %q, stderr %q", out, msg)
 		}
-		if out, _ := s.want(t, ExitOK, "wf", "cancel", "-q", "type = none", "-y", "-o", "json"); !strings.Contains(out, `"matched": 0`) {
+		if out, _ := s.want(t, ExitOK, "wf", "cancel", "-q", "type = none", "-y", "-o", "json"); !strings.Contains(
+			out, `"matched": 0`) {
 			t.Errorf("stdout %q", out)
 		}
 	})
 	t.Run("reports each failure and ends with 1", func(t *testing.T) {
 		s := &session{server: server()}
 		s.server.progress = []*kagziv1.BulkWorkflowsProgress{
-			{Matched: 2, Done: 1}, {Matched: 3, Done: 1, Failed: 1, LastRunId: "b", LastError: &kagziv1.ErrorDetail{Message: "has ended\x1b"}}, {Matched: 3, Done: 2, Failed: 1},
+			{Matched: 2, Done: 1}, {Matched: 3, Done: 1, Failed: 1, LastRunId: "b",
+				LastError: &kagziv1.ErrorDetail{Message: "has ended\x1b"}}, {Matched: 3, Done: 2, Failed: 1},
 		}
 		out, msg := s.want(t, ExitError, "wf", "cancel", "-q", "type = order", "-y")
 		if out != "cancel: 2 of 3 done, 1 failed\n" || msg != "run b: has ended\\x1b\n" {
@@ -161,7 +180,8 @@ func TestBulk(t *testing.T) {
 	t.Run("says how many were as wanted already", func(t *testing.T) {
 		s := &session{server: server()}
 		s.server.progress = []*kagziv1.BulkWorkflowsProgress{{Matched: 3, Done: 3, Unchanged: 2}}
-		if out, _ := s.want(t, ExitOK, "wf", "retry", "-q", "type = order", "-y"); out != "retry: 3 of 3 done (2 of them before), 0 failed\n" {
+		if out, _ := s.want(t, ExitOK, "wf", "retry", "-q", "type = order",
+			"-y"); out != "retry: 3 of 3 done (2 of them before), 0 failed\n" {
 			t.Errorf("stdout %q", out)
 		}
 	})
@@ -179,14 +199,17 @@ func TestBulk_of_what_the_server_cannot_do_at_once_acts_on_one_run_after_another
 	server := func() *fake {
 		f := &fake{fail: map[string]error{"CancelWorkflow c": status.Error(codes.FailedPrecondition, "has ended")}}
 		for _, id := range []string{"a", "b", "c"} {
-			f.runs = append(f.runs, &kagziv1.Workflow{RunId: id, ExternalId: "o-" + id, WorkflowType: "order", Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED})
+			f.runs = append(f.runs, &kagziv1.Workflow{
+				RunId: id, ExternalId: "o-" + id, WorkflowType: "order",
+				Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED})
 		}
 		return f
 	}
 	t.Run("with a grace", func(t *testing.T) {
 		s := &session{server: server()}
 		out, msg := s.want(t, ExitError, "wf", "cancel", "-q", "status = FAILED", "-y", "--grace", "1m")
-		if r := requestsOf[*kagziv1.CancelWorkflowRequest](s.server); len(r) != 3 || r[0].Grace == nil || out != "cancel: 2 of 3 done, 1 failed\n" || msg != "run c: has ended\n" {
+		if r := requestsOf[*kagziv1.CancelWorkflowRequest](s.server); len(r) != 3 || r[0].Grace == nil ||
+			out != "cancel: 2 of 3 done, 1 failed\n" || msg != "run c: has ended\n" {
 			t.Errorf("%d requests, stdout %q, stderr %q", len(r), out, msg)
 		}
 	})
@@ -201,10 +224,12 @@ func TestBulk_of_what_the_server_cannot_do_at_once_acts_on_one_run_after_another
 	t.Run("from a step, up to the limit", func(t *testing.T) {
 		s := &session{server: server()}
 		out, _ := s.want(t, ExitOK, "wf", "retry", "-q", "type = order", "--from-step", "charge", "--limit", "2", "-y")
-		if r := requestsOf[*kagziv1.RetryWorkflowRequest](s.server); len(r) != 2 || r[1].FromStep != "charge" || out != "retry: 2 of 2 done, 0 failed\n" {
+		if r := requestsOf[*kagziv1.RetryWorkflowRequest](s.server); len(r) != 2 || r[1].FromStep != "charge" ||
+			out != "retry: 2 of 2 done, 0 failed\n" {
 			t.Errorf("requests %v, stdout %q", r, out)
 		}
-		if out, _ := s.want(t, ExitOK, "wf", "retry", "-q", "type = order", "--from-step", "charge", "--limit", "2", "-y"); out != "retry: 2 of 2 done (2 of them before), 0 failed\n" {
+		if out, _ := s.want(t, ExitOK, "wf", "retry", "-q", "type = order", "--from-step", "charge", "--limit", "2",
+			"-y"); out != "retry: 2 of 2 done (2 of them before), 0 failed\n" {
 			t.Errorf("the same again: stdout %q", out)
 		}
 	})
@@ -223,7 +248,8 @@ func TestBulk_of_what_the_server_cannot_do_at_once_acts_on_one_run_after_another
 		}
 		all := []string{"-q", "type = order"}
 		ways := [][]string{
-			append(all, "--from-step", "charge"), append(all, "--from-step", "ship"), append(all, "--restart"), append(all, "--restart", "--input", "1"),
+			append(all, "--from-step", "charge"), append(all, "--from-step", "ship"), append(all, "--restart"),
+			append(all, "--restart", "--input", "1"),
 		}
 		seen := map[string]bool{}
 		for _, args := range ways {
@@ -246,14 +272,16 @@ func TestBulk_of_what_the_server_cannot_do_at_once_acts_on_one_run_after_another
 		}
 		s := &session{server: server()}
 		s.server.fail["RetryWorkflow"] = status.Error(codes.DeadlineExceeded, "late")
-		if _, msg := s.want(t, ExitUnavailable, "wf", "retry", "-y", "-q", "type = order", "--restart"); strings.Contains(msg, "--request-id") {
+		if _, msg := s.want(t, ExitUnavailable, "wf", "retry", "-y", "-q", "type = order",
+			"--restart"); strings.Contains(msg, "--request-id") {
 			t.Errorf("it advises a flag that goes with ids only: %q", msg)
 		}
 	})
 	t.Run("counts runs whose retry is over as done before", func(t *testing.T) {
 		s := &session{server: server()}
 		s.server.retriedBefore = true
-		if out, _ := s.want(t, ExitOK, "wf", "retry", "-y", "-q", "type = order", "--restart"); out != "retry: 3 of 3 done (3 of them before), 0 failed\n" {
+		if out, _ := s.want(t, ExitOK, "wf", "retry", "-y", "-q", "type = order",
+			"--restart"); out != "retry: 3 of 3 done (3 of them before), 0 failed\n" {
 			t.Errorf("stdout %q", out)
 		}
 	})
@@ -264,7 +292,8 @@ func TestProgress(t *testing.T) {
 	show := func(tty bool, step time.Duration) string {
 		var b strings.Builder
 		now := noon
-		p := &progress{out: &output{streams: streams{err: &b, errTTY: tty}}, verb: "cancel", total: 20, now: func() time.Time { return now }}
+		p := &progress{out: &output{streams: streams{err: &b, errTTY: tty}}, verb: "cancel", total: 20,
+			now: func() time.Time { return now }}
 		for _, event := range three {
 			p.show(event)
 			now = now.Add(step)
@@ -273,7 +302,8 @@ func TestProgress(t *testing.T) {
 		return b.String()
 	}
 	t.Run("is one line that is written again in a terminal", func(t *testing.T) {
-		want := "\rcancel: 9 of 20 done, 0 failed\rcancel: 10 of 20 done, 0 failed\rcancel: 20 of 20 done, 0 failed\r" + strings.Repeat(" ", 31) + "\r"
+		want := "\rcancel: 9 of 20 done, 0 failed\rcancel: 10 of 20 done, 0 failed\rcancel: 20 of 20 done, 0 failed\r" +
+			strings.Repeat(" ", 31) + "\r"
 		if got := show(true, 0); got != want {
 			t.Errorf("stderr %q, want %q", got, want)
 		}
@@ -282,7 +312,8 @@ func TestProgress(t *testing.T) {
 		if got := show(false, time.Second); got != "" {
 			t.Errorf("stderr %q", got)
 		}
-		if got, want := show(false, sparse), "cancel: 10 of 20 done, 0 failed\ncancel: 20 of 20 done, 0 failed\n"; got != want {
+		if got, want := show(false, sparse),
+			"cancel: 10 of 20 done, 0 failed\ncancel: 20 of 20 done, 0 failed\n"; got != want {
 			t.Errorf("stderr %q, want %q", got, want)
 		}
 	})

@@ -52,7 +52,8 @@ func certified(t *testing.T, name string, until time.Time) (tls.Certificate, str
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotBefore: until.Add(-48 * time.Hour), NotAfter: until, IsCA: true, BasicConstraintsValid: true,
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotBefore: until.Add(-48 * time.Hour),
+		NotAfter: until, IsCA: true, BasicConstraintsValid: true,
 	}
 	if ip := net.ParseIP(name); ip != nil {
 		template.IPAddresses = []net.IP{ip}
@@ -72,7 +73,8 @@ func certified(t *testing.T, name string, until time.Time) (tls.Certificate, str
 
 func TestTrouble_with_TLS_says_what_to_do(t *testing.T) {
 	with := func(cert tls.Certificate) string {
-		return served(t, grpc.Creds(credentials.NewTLS(&tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS13})))
+		return served(t, grpc.Creds(credentials.NewTLS(
+			&tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS13})))
 	}
 	good, goodFile := certified(t, "127.0.0.1", time.Now().Add(time.Hour))
 	stale, staleFile := certified(t, "127.0.0.1", time.Now().Add(-time.Hour))
@@ -82,12 +84,19 @@ func TestTrouble_with_TLS_says_what_to_do(t *testing.T) {
 		args []string
 		want []string
 	}{
-		"a plaintext server":             {[]string{"--address", served(t), "--tls-ca", goodFile}, []string{"does not speak TLS", "leave out --tls"}},
-		"an authority that is not known": {[]string{"--address", goodServer, "--tls-ca", otherFile}, []string{"authority that is not trusted", "--tls-ca ca.crt"}},
-		"a certificate that has expired": {[]string{"--address", with(stale), "--tls-ca", staleFile}, []string{"not valid at this time", "kagzi tls init --renew"}},
-		"a certificate for another name": {[]string{"--address", goodServer, "--tls-ca", goodFile, "--tls-server-name", "box"}, []string{"is for", "--tls-server-name"}},
-		"a certificate without the IP":   {[]string{"--address", with(other), "--tls-ca", otherFile}, []string{"not for this address", "--tls-server-name"}},
-		"a plaintext client":             {[]string{"--address", goodServer}, []string{"it may speak TLS", "--tls-ca ca.crt"}},
+		"a plaintext server": {[]string{"--address", served(t), "--tls-ca", goodFile},
+			[]string{"does not speak TLS", "leave out --tls"}},
+		"an authority that is not known": {[]string{"--address", goodServer, "--tls-ca", otherFile},
+			[]string{"authority that is not trusted", "--tls-ca ca.crt"}},
+		"a certificate that has expired": {[]string{"--address", with(stale), "--tls-ca", staleFile},
+			[]string{"not valid at this time", "kagzi tls init --renew"}},
+		"a certificate for another name": {[]string{
+			"--address", goodServer, "--tls-ca", goodFile, "--tls-server-name", "box"},
+			[]string{"is for", "--tls-server-name"}},
+		"a certificate without the IP": {[]string{"--address", with(other), "--tls-ca", otherFile},
+			[]string{"not for this address", "--tls-server-name"}},
+		"a plaintext client": {[]string{"--address", goodServer},
+			[]string{"it may speak TLS", "--tls-ca ca.crt"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &session{server: &fake{}}
@@ -100,7 +109,8 @@ func TestTrouble_with_TLS_says_what_to_do(t *testing.T) {
 				return conn, conn.Close, nil
 			}
 			var msg bytes.Buffer
-			code := Execute(t.Context(), root(e), append([]string{"version", "--server"}, c.args...), strings.NewReader(""), discard{}, &msg)
+			code := Execute(t.Context(), root(e), append([]string{"version", "--server"}, c.args...),
+				strings.NewReader(""), discard{}, &msg)
 			for _, want := range c.want {
 				if code != ExitUnavailable || !strings.Contains(msg.String(), want) {
 					t.Errorf("exit code %d, stderr %q, want %q", code, msg.String(), want)

@@ -51,7 +51,8 @@ type grower struct {
 // grow gathers what belongs to a run, and the runs that it went on as.
 func (g *grower) grow(ctx context.Context, run *kagziv1.Workflow, depth int) (*render.Lineage, error) {
 	l, err := g.one(ctx, run, depth)
-	for last := l; err == nil && g.left > 0 && last.Run.GetContinuedAsRunId() != "" && !g.seen[last.Run.GetContinuedAsRunId()]; {
+	for last := l; err == nil && g.left > 0 && last.Run.GetContinuedAsRunId() != "" &&
+		!g.seen[last.Run.GetContinuedAsRunId()]; {
 		var next *kagziv1.Workflow
 		if next, err = g.lookUp(ctx, last.Run.GetContinuedAsRunId()); next == nil {
 			break
@@ -105,14 +106,16 @@ func (g *grower) one(ctx context.Context, run *kagziv1.Workflow, depth int) (*re
 		return nil, err
 	}
 	if more += moreHandlers; more > 0 {
-		l.Omitted = flagvalue.Counted(int64(more), "run") + " more, too many for one tree; see: kagzi workflow list --parent " + run.GetRunId()
+		l.Omitted = flagvalue.Counted(int64(more), "run") +
+			" more, too many for one tree; see: kagzi workflow list --parent " + run.GetRunId()
 	}
 	return l, nil
 }
 
 // all gathers runs that stand beside each other, and counts those that were too many. A run that another of them went
 // on as stands with that one.
-func (g *grower) all(ctx context.Context, runs []*kagziv1.Workflow, depth int) (list []*render.Lineage, more int, err error) {
+func (g *grower) all(ctx context.Context, runs []*kagziv1.Workflow, depth int) (list []*render.Lineage, more int,
+	err error) {
 	continued := map[string]bool{}
 	for i, r := range runs {
 		if continued[r.GetRunId()] {
@@ -133,8 +136,10 @@ func (g *grower) all(ctx context.Context, runs []*kagziv1.Workflow, depth int) (
 	return list, 0, nil
 }
 
-// children are the runs that a run started, the oldest first: those that name it as their parent, and those that its steps name.
-func (g *grower) children(ctx context.Context, run *kagziv1.Workflow, steps []*kagziv1.Step) ([]*kagziv1.Workflow, error) {
+// children are the runs that a run started, the oldest first: those that name it as their parent,
+// and those that its steps name.
+func (g *grower) children(ctx context.Context, run *kagziv1.Workflow,
+	steps []*kagziv1.Step) ([]*kagziv1.Workflow, error) {
 	id := run.GetRunId()
 	children, err := g.list(ctx, &kagziv1.ListWorkflowsRequest{Namespace: g.namespace, ParentRunId: &id})
 	if err != nil {
@@ -160,9 +165,11 @@ func (g *grower) children(ctx context.Context, run *kagziv1.Workflow, steps []*k
 	return children, nil
 }
 
-// handlers are the runs that handle a run's failure. They come into being in the commit that ends it, and so at its end.
+// handlers are the runs that handle a run's failure. They come into being in the commit that ends
+// it, and so at its end.
 func (g *grower) handlers(ctx context.Context, run *kagziv1.Workflow) ([]*kagziv1.Workflow, error) {
-	failed := run.GetStatus() == kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED || run.GetStatus() == kagziv1.WorkflowStatus_WORKFLOW_STATUS_TIMED_OUT
+	failed := run.GetStatus() == kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED ||
+		run.GetStatus() == kagziv1.WorkflowStatus_WORKFLOW_STATUS_TIMED_OUT
 	if !failed || run.GetFinishedAt() == nil || run.FailedRunId != nil {
 		return nil, nil
 	}
@@ -173,7 +180,8 @@ func (g *grower) handlers(ctx context.Context, run *kagziv1.Workflow) ([]*kagziv
 	end := run.GetFinishedAt().AsTime()
 	runs, err := g.list(ctx, &kagziv1.ListWorkflowsRequest{
 		Namespace: g.namespace, WorkflowTypes: types,
-		CreatedAfter: timestamppb.New(end.Add(-time.Millisecond)), CreatedBefore: timestamppb.New(end.Add(time.Millisecond)),
+		CreatedAfter:  timestamppb.New(end.Add(-time.Millisecond)),
+		CreatedBefore: timestamppb.New(end.Add(time.Millisecond)),
 	})
 	return slices.DeleteFunc(runs, func(r *kagziv1.Workflow) bool { return r.GetFailedRunId() != run.GetRunId() }), err
 }

@@ -26,17 +26,19 @@ import (
 	"github.com/kagzi/kagzi/tui/view"
 )
 
-// Local is what can be done without a server that was started before; main fills it, because it needs packages that this one may not import.
-// What is nil cannot be done.
+// Local is what can be done without a server that was started before; main fills it, because it
+// needs packages that this one may not import. What is nil cannot be done.
 type Local struct {
 	// Look opens a database file for looking only, within this process.
 	Look func(ctx context.Context, file string) (*Nearby, error)
 	// Serve starts a server within this process, on the embedded database and at the default address.
 	Serve func(ctx context.Context) (*Nearby, error)
-	// Open opens the database at a URL as its server would, within this process, for a caller with all rights. An empty URL means that of the
-	// server's settings. One that is not there is made with create only.
+	// Open opens the database at a URL as its server would, within this process, for a caller with
+	// all rights. An empty URL means that of the server's settings. One that is not there is made
+	// with create only.
 	Open func(ctx context.Context, url string, create bool) (*Nearby, error)
-	// Demo starts a server in memory, within this process, whose clock stands at a moment until it is moved. All follows from the seed.
+	// Demo starts a server in memory, within this process, whose clock stands at a moment until it
+	// is moved. All follows from the seed.
 	Demo func(seed uint64, at time.Time) scenario.Server
 	// Examine looks at what a server of this machine's settings needs where none runs: its files, its disk, its ports.
 	Examine func(ctx context.Context) []Check
@@ -108,13 +110,15 @@ Settings are read from kagzi/tui.toml in the folder of your settings. NO_COLOR i
 		RunE: func(cmd *cobra.Command, _ []string) error { return runUI(cmd, e, o) },
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.db, "db", "", "open this file of an SQLite database, FILE or sqlite:FILE, for looking only, without a server")
+	f.StringVar(&o.db, "db", "",
+		"open this file of an SQLite database, FILE or sqlite:FILE, for looking only, without a server")
 	f.BoolVar(&o.demo, "demo", false, "show a world that is made up, without a server")
 	f.BoolVar(&o.readOnly, "read-only", false, "take away everything that changes anything")
 	f.StringVar(&o.theme, "theme", "", "terminal, dark, light, contrast, mono, or one of your own")
 	f.BoolVar(&o.ascii, "ascii", false, "use no glyphs beyond ASCII")
 	f.BoolVar(&o.mouse, "mouse", false, "take the mouse; it is left to the terminal otherwise")
-	f.StringVar(&o.view, "view", "", "the view to begin with, as a command: overview, runs, workers, schedules, queues, server, events")
+	f.StringVar(&o.view, "view", "",
+		"the view to begin with, as a command: overview, runs, workers, schedules, queues, server, events")
 	f.StringVar(&o.run, "run", "", "begin with this run")
 	f.StringVar(&o.filter, "filter", "", "begin with the runs that this filter chooses")
 	f.Var(flagvalue.Duration(&o.refresh), "refresh", "draw at most once in this time, such as 1s over a slow line")
@@ -181,7 +185,8 @@ func runServerUI(cmd *cobra.Command, e *env, o *uiOptions) error {
 }
 
 // showServer shows a server. note is what the person must know of it; empty for one that was reached as usual.
-func showServer(cmd *cobra.Command, e *env, o *uiOptions, note string, reach func() (tui.API, func() error, error)) error {
+func showServer(cmd *cobra.Command, e *env, o *uiOptions, note string,
+	reach func() (tui.API, func() error, error)) error {
 	options, err := e.uiOptions(o)
 	if err != nil {
 		return err
@@ -210,7 +215,8 @@ func runFileUI(cmd *cobra.Command, e *env, o *uiOptions) error {
 		return err
 	}
 	if strings.HasPrefix(o.db, "postgres://") || strings.HasPrefix(o.db, "postgresql://") {
-		return usagef("--db opens a file of an SQLite database; to look at Postgres run a server on it, and then: kagzi tui --read-only")
+		return usagef(
+			"--db opens a file of an SQLite database; to look at Postgres run a server on it, and then: kagzi tui --read-only")
 	}
 	o.db = strings.TrimPrefix(o.db, "sqlite:") // as every other --db has it
 	near, err := e.local.Look(cmd.Context(), o.db)
@@ -230,7 +236,8 @@ func runFileUI(cmd *cobra.Command, e *env, o *uiOptions) error {
 // demoSeed makes every demo the same.
 const demoSeed = 12
 
-// runDemoUI shows a real server on which a day is played: what has passed of it before the first screen, and the rest live.
+// runDemoUI shows a real server on which a day is played: what has passed of it before the first
+// screen, and the rest live.
 func runDemoUI(cmd *cobra.Command, e *env, o *uiOptions) error {
 	options, err := e.uiOptions(o)
 	if err != nil {
@@ -259,9 +266,11 @@ func runDemoUI(cmd *cobra.Command, e *env, o *uiOptions) error {
 // answerWithin is how long `kagzi` alone waits for a server before it starts one.
 const answerWithin = 2 * time.Second
 
-// runAlone shows the server at the address; if none answers there and nobody named another, it starts one in this process.
+// runAlone shows the server at the address; if none answers there and nobody named another, it
+// starts one in this process.
 func runAlone(cmd *cobra.Command, e *env) error {
-	flags := pflag.NewFlagSet("", pflag.ContinueOnError) // of its own it has none: the environment and the profile alone
+	// of its own it has none: the environment and the profile alone
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	e.flags.Register(flags)
 	if err := e.flags.Resolve(flags, e.lookup, e.find); err != nil {
 		return err
@@ -276,7 +285,8 @@ func runAlone(cmd *cobra.Command, e *env) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "no server answers at %s: serving %s in this process, until the UI is closed\n", render.Safe(e.flags.Address), render.Safe(near.Database))
+	fmt.Fprintf(cmd.ErrOrStderr(), "no server answers at %s: serving %s in this process, until the UI is closed\n",
+		render.Safe(e.flags.Address), render.Safe(near.Database))
 	return errors.Join(runNearUI(cmd, e, o, near), near.Close())
 }
 
@@ -292,7 +302,8 @@ func runNearUI(cmd *cobra.Command, e *env, o *uiOptions, near *Nearby) error {
 	return showServer(cmd, e, o, "server in this process", reach)
 }
 
-// goHome goes to where a server of this machine's settings listens, if nobody named another, and says whether that is so.
+// goHome goes to where a server of this machine's settings listens, if nobody named another, and
+// says whether that is so.
 func (e *env) goHome() bool {
 	listen, _ := e.lookup("KAGZI_LISTEN")
 	own := local(cmp.Or(listen, tui.DefaultAddress))
@@ -315,10 +326,13 @@ func (e *env) answers(ctx context.Context) (bool, error) {
 	return status.Code(err) != codes.Unavailable, closeConn()
 }
 
-// reachFlags are the flags that a command line must repeat to come to the same server as this one. The secret of a key is shown to nobody.
-var reachFlags = []string{"profile", "api-key-file", "tls", "tls-ca", "tls-client-cert", "tls-client-key", "tls-server-name"}
+// reachFlags are the flags that a command line must repeat to come to the same server as this one.
+// The secret of a key is shown to nobody.
+var reachFlags = []string{"profile", "api-key-file", "tls", "tls-ca", "tls-client-cert", "tls-client-key",
+	"tls-server-name"}
 
-// home is where a command line goes with those of them that were given, and no other. Ask before the flags are made whole.
+// home is where a command line goes with those of them that were given, and no other. Ask before
+// the flags are made whole.
 func (e *env) home(flags *pflag.FlagSet) model.Home {
 	var h model.Home
 	said := profile.Profile{}
@@ -344,8 +358,10 @@ func (e *env) home(flags *pflag.FlagSet) model.Home {
 // uiOptions are the settings of the UI from the flags, the environment and the person's files.
 func (e *env) uiOptions(o *uiOptions) (view.Options, error) {
 	options := view.Options{
-		Namespace: e.flags.Namespace, Address: e.flags.Address, Source: e.flags.source("address"), Version: e.version, ReadOnly: o.readOnly, Open: o.first(),
-		Theme: o.theme, NoColour: e.flags.NoColor, ASCII: o.ascii, Mouse: o.mouse, Refresh: o.refresh, Now: e.now, Lookup: e.lookup,
+		Namespace: e.flags.Namespace, Address: e.flags.Address, Source: e.flags.source("address"), Version: e.version,
+		ReadOnly: o.readOnly, Open: o.first(),
+		Theme: o.theme, NoColour: e.flags.NoColor, ASCII: o.ascii, Mouse: o.mouse, Refresh: o.refresh, Now: e.now,
+		Lookup: e.lookup,
 	}
 	if dir, err := os.UserConfigDir(); err == nil {
 		dir = filepath.Join(dir, "kagzi")

@@ -30,7 +30,9 @@ func TestTheUIBeginsWithWhatIsChosen(t *testing.T) {
 
 func TestTheUIShowsCommandLinesThatGoWhereItGoes(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "kagzi.toml")
-	if err := os.WriteFile(file, []byte("[client]\nnamespace = \"mine\"\n[profile.prod]\naddress = \"prod:1\"\nnamespace = \"shop\"\n"), 0o600); err != nil {
+	if err := os.WriteFile(file,
+		[]byte("[client]\nnamespace = \"mine\"\n[profile.prod]\naddress = \"prod:1\"\nnamespace = \"shop\"\n"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range profile.Keys() {
@@ -42,7 +44,8 @@ func TestTheUIShowsCommandLinesThatGoWhereItGoes(t *testing.T) {
 		{"", "", "mine", "kagzi workflow pause a"},
 		{"", "", "default", "kagzi workflow pause a --namespace default"},
 		{"", "--address prod:1 -n shop", "shop", "kagzi workflow pause a --namespace shop --address prod:1"},
-		{"", "--profile prod --tls --tls-ca ca.crt --api-key-file k", "shop", "kagzi workflow pause a --profile prod --api-key-file k --tls=true --tls-ca ca.crt"},
+		{"", "--profile prod --tls --tls-ca ca.crt --api-key-file k", "shop",
+			"kagzi workflow pause a --profile prod --api-key-file k --tls=true --tls-ca ca.crt"},
 		{"", "--profile prod", "default", "kagzi workflow pause a --namespace default --profile prod"},
 		{"", "--profile off", "default", "kagzi workflow pause a --profile off"},
 		{"prod:1", "", "mine", "kagzi workflow pause a"},
@@ -62,10 +65,12 @@ func TestTheUIShowsCommandLinesThatGoWhereItGoes(t *testing.T) {
 		}
 		scope := model.Scope{Namespace: test.namespace, Address: e.flags.Address, Home: home}
 		if got := scope.Pause([]string{"a"}, "").CommandLine(); got != test.want {
-			t.Errorf("KAGZI_ADDRESS=%s kagzi tui %s, in namespace %s: %s, want %s", test.environment, test.given, test.namespace, got, test.want)
+			t.Errorf("KAGZI_ADDRESS=%s kagzi tui %s, in namespace %s: %s, want %s", test.environment, test.given,
+				test.namespace, got, test.want)
 		}
 		if got, want := scope.Reach(), strings.TrimPrefix(test.want, "kagzi workflow pause a"); got != want {
-			t.Errorf("KAGZI_ADDRESS=%s kagzi tui %s, in namespace %s: reached with %q, want %q", test.environment, test.given, test.namespace, got, want)
+			t.Errorf("KAGZI_ADDRESS=%s kagzi tui %s, in namespace %s: reached with %q, want %q", test.environment,
+				test.given, test.namespace, got, want)
 		}
 	}
 }
@@ -99,7 +104,9 @@ func TestAloneTheUIGoesToTheServerOfThisMachinesSettings(t *testing.T) {
 		{"127.0.0.1:7000", "127.0.0.1:50051", "127.0.0.1:50051", false},
 		{"", "other:50051", "other:50051", false},
 	} {
-		for name, value := range map[string]string{"KAGZI_CONFIG": os.DevNull, "KAGZI_PROFILE": "off", "KAGZI_LISTEN": test.listen, "KAGZI_ADDRESS": test.address} {
+		for name, value := range map[string]string{
+			"KAGZI_CONFIG": os.DevNull, "KAGZI_PROFILE": "off", "KAGZI_LISTEN": test.listen,
+			"KAGZI_ADDRESS": test.address} {
 			t.Setenv(name, value)
 		}
 		e := newEnv("test")
@@ -109,7 +116,8 @@ func TestAloneTheUIGoesToTheServerOfThisMachinesSettings(t *testing.T) {
 			t.Fatal(err)
 		}
 		if own := e.goHome(); own != test.own || e.flags.Address != test.want {
-			t.Errorf("KAGZI_LISTEN=%s KAGZI_ADDRESS=%s: it goes to %s, its own: %v", test.listen, test.address, e.flags.Address, own)
+			t.Errorf("KAGZI_LISTEN=%s KAGZI_ADDRESS=%s: it goes to %s, its own: %v", test.listen, test.address,
+				e.flags.Address, own)
 		}
 	}
 }

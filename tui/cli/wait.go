@@ -103,17 +103,19 @@ func (c *client) wait(ctx context.Context, server *serverRetry, id string, exter
 // longPoll is how long one call waits at the server.
 const longPoll = 30 * time.Second
 
-// waitEnd waits until a run has ended, and of one that continues as new until the last has. Once the server was there it outlasts
-// losing it.
+// waitEnd waits until a run has ended, and of one that continues as new until the last has. Once
+// the server was there it outlasts losing it.
 func (c *client) waitEnd(ctx context.Context, server *serverRetry, runID string) (*kagziv1.Workflow, error) {
 	followed := map[string]bool{runID: true}
 	for {
 		call, cancel := context.WithTimeout(ctx, longPoll+defaultCallTimeout)
-		answer, err := c.WaitWorkflow(call, &kagziv1.WaitWorkflowRequest{Namespace: c.namespace, RunId: runID, Wait: durationpb.New(longPoll)})
+		answer, err := c.WaitWorkflow(call, &kagziv1.WaitWorkflowRequest{
+			Namespace: c.namespace, RunId: runID, Wait: durationpb.New(longPoll)})
 		cancel()
 		next := answer.GetWorkflow().GetContinuedAsRunId()
 		switch {
-		case err == nil && answer.GetFinished() && next != "" && !followed[next]: // a server that answers in circles is not followed
+		case err == nil && answer.GetFinished() && next != "" && !followed[next]:
+			// a server that answers in circles is not followed
 			runID, followed[next] = next, true
 			server.answered()
 			c.out.say("it continued as run %s", render.Safe(runID))
@@ -142,7 +144,8 @@ type openError struct {
 func (e *openError) Error() string { return e.err.Error() }
 func (e *openError) Unwrap() error { return e.err }
 
-// whyWithin is how long the server may take to say why a run has not ended: the time that the command was given is over.
+// whyWithin is how long the server may take to say why a run has not ended: the time that the
+// command was given is over.
 const whyWithin = 2 * time.Second
 
 // whyOpen says why the run of an openError has not ended, where the server tells at once, and how to see more of it.
@@ -153,7 +156,8 @@ func (c *client) whyOpen(ctx context.Context, err error) (lines []string) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, whyWithin)
 	defer cancel()
-	if answer, err := c.ExplainWorkflow(ctx, &kagziv1.ExplainWorkflowRequest{Namespace: c.namespace, RunId: open.runID}); err == nil && answer.GetSummary() != "" {
+	if answer, err := c.ExplainWorkflow(ctx, &kagziv1.ExplainWorkflowRequest{
+		Namespace: c.namespace, RunId: open.runID}); err == nil && answer.GetSummary() != "" {
 		lines = append(lines, "the run goes on without this command: "+answer.GetSummary())
 	}
 	scope := model.Scope{Namespace: c.namespace, Address: c.address, Home: c.home}
@@ -163,7 +167,8 @@ func (c *client) whyOpen(ctx context.Context, err error) (lines []string) {
 // outcomeLine is how a run ended in one line.
 func (c *client) outcomeLine(run *kagziv1.Workflow) string {
 	v := c.view()
-	line := fmt.Sprintf("%s  %s  %s", render.Safe(run.GetRunId()), c.out.paint(render.RunStatus(run.GetStatus()), render.RunStyle(run.GetStatus())),
+	line := fmt.Sprintf("%s  %s  %s", render.Safe(run.GetRunId()),
+		c.out.paint(render.RunStatus(run.GetStatus()), render.RunStyle(run.GetStatus())),
 		v.Took(run.GetStartedAt(), run.GetFinishedAt()))
 	rest := render.PayloadLine(run.GetOutput(), v.Payloads)
 	if run.GetError() != nil {
@@ -175,8 +180,9 @@ func (c *client) outcomeLine(run *kagziv1.Workflow) string {
 	return line
 }
 
-// serverRetry outlasts a server that goes away and comes back: it waits 1, 2, 4 .. 15 s between tries, but not when
-// the server was never there. A call that it took and did not answer shows that it was: a wait is such a call for a long time.
+// serverRetry outlasts a server that goes away and comes back: it waits 1, 2, 4 .. 15 s between
+// tries, but not when the server was never there. A call that it took and did not answer shows that
+// it was: a wait is such a call for a long time.
 type serverRetry struct {
 	out   *output
 	known bool // the server has answered before, or taken a call

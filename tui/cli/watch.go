@@ -48,7 +48,8 @@ func runWatch(ctx context.Context, c *client, o *watchOptions) error {
 		}
 		o.id = run.GetRunId()
 	}
-	w := &watcher{client: c, runID: o.id, seq: &sequence{out: c.out}, seen: map[string]string{}, retry: serverRetry{out: c.out}}
+	w := &watcher{client: c, runID: o.id, seq: &sequence{out: c.out}, seen: map[string]string{},
+		retry: serverRetry{out: c.out}}
 	err := w.follow(ctx)
 	if closing := w.seq.close(); err == nil && closing != nil {
 		return closing
@@ -59,8 +60,8 @@ func runWatch(ctx context.Context, c *client, o *watchOptions) error {
 	return exit(exitOf(w.last.GetStatus()))
 }
 
-// watcher follows one run over any number of streams, and the runs that it continues as. It remembers what it has shown, because each new
-// stream begins with everything as it stands.
+// watcher follows one run over any number of streams, and the runs that it continues as. It
+// remembers what it has shown, because each new stream begins with everything as it stands.
 type watcher struct {
 	*client
 	runID string
@@ -75,7 +76,8 @@ func (w *watcher) follow(ctx context.Context) error {
 	followed := map[string]bool{w.runID: true}
 	for {
 		err := w.stream(ctx)
-		if render.Ended(w.last.GetStatus()) && (err == nil || status.Code(err) == codes.Unavailable) { // what could still come is nothing new
+		if render.Ended(w.last.GetStatus()) && (err == nil || status.Code(err) == codes.Unavailable) {
+			// what could still come is nothing new
 			next := w.last.GetContinuedAsRunId()
 			if next == "" || followed[next] { // a server that answers in circles is not followed
 				return nil
@@ -153,20 +155,25 @@ func (w *watcher) showRun(run *kagziv1.Workflow) error {
 	case run.GetStatus() == kagziv1.WorkflowStatus_WORKFLOW_STATUS_RUNNING && note == "":
 		note = "by " + run.GetWorkerId()
 	}
-	state := fmt.Sprint(run.GetStatus(), run.GetWorkerId(), run.GetNote(), run.GetWaitingFor(), run.GetAttempts(), run.GetPaused(), run.GetCancelRequestedAt() != nil)
-	return w.line("run", state, run.GetFinishedAt(), text, note, render.Object{{Name: "workflow", Value: render.Document(run)}})
+	state := fmt.Sprint(run.GetStatus(), run.GetWorkerId(), run.GetNote(), run.GetWaitingFor(), run.GetAttempts(),
+		run.GetPaused(), run.GetCancelRequestedAt() != nil)
+	return w.line("run", state, run.GetFinishedAt(), text, note,
+		render.Object{{Name: "workflow", Value: render.Document(run)}})
 }
 
 func (w *watcher) showStep(s *kagziv1.Step) error {
-	text := fmt.Sprintf("step  %s  %s", w.out.paint(render.StepStatus(s.GetStatus()), render.StepStyle(s.GetStatus())), render.Safe(s.GetName()))
+	text := fmt.Sprintf("step  %s  %s", w.out.paint(render.StepStatus(s.GetStatus()), render.StepStyle(s.GetStatus())),
+		render.Safe(s.GetName()))
 	if s.GetAttemptNumber() > 1 {
 		text += fmt.Sprintf(", attempt %d", s.GetAttemptNumber())
 	}
-	if retried := s.GetStatus() == kagziv1.StepStatus_STEP_STATUS_FAILED && !s.GetIsLatest(); retried && w.seen[s.GetStepId()] != "" {
+	if retried := s.GetStatus() == kagziv1.StepStatus_STEP_STATUS_FAILED && !s.GetIsLatest(); retried &&
+		w.seen[s.GetStepId()] != "" {
 		return nil // its failure was shown when it began to wait for the attempt that has followed
 	}
 	state := fmt.Sprint(s.GetStatus(), s.GetAttemptNumber(), s.GetRetryAt().AsTime(), s.GetFinishedAt().AsTime())
-	return w.line(s.GetStepId(), state, s.GetFinishedAt(), text, render.StepResult(s, w.view()), render.Object{{Name: "step", Value: render.Document(s)}})
+	return w.line(s.GetStepId(), state, s.GetFinishedAt(), text, render.StepResult(s, w.view()),
+		render.Object{{Name: "step", Value: render.Document(s)}})
 }
 
 // line prints one change, unless it was printed before, with when it came about: at where that is on record, else now.

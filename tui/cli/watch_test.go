@@ -18,10 +18,16 @@ var errEOF = io.EOF
 
 func watchedRuns() (pending, running, completed *kagziv1.Workflow, first, second *kagziv1.Step) {
 	pending = &kagziv1.Workflow{RunId: "run-1", Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_PENDING}
-	running = &kagziv1.Workflow{RunId: "run-1", Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_RUNNING, WorkerId: new("w1")}
-	completed = &kagziv1.Workflow{RunId: "run-1", Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED, Output: &kagziv1.Payload{Data: []byte("42")}}
-	first = &kagziv1.Step{StepId: "s1", Name: "charge", AttemptNumber: 1, Status: kagziv1.StepStatus_STEP_STATUS_PENDING, Error: &kagziv1.ErrorDetail{Message: "no\x1bline"}, RetryAt: at(time.Second)}
-	second = &kagziv1.Step{StepId: "s2", Name: "charge", AttemptNumber: 2, Status: kagziv1.StepStatus_STEP_STATUS_COMPLETED, Output: &kagziv1.Payload{Data: []byte(`"ok"`)}, FinishedAt: at(0)}
+	running = &kagziv1.Workflow{RunId: "run-1", Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_RUNNING,
+		WorkerId: new("w1")}
+	completed = &kagziv1.Workflow{RunId: "run-1", Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED,
+		Output: &kagziv1.Payload{Data: []byte("42")}}
+	first = &kagziv1.Step{StepId: "s1", Name: "charge", AttemptNumber: 1,
+		Status: kagziv1.StepStatus_STEP_STATUS_PENDING, Error: &kagziv1.ErrorDetail{Message: "no\x1bline"},
+		RetryAt: at(time.Second)}
+	second = &kagziv1.Step{StepId: "s2", Name: "charge", AttemptNumber: 2,
+		Status: kagziv1.StepStatus_STEP_STATUS_COMPLETED, Output: &kagziv1.Payload{Data: []byte(`"ok"`)},
+		FinishedAt: at(0)}
 	return pending, running, completed, first, second
 }
 
@@ -31,9 +37,13 @@ func TestWatch_prints_a_line_for_each_change_and_outlasts_the_server(t *testing.
 		superseded := proto.CloneOf(first) // says nothing new
 		superseded.Status, superseded.FinishedAt = kagziv1.StepStatus_STEP_STATUS_FAILED, at(0)
 		s := &session{server: &fake{streams: []*stream{
-			{events: []*kagziv1.WatchWorkflowEvent{{Workflow: pending}, {SnapshotDone: true}, {Workflow: running, Steps: []*kagziv1.Step{first}}}, end: status.Error(codes.Unavailable, "server is stopping")},
+			{events: []*kagziv1.WatchWorkflowEvent{
+				{Workflow: pending}, {SnapshotDone: true}, {Workflow: running, Steps: []*kagziv1.Step{first}}},
+				end: status.Error(codes.Unavailable, "server is stopping")},
 			{end: unavailable},
-			{events: []*kagziv1.WatchWorkflowEvent{{Workflow: running, Steps: []*kagziv1.Step{first}}, {SnapshotDone: true}, {Workflow: completed, Steps: []*kagziv1.Step{superseded, second}}}, end: io.EOF},
+			{events: []*kagziv1.WatchWorkflowEvent{
+				{Workflow: running, Steps: []*kagziv1.Step{first}}, {SnapshotDone: true},
+				{Workflow: completed, Steps: []*kagziv1.Step{superseded, second}}}, end: io.EOF},
 		}}}
 		begin := time.Now()
 		out, msg := s.want(t, ExitOK, "wf", "watch", "run-1")
@@ -52,23 +62,29 @@ func TestWatch_prints_a_line_for_each_change_and_outlasts_the_server(t *testing.
 func TestWatch_says_when_what_is_over_came_about(t *testing.T) {
 	_, _, completed, _, second := watchedRuns()
 	second.FinishedAt, completed.FinishedAt = at(-time.Hour), at(-time.Minute)
-	s := &session{server: &fake{streams: []*stream{{events: []*kagziv1.WatchWorkflowEvent{{Workflow: completed, Steps: []*kagziv1.Step{second}}}, end: io.EOF}}}}
+	s := &session{server: &fake{streams: []*stream{
+		{events: []*kagziv1.WatchWorkflowEvent{{Workflow: completed, Steps: []*kagziv1.Step{second}}}, end: io.EOF}}}}
 	out, _ := s.want(t, ExitOK, "wf", "watch", "run-1")
-	if want := "11:00:00.000  step  COMPLETED  charge, attempt 2  \"ok\"\n11:59:00.000  run   COMPLETED  42\n"; out != want {
+	if want := "11:00:00.000  step  COMPLETED  charge, attempt 2  \"ok\"\n11:59:00.000  run   COMPLETED  42\n"; out !=
+		want {
 		t.Errorf("stdout\n%swant\n%s", out, want)
 	}
 }
 
 func TestWatch_follows_a_run_that_continues_as_new(t *testing.T) {
 	ends := func(id string, s kagziv1.WorkflowStatus, next *string) *stream {
-		run := &kagziv1.Workflow{RunId: id, Status: s, FinishedAt: at(0), ContinuedAsRunId: next, Error: &kagziv1.ErrorDetail{Message: "end of " + id}}
-		step := &kagziv1.Step{StepId: "step of " + id, Name: "poll", AttemptNumber: 1, Status: kagziv1.StepStatus_STEP_STATUS_COMPLETED, FinishedAt: at(0)}
-		return &stream{events: []*kagziv1.WatchWorkflowEvent{{Workflow: run, Steps: []*kagziv1.Step{step}}}, end: io.EOF}
+		run := &kagziv1.Workflow{RunId: id, Status: s, FinishedAt: at(0), ContinuedAsRunId: next,
+			Error: &kagziv1.ErrorDetail{Message: "end of " + id}}
+		step := &kagziv1.Step{StepId: "step of " + id, Name: "poll", AttemptNumber: 1,
+			Status: kagziv1.StepStatus_STEP_STATUS_COMPLETED, FinishedAt: at(0)}
+		return &stream{events: []*kagziv1.WatchWorkflowEvent{{Workflow: run, Steps: []*kagziv1.Step{step}}},
+			end: io.EOF}
 	}
 	first := ends("run-1", kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED, new("run-2"))
 	first.end = status.Error(codes.Unavailable, "server is stopping") // after all there was to say of the first
 	s := &session{server: &fake{streams: []*stream{
-		first, ends("run-2", kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED, new("run-3")), ends("run-3", kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED, nil),
+		first, ends("run-2", kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED, new("run-3")),
+		ends("run-3", kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED, nil),
 	}}}
 	out, msg := s.want(t, ExitRunFailed, "wf", "watch", "run-1")
 	want := strings.Repeat("12:00:00.000  step  COMPLETED  poll\n12:00:00.000  run   COMPLETED\n", 2) +
@@ -85,7 +101,8 @@ func TestWatch_follows_a_run_that_continues_as_new(t *testing.T) {
 	}
 
 	s = &session{server: &fake{streams: []*stream{
-		ends("run-1", kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED, new("run-2")), ends("run-2", kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED, new("run-1")),
+		ends("run-1", kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED, new("run-2")),
+		ends("run-2", kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED, new("run-1")),
 	}}}
 	s.want(t, ExitOK, "wf", "watch", "run-1") // and does not go round in a circle
 }
@@ -93,7 +110,9 @@ func TestWatch_follows_a_run_that_continues_as_new(t *testing.T) {
 func TestWatch_in_every_format_is_one_valid_document(t *testing.T) {
 	for _, format := range []string{"json", "jsonl", "yaml"} {
 		pending, _, completed, first, _ := watchedRuns()
-		s := &session{server: &fake{streams: []*stream{{events: []*kagziv1.WatchWorkflowEvent{{Workflow: pending, Steps: []*kagziv1.Step{first}}, {Workflow: completed}}, end: io.EOF}}}}
+		s := &session{server: &fake{streams: []*stream{
+			{events: []*kagziv1.WatchWorkflowEvent{
+				{Workflow: pending, Steps: []*kagziv1.Step{first}}, {Workflow: completed}}, end: io.EOF}}}}
 		out, _ := s.want(t, ExitOK, "wf", "watch", "run-1", "-o", format)
 		golden(t, "workflow-watch."+format, out)
 		assertParses(t, format, out)
@@ -115,7 +134,8 @@ func TestA_timeout_is_told_as_it_was_given(t *testing.T) {
 				return nil, status.Error(codes.DeadlineExceeded, "late")
 			}
 			s := &session{server: &fake{waits: []func() (*kagziv1.WaitWorkflowResponse, error){still}}}
-			if _, msg := s.want(t, ExitError, "wf", "wait", "run-1", "--timeout", limit); !strings.Contains(msg, "gave up after "+limit+" (--timeout)") {
+			if _, msg := s.want(t, ExitError, "wf", "wait", "run-1", "--timeout", limit); !strings.Contains(
+				msg, "gave up after "+limit+" (--timeout)") {
 				t.Errorf("--timeout %s: %q", limit, msg)
 			}
 		}
@@ -136,10 +156,13 @@ func TestA_wait_that_gives_up_says_why_the_run_has_not_ended(t *testing.T) {
 			{explained: &kagziv1.ExplainWorkflowResponse{Summary: "no online worker serves type a\x1b[31m in queue q"},
 				want: "error: gave up after 3s (--timeout)\n  the run goes on without this command: no online worker serves type a\\x1b[31m in queue q\n" +
 					"  what it waits for: kagzi workflow explain run-1 --namespace shop --address db:1\n"},
-			{fail: map[string]error{"ExplainWorkflow": unavailable}, want: "error: gave up after 3s (--timeout)\n  what it waits for: kagzi workflow explain run-1 --namespace shop --address db:1\n"},
+			{fail: map[string]error{"ExplainWorkflow": unavailable},
+				want: "error: gave up after 3s (--timeout)\n  what it waits for: kagzi workflow explain run-1 --namespace shop --address db:1\n"},
 		} {
-			s := &session{server: &fake{waits: []func() (*kagziv1.WaitWorkflowResponse, error){still}, runs: []*kagziv1.Workflow{{RunId: "run-1"}}, explained: c.explained, fail: c.fail}}
-			if _, msg := s.want(t, ExitError, "wf", "wait", "run-1", "--timeout", "3s", "-n", "shop", "--address", "db:1"); msg != c.want {
+			s := &session{server: &fake{waits: []func() (*kagziv1.WaitWorkflowResponse, error){still},
+				runs: []*kagziv1.Workflow{{RunId: "run-1"}}, explained: c.explained, fail: c.fail}}
+			if _, msg := s.want(t, ExitError, "wf", "wait", "run-1", "--timeout", "3s", "-n", "shop", "--address",
+				"db:1"); msg != c.want {
 				t.Errorf("stderr\n%s\nwant\n%s", msg, c.want)
 			}
 		}
@@ -152,10 +175,12 @@ func TestWait_outlasts_the_server_and_keeps_to_its_timeout(t *testing.T) {
 		gone := func() (*kagziv1.WaitWorkflowResponse, error) { return nil, unavailable }
 		runs := []*kagziv1.Workflow{{RunId: "run-1", Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED}}
 
-		s := &session{server: &fake{runs: runs, waits: []func() (*kagziv1.WaitWorkflowResponse, error){still, gone, gone, still}}}
+		s := &session{server: &fake{runs: runs, waits: []func() (*kagziv1.WaitWorkflowResponse, error){
+			still, gone, gone, still}}}
 		s.want(t, ExitOK, "wf", "wait", "run-1")
 
-		s = &session{server: &fake{runs: runs, waits: []func() (*kagziv1.WaitWorkflowResponse, error){still, gone, gone, gone, gone}}}
+		s = &session{server: &fake{runs: runs, waits: []func() (*kagziv1.WaitWorkflowResponse, error){
+			still, gone, gone, gone, gone}}}
 		begin := time.Now()
 		_, msg := s.want(t, ExitError, "wf", "wait", "run-1", "--timeout", "5s")
 		if !strings.Contains(msg, "gave up after 5s") || time.Since(begin) != 5*time.Second {
@@ -171,7 +196,8 @@ func TestWait_outlasts_a_server_that_is_lost_during_its_first_call(t *testing.T)
 			return nil, status.Error(codes.Unavailable, "error reading from server: EOF")
 		}
 		gone := func() (*kagziv1.WaitWorkflowResponse, error) { return nil, unavailable }
-		runs := []*kagziv1.Workflow{{RunId: "run-1", ExternalId: "x", Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED}}
+		runs := []*kagziv1.Workflow{{RunId: "run-1", ExternalId: "x",
+			Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED}}
 		for _, c := range []struct {
 			args  []string
 			first func() (*kagziv1.WaitWorkflowResponse, error)
@@ -180,7 +206,8 @@ func TestWait_outlasts_a_server_that_is_lost_during_its_first_call(t *testing.T)
 			{[]string{"wf", "wait", "x", "--external"}, gone}, // which was asked for the run before
 			{[]string{"wf", "start", "a", "--wait"}, gone},    // which has started it
 		} {
-			s := &session{server: &fake{runs: runs, waits: []func() (*kagziv1.WaitWorkflowResponse, error){c.first, gone, still}}}
+			s := &session{server: &fake{runs: runs,
+				waits: []func() (*kagziv1.WaitWorkflowResponse, error){c.first, gone, still}}}
 			if _, msg := s.want(t, ExitOK, c.args...); strings.Count(msg, "trying again") != 2 {
 				t.Errorf("%v: stderr %q, want two tries", c.args, msg)
 			}
@@ -193,10 +220,14 @@ func TestWait_outlasts_a_server_that_is_lost_during_its_first_call(t *testing.T)
 func TestWait_outlasts_a_server_that_is_lost_between_two_runs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ended := func() (*kagziv1.WaitWorkflowResponse, error) {
-			return &kagziv1.WaitWorkflowResponse{Finished: true, Workflow: &kagziv1.Workflow{RunId: "run-1", Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED}}, nil
+			return &kagziv1.WaitWorkflowResponse{Finished: true,
+					Workflow: &kagziv1.Workflow{RunId: "run-1",
+						Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED}},
+				nil
 		}
 		runs := []*kagziv1.Workflow{{RunId: "run-1", ExternalId: "x"}, {RunId: "run-2", ExternalId: "y"}}
-		s := &session{server: &fake{runs: runs, finds: []error{nil, unavailable, unavailable}, waits: []func() (*kagziv1.WaitWorkflowResponse, error){ended, ended}}}
+		s := &session{server: &fake{runs: runs, finds: []error{nil, unavailable, unavailable},
+			waits: []func() (*kagziv1.WaitWorkflowResponse, error){ended, ended}}}
 		if _, msg := s.want(t, ExitOK, "wf", "wait", "--external", "x", "y"); strings.Count(msg, "trying again") != 2 {
 			t.Errorf("stderr %q, want two tries", msg)
 		}

@@ -15,7 +15,8 @@ const redrawEvery = 100 * time.Millisecond
 
 var spinner = [...]string{"|", "/", "-", `\`}
 
-// board shows runs while they are under way: in a terminal one line for each, updated in place; elsewhere one line per event.
+// board shows runs while they are under way: in a terminal one line for each, updated in place;
+// elsewhere one line per event.
 type board struct {
 	screen screen
 	began  time.Time

@@ -44,7 +44,8 @@ func TestATerminalsBoardDrawsItsLinesInPlace(t *testing.T) {
 		b.judge(0, true, "slept \x1b]0;x\x07")
 		b.close()
 		second := strings.TrimPrefix(out.String(), first)
-		if !strings.HasPrefix(second, "\x1b[3A") || !strings.Contains(second, `✓  nap         SLEEPING`) || !strings.Contains(second, `slept \x1b]0;x\x07`) {
+		if !strings.HasPrefix(second, "\x1b[3A") || !strings.Contains(second, `✓  nap         SLEEPING`) ||
+			!strings.Contains(second, `slept \x1b]0;x\x07`) {
 			t.Errorf("second drawing: %q", second)
 		}
 		if strings.Contains(out.String(), "\x1b[2J") || strings.Contains(out.String(), "\x1b]0;") {
@@ -81,10 +82,12 @@ func TestTheBoardOfAllScenesAndTheirSummaryFitATerminalOf80By24(t *testing.T) {
 	var verdicts []verdict
 	var out strings.Builder
 	for _, s := range scenes {
-		if line := "  " + pad(s.title, titleWidth) + "  " + s.about; render.Width(line) > width || render.Width(s.title) > titleWidth {
+		if line := "  " + pad(s.title, titleWidth) + "  " + s.about; render.Width(line) > width ||
+			render.Width(s.title) > titleWidth {
 			t.Errorf("%q is too long", line)
 		}
-		verdicts = append(verdicts, verdict{title: s.title, status: "COMPLETED", took: 1234 * time.Millisecond, note: strings.Repeat("checked ", 10)})
+		verdicts = append(verdicts, verdict{title: s.title, status: "COMPLETED", took: 1234 * time.Millisecond,
+			note: strings.Repeat("checked ", 10)})
 	}
 	summarize(screen{out: &out, terminal: true, width: width}, verdicts, time.Second)
 	lines := strings.Split(out.String(), "\n")

@@ -82,7 +82,8 @@ func (c *check) find(name string) (attempt, bool) {
 
 func checkSaga(c *check) (note string) {
 	ended(c, outcome{Reason: "no_courier", Undone: []string{"refund-card", "release-stock"}})
-	c.attempts("reserve-stock COMPLETED", "charge-card COMPLETED", "ship-parcel FAILED", "refund-card COMPLETED", "release-stock COMPLETED")
+	c.attempts("reserve-stock COMPLETED", "charge-card COMPLETED", "ship-parcel FAILED", "refund-card COMPLETED",
+		"release-stock COMPLETED")
 	c.ran("reserve-stock", "charge-card", "ship-parcel", "refund-card", "release-stock")
 	if ship, ok := c.find("ship-parcel"); ok && ship.errType != "no_courier" {
 		c.differ("ship-parcel failed with type %q, want no_courier", ship.errType)
@@ -210,7 +211,8 @@ func checkTenSteps(c *check) (note string) {
 	}
 	before := by[c.killed.worker]
 	if before < len(c.killed.recorded) || before == 0 || before == tenSteps {
-		c.differ("%d steps have a result of the killed worker, of %d; %d were recorded before the kill", before, tenSteps, len(c.killed.recorded))
+		c.differ("%d steps have a result of the killed worker, of %d; %d were recorded before the kill", before,
+			tenSteps, len(c.killed.recorded))
 	}
 	return fmt.Sprintf("%s killed after %d steps, another did %d; recorded ones ran once, the one in flight %s",
 		c.killed.worker, before, tenSteps-before, inFlight)

@@ -23,7 +23,8 @@ func approvalFacts() facts {
 		start.kind = "child_workflow"
 		f.steps = append(f.steps, start)
 		f.runs = append(f.runs, facts{
-			status: kagzi.StatusCompleted, output: quoted, steps: []attempt{did("ask", n*300, string(quoted))}, ledger: slotRan("ask"),
+			status: kagzi.StatusCompleted, output: quoted, steps: []attempt{did("ask", n*300, string(quoted))},
+			ledger: slotRan("ask"),
 		})
 	}
 	wait := did(approvalSignal, 2000, "750")
@@ -37,7 +38,9 @@ func approvalTamperings() (all []tampering) {
 	add := func(name string, tamper func(f *facts), says string) {
 		all = append(all, tampering{"approval: " + name, approvalFacts(), checkApproval, tamper, says})
 	}
-	add("a quote is missing in the result", func(f *facts) { f.output = json.RawMessage(`{"approved":750}`) }, "result is")
+	add("a quote is missing in the result", func(f *facts) {
+		f.output = json.RawMessage(`{"approved":750}`)
+	}, "result is")
 	add("another price was approved", func(f *facts) {
 		var p purchase
 		_ = json.Unmarshal(f.output, &p)
@@ -45,10 +48,18 @@ func approvalTamperings() (all []tampering) {
 		f.output, _ = json.Marshal(p)
 	}, "751")
 	add("a child is missing", func(f *facts) { f.runs = f.runs[:4] }, "4 children")
-	add("a child failed", func(f *facts) { f.runs[2].status, f.runs[2].err = kagzi.StatusFailed, "no answer" }, "child quote-3: status is FAILED (no answer)")
-	add("a child has the result of another", func(f *facts) { f.runs[1].output = f.runs[0].output }, "child quote-2: result is")
-	add("a child's step ran twice", func(f *facts) { f.runs[4].ledger = append(f.runs[4].ledger, slotRan("ask")...) }, "child quote-5: the code")
-	add("two children at once", func(f *facts) { f.runs[1].steps[0].started = f.runs[0].steps[0].started }, "2 steps ran at once")
+	add("a child failed", func(f *facts) {
+		f.runs[2].status, f.runs[2].err = kagzi.StatusFailed, "no answer"
+	}, "child quote-3: status is FAILED (no answer)")
+	add("a child has the result of another", func(f *facts) {
+		f.runs[1].output = f.runs[0].output
+	}, "child quote-2: result is")
+	add("a child's step ran twice", func(f *facts) {
+		f.runs[4].ledger = append(f.runs[4].ledger, slotRan("ask")...)
+	}, "child quote-5: the code")
+	add("two children at once", func(f *facts) {
+		f.runs[1].steps[0].started = f.runs[0].steps[0].started
+	}, "2 steps ran at once")
 	add("a child on another worker", func(f *facts) { f.runs[0].ledger[0].Worker = steadyWorker }, "ran on worker-1")
 	add("the run never waited for the signal", func(f *facts) { f.waits = f.waits[:1] }, "never seen SLEEPING")
 	add("both signals were kept", func(f *facts) { f.signals = append(f.signals, f.signals[0]) }, "of 2 signals sent")
@@ -63,7 +74,8 @@ func TestTheLastOfFiveSuppliersIsTheCheapestAndWithinWhatIsApproved(t *testing.T
 	prices := map[int]bool{}
 	for n := 1; n <= suppliers; n++ {
 		if price := quoteOf(n).Price; prices[price] || n < suppliers && price <= quoteOf(suppliers).Price {
-			t.Errorf("supplier %d asks %d, want more than supplier %d's %d and a price of its own", n, price, suppliers, quoteOf(suppliers).Price)
+			t.Errorf("supplier %d asks %d, want more than supplier %d's %d and a price of its own", n, price, suppliers,
+				quoteOf(suppliers).Price)
 		}
 		prices[quoteOf(n).Price] = true
 	}

@@ -23,7 +23,8 @@ func checkSchedule(c *check) (note string) {
 		c.differ("the schedule counts %d runs, %d successful, %d failed, and %d skipped ticks; want %d, all successful",
 			s.TotalRuns, s.SuccessfulRuns, s.FailedRuns, s.SkippedTicks, n)
 	}
-	// The ticks follow each other from the first whole second after the schedule's creation on: none twice, none left out.
+	// The ticks follow each other from the first whole second after the schedule's creation on:
+	// none twice, none left out.
 	first := s.CreatedAt.Truncate(tickLength).Add(tickLength)
 	var latest time.Duration
 	c.each(func(i int) string { return fmt.Sprintf("run %d", i+1) }, func(i int, c *check) {

@@ -15,8 +15,10 @@ func scheduleFacts() facts {
 		tick := epoch.Add(time.Duration(i) * time.Second)
 		result, _ := json.Marshal(tick)
 		f.runs = append(f.runs, facts{
-			status: kagzi.StatusCompleted, output: result, externalID: "schedule:s1:" + tick.Format(time.RFC3339), tick: tick,
-			created: tick.Add(3 * time.Millisecond), steps: []attempt{did("record", i*1000, string(result))}, ledger: ran("record"),
+			status: kagzi.StatusCompleted, output: result, externalID: "schedule:s1:" + tick.Format(time.RFC3339),
+			tick:    tick,
+			created: tick.Add(3 * time.Millisecond), steps: []attempt{did("record", i*1000, string(result))},
+			ledger: ran("record"),
 		})
 	}
 	return f
@@ -30,16 +32,28 @@ func scheduleTamperings() (all []tampering) {
 	add("a tick too few", func(f *facts) {
 		f.runs, f.fired, f.schedule.TotalRuns, f.schedule.SuccessfulRuns = f.runs[:2], 2, 2, 2
 	}, "2 runs were fired before the pause")
-	add("a tick came after the pause", func(f *facts) { f.fired = 2 }, "2 runs were fired before the pause and 3 in all")
+	add("a tick came after the pause", func(f *facts) {
+		f.fired = 2
+	}, "2 runs were fired before the pause and 3 in all")
 	add("a tick fired twice", func(f *facts) { f.runs[2] = f.runs[1] }, "run 3: it is of the tick 2026-11-20T12:00:01Z")
-	add("a tick was left out", func(f *facts) { f.schedule.CreatedAt = epoch.Add(-1400 * time.Millisecond) }, "run 1: it is of the tick")
+	add("a tick was left out", func(f *facts) {
+		f.schedule.CreatedAt = epoch.Add(-1400 * time.Millisecond)
+	}, "run 1: it is of the tick")
 	add("it fired when it was created", func(f *facts) { f.schedule.CreatedAt = epoch }, "run 1: it is of the tick")
-	add("a tick has a fraction of a second", func(f *facts) { f.runs[1].tick = f.runs[1].tick.Add(time.Microsecond) }, "run 2: it is of the tick")
+	add("a tick has a fraction of a second", func(f *facts) {
+		f.runs[1].tick = f.runs[1].tick.Add(time.Microsecond)
+	}, "run 2: it is of the tick")
 	add("a run recorded another tick", func(f *facts) { f.runs[1].output = f.runs[0].output }, "run 2: result is")
-	add("a run has the external id of another", func(f *facts) { f.runs[1].externalID = f.runs[0].externalID }, "run 2: its external id")
-	add("a run failed", func(f *facts) { f.runs[0].status, f.runs[0].err = kagzi.StatusFailed, "boom" }, "run 1: status is FAILED (boom)")
+	add("a run has the external id of another", func(f *facts) {
+		f.runs[1].externalID = f.runs[0].externalID
+	}, "run 2: its external id")
+	add("a run failed", func(f *facts) {
+		f.runs[0].status, f.runs[0].err = kagzi.StatusFailed, "boom"
+	}, "run 1: status is FAILED (boom)")
 	add("a run's step ran twice", func(f *facts) { f.runs[2].ledger = ran("record", "record") }, "run 3: the code")
-	add("a tick fired early", func(f *facts) { f.runs[0].created = f.runs[0].tick.Add(-time.Millisecond) }, "after its tick")
+	add("a tick fired early", func(f *facts) {
+		f.runs[0].created = f.runs[0].tick.Add(-time.Millisecond)
+	}, "after its tick")
 	add("a tick fired late", func(f *facts) { f.runs[0].created = f.runs[0].tick.Add(time.Minute) }, "after its tick")
 	add("a run was not counted", func(f *facts) { f.schedule.TotalRuns = 2 }, "counts 2 runs")
 	add("a tick was skipped", func(f *facts) { f.schedule.SkippedTicks = 1 }, "1 skipped")

@@ -1,5 +1,6 @@
-// Package demo owns `kagzi demo`: the main job of Kagzi shown on a private server, with real processes, and checked. Nothing of
-// it is played: what it prints it has read from the caller's results, the server's records and the files that the steps wrote.
+// Package demo owns `kagzi demo`: the main job of Kagzi shown on a private server, with real
+// processes, and checked. Nothing of it is played: what it prints it has read from the caller's
+// results, the server's records and the files that the steps wrote.
 package demo
 
 import (
@@ -20,8 +21,8 @@ type options struct {
 	noColour bool
 }
 
-// Command is `kagzi demo`, with the hidden command of its worker processes. It starts processes of its own binary, whose
-// root must hold child.Command and the command server.
+// Command is `kagzi demo`, with the hidden command of its worker processes. It starts processes of
+// its own binary, whose root must hold child.Command and the command server.
 func Command() *cobra.Command {
 	var o options
 	cmd := &cobra.Command{
@@ -36,7 +37,8 @@ Exit code: 0 when every result is what it must be, 1 when not, 130 when interrup
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			out := screenOf(cmd, o.noColour)
-			ctx, stop := ossignal.NotifyContext(cmd.Context(), syscall.SIGPIPE) // as from `| head`: killed by it, the demo would leave its files behind
+			// as from `| head`: killed by it, the demo would leave its files behind
+			ctx, stop := ossignal.NotifyContext(cmd.Context(), syscall.SIGPIPE)
 			defer stop()
 			err := run(ctx, out, o)
 			if ctx.Err() != nil && cmd.Context().Err() == nil {
@@ -65,7 +67,8 @@ func run(ctx context.Context, out screen, o options) (err error) {
 		}
 	}()
 	out.line(fmt.Sprintf("server at %s (pid %d), %s %s",
-		s.server.Address, s.server.PID(), render.Safe(s.server.Info.GetBackend()), render.Safe(s.server.Info.GetBackendVersion())))
+		s.server.Address, s.server.PID(), render.Safe(s.server.Info.GetBackend()),
+		render.Safe(s.server.Info.GetBackendVersion())))
 	out.line("files in " + s.dir)
 
 	titles := make([]string, len(scenes))

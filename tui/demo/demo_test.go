@@ -42,7 +42,8 @@ func TestBinary(t *testing.T) {
 		}
 		for _, want := range []string{
 			"7 of 7 results are what they must be", "killed with 5 steps recorded", "nap         SLEEPING",
-			"another did", "50 steps", "refund-card COMPLETED", "approval    waits for signal approval", "quote-5 COMPLETED",
+			"another did", "50 steps", "refund-card COMPLETED", "approval    waits for signal approval",
+			"quote-5 COMPLETED",
 			"taken once", "schedule    ENABLED", "schedule    PAUSED", "one run each",
 		} {
 			if !strings.Contains(output, want) {
@@ -135,7 +136,8 @@ func startDemo(t *testing.T, binary string, args ...string) *running {
 	t.Cleanup(cancel)
 	d := &running{t: t, dir: t.TempDir(), stderr: &bytes.Buffer{}}
 	d.cmd = exec.CommandContext(ctx, binary, append([]string{"demo"}, args...)...)
-	d.cmd.Env = append(os.Environ(), "TMPDIR="+d.dir, "TMP="+d.dir, "TEMP="+d.dir, "KAGZI_DB_URL=postgres://nowhere.invalid/x", "KAGZI_WORKER_LEASE=1h")
+	d.cmd.Env = append(os.Environ(), "TMPDIR="+d.dir, "TMP="+d.dir, "TEMP="+d.dir,
+		"KAGZI_DB_URL=postgres://nowhere.invalid/x", "KAGZI_WORKER_LEASE=1h")
 	d.cmd.Stderr = d.stderr
 	out, err := d.cmd.StdoutPipe()
 	if err != nil {

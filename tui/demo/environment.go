@@ -63,12 +63,14 @@ func (s *environment) start(ctx context.Context, workers map[string]post) error 
 		return err
 	}
 	quiet := slog.New(slog.NewTextHandler(io.Discard, nil)) // what goes wrong is told by the checks
-	s.client, err = kagzi.NewClient(kagzi.ClientOptions{Profile: kagzi.NoProfile, Address: s.server.Address, Namespace: namespace, Logger: quiet})
+	s.client, err = kagzi.NewClient(kagzi.ClientOptions{
+		Profile: kagzi.NoProfile, Address: s.server.Address, Namespace: namespace, Logger: quiet})
 	if err != nil {
 		return err
 	}
 	for name, at := range workers {
-		if s.workers[name], err = (workerSpec{name: name, address: s.server.Address, post: at, ledger: s.ledger}).start(); err != nil {
+		if s.workers[name], err = (workerSpec{name: name, address: s.server.Address, post: at,
+			ledger: s.ledger}).start(); err != nil {
 			delete(s.workers, name)
 			return err
 		}
@@ -113,8 +115,8 @@ func (s *environment) take(worker string) *child.Process {
 	return p
 }
 
-// close stops the workers, then the server, and removes the directory. The first of its errors is from the first that did not
-// stop in good order.
+// close stops the workers, then the server, and removes the directory. The first of its errors is
+// from the first that did not stop in good order.
 func (s *environment) close() error {
 	var errs []error
 	var stopping sync.WaitGroup

@@ -13,8 +13,9 @@ import (
 	"github.com/kagzi/kagzi/tui/render"
 )
 
-// facts are all that a check goes by: what the caller got, what the server has recorded, and what the steps left on disk. They are
-// about a run and the runs that belong to it; those of a schedule have no run of their own.
+// facts are all that a check goes by: what the caller got, what the server has recorded, and what
+// the steps left on disk. They are about a run and the runs that belong to it; those of a schedule
+// have no run of their own.
 type facts struct {
 	status     kagzi.Status
 	output     json.RawMessage // as Result gave it to the caller; empty when the run ended without one
@@ -27,9 +28,10 @@ type facts struct {
 	signals    []signal      // in the order in which they came
 	waits      []string      // all that the run was seen SLEEPING for: "timer nap"
 
-	runs   []facts // the children in the order in which they were started, or a schedule's runs in the order of their ticks
-	killed *kill   // of the run whose worker was killed
-	sent   int     // signals that the run was sent
+	// the children in the order in which they were started, or a schedule's runs in the order of their ticks
+	runs   []facts
+	killed *kill // of the run whose worker was killed
+	sent   int   // signals that the run was sent
 
 	tick     time.Time              // of a run that a schedule fired
 	schedule *kagzi.ScheduleDetails // at the end
@@ -114,7 +116,8 @@ func listSignals(ctx context.Context, api tui.API, runID string) ([]signal, erro
 	}
 	var all []signal
 	for _, s := range answer.GetSignals() {
-		all = append(all, signal{name: s.GetName(), id: s.GetSignalId(), payload: string(s.GetPayload().GetData()), step: s.GetStepName()})
+		all = append(all, signal{name: s.GetName(), id: s.GetSignalId(), payload: string(s.GetPayload().GetData()),
+			step: s.GetStepName()})
 	}
 	return all, nil
 }
@@ -140,7 +143,8 @@ func listSteps(ctx context.Context, api tui.API, runID string) ([]attempt, error
 
 func attemptOf(s *kagziv1.Step) attempt {
 	a := attempt{
-		name: s.GetName(), kind: render.StepKind(s.GetKind()), status: render.StepStatus(s.GetStatus()), number: int(s.GetAttemptNumber()),
+		name: s.GetName(), kind: render.StepKind(s.GetKind()), status: render.StepStatus(s.GetStatus()),
+		number: int(s.GetAttemptNumber()),
 		output: string(s.GetOutput().GetData()), errType: s.GetError().GetType(), errText: s.GetError().GetMessage(),
 		started: s.GetStartedAt().AsTime(), childID: s.GetChildRunId(),
 	}

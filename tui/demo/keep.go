@@ -62,7 +62,8 @@ func keep(ctx context.Context, out screen, s *environment) error {
 // plainPath is a path that every shell takes as it stands.
 var plainPath = regexp.MustCompile(`^[\w./\\:-]+$`)
 
-// called is how a shell in the same directory calls this program, which was called as argument: by its name where look finds that.
+// called is how a shell in the same directory calls this program, which was called as argument: by
+// its name where look finds that.
 func called(argument string, look func(name string) (string, error)) string {
 	if strings.Contains(argument, "go-build") { // go run removes what it has built
 		return "go run ."

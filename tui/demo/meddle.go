@@ -71,8 +71,8 @@ func atWorkOn(ctx context.Context, l ledger, runID, step string) (worker string,
 	return worker, nil
 }
 
-// approve waits until the run is seen parked for its signal, and sends that twice under one id, as somebody does who got no answer. To a
-// run that ends without waiting nothing is sent.
+// approve waits until the run is seen parked for its signal, and sends that twice under one id, as
+// somebody does who got no answer. To a run that ends without waiting nothing is sent.
 func approve(ctx context.Context, p *player, run *kagzi.Run, f *facts) error {
 	waits := false
 	err := poll(ctx, lookEvery, func() (found bool, err error) {
@@ -84,7 +84,8 @@ func approve(ctx context.Context, p *player, run *kagzi.Run, f *facts) error {
 		return fmt.Errorf("wait for the run to wait for its signal: %w", err)
 	}
 	for waits && f.sent < 2 {
-		if err := kagzi.Signal(ctx, run, approvalSignal, approvedPrice, kagzi.SignalOptions{ID: approvalID}); err != nil {
+		if err := kagzi.Signal(ctx, run, approvalSignal, approvedPrice,
+			kagzi.SignalOptions{ID: approvalID}); err != nil {
 			return fmt.Errorf("signal: %w", err)
 		}
 		f.sent++

@@ -84,7 +84,8 @@ func (p *player) play(ctx context.Context) verdict {
 	if len(c.differs) > 0 {
 		note = c.differs[0]
 	}
-	return verdict{title: p.title, status: p.status, style: p.style, note: note, took: time.Since(began), differs: c.differs}
+	return verdict{title: p.title, status: p.status, style: p.style, note: note, took: time.Since(began),
+		differs: c.differs}
 }
 
 // become shows the status that a run or a schedule has come to.

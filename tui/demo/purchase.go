@@ -29,19 +29,22 @@ type quote struct {
 	Price    int    `json:"price"`
 }
 
-// purchase names what was quoted, the price that was approved, and who supplies at that price; nobody when all ask more.
+// purchase names what was quoted, the price that was approved, and who supplies at that price;
+// nobody when all ask more.
 type purchase struct {
 	Quotes   []quote `json:"quotes"`
 	Approved int     `json:"approved"`
 	Supplier string  `json:"supplier,omitempty"`
 }
 
-// purchase has a child run for each supplier ask for a quote, waits for somebody to approve a price, and orders from the cheapest.
+// purchase has a child run for each supplier ask for a quote, waits for somebody to approve a
+// price, and orders from the cheapest.
 func (a *author) purchase(ctx kagzi.Context, suppliers int) (purchase, error) {
 	asked := make([]*kagzi.Child[quote], suppliers)
 	for i := range asked {
 		var err error
-		if asked[i], err = kagzi.StartChild[quote](ctx, quoteName(i+1), quoteType, i+1, kagzi.ChildOptions{}); err != nil {
+		if asked[i], err = kagzi.StartChild[quote](
+			ctx, quoteName(i+1), quoteType, i+1, kagzi.ChildOptions{}); err != nil {
 			return purchase{}, err
 		}
 	}

@@ -59,7 +59,8 @@ type post struct {
 
 // posts are those of the workers that the scenes need, by name. The second and the third stand by for each other.
 var posts = map[string]post{
-	steadyWorker: {queue: queue}, "worker-2": {queue: crashQueue}, "worker-3": {queue: crashQueue}, slotWorker: {queue: slotQueue, slots: 1},
+	steadyWorker: {queue: queue}, "worker-2": {queue: crashQueue}, "worker-3": {queue: crashQueue},
+	slotWorker: {queue: slotQueue, slots: 1},
 }
 
 const (
@@ -73,7 +74,8 @@ type meddler func(ctx context.Context, p *player, run *kagzi.Run, f *facts) erro
 // oneRun is the performance of a scene about one run, which is left alone where meddle is nil.
 func oneRun[In any](workflowType, queue string, in In, meddle meddler) performance {
 	return func(ctx context.Context, p *player) (facts, error) {
-		run, err := kagzi.Start(ctx, p.env.client, workflowType, in, kagzi.StartOptions{Queue: queue, Tags: demoTags(workflowType)})
+		run, err := kagzi.Start(ctx, p.env.client, workflowType, in,
+			kagzi.StartOptions{Queue: queue, Tags: demoTags(workflowType)})
 		if err != nil {
 			return facts{}, fmt.Errorf("start: %w", err)
 		}

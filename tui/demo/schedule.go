@@ -56,7 +56,8 @@ func everySecond(ctx context.Context, p *player) (f facts, err error) {
 	return f, collectSchedule(ctx, p.env, s, &f)
 }
 
-// collectSchedule gathers the facts about a schedule that fires no more; the runs come first, so that it has counted their ends.
+// collectSchedule gathers the facts about a schedule that fires no more; the runs come first, so
+// that it has counted their ends.
 func collectSchedule(ctx context.Context, s *environment, schedule *kagzi.Schedule, f *facts) error {
 	runs, err := firedBy(ctx, schedule)
 	if err != nil {
@@ -90,7 +91,8 @@ func firedBy(ctx context.Context, s *kagzi.Schedule) ([]*kagzi.RunDetails, error
 
 // showSchedule shows whether the server lets the schedule fire.
 func (p *player) showSchedule(ctx context.Context, s *kagzi.Schedule) error {
-	answer, err := p.env.api.GetWorkflowSchedule(ctx, &kagziv1.GetWorkflowScheduleRequest{Namespace: namespace, ScheduleId: s.ID()})
+	answer, err := p.env.api.GetWorkflowSchedule(
+		ctx, &kagziv1.GetWorkflowScheduleRequest{Namespace: namespace, ScheduleId: s.ID()})
 	if err != nil {
 		return fmt.Errorf("schedule: %w", err)
 	}

@@ -9,7 +9,8 @@ import (
 
 // summarize tells what came of each scene, and what differs from what it must be.
 func summarize(out screen, verdicts []verdict, took time.Duration) {
-	table := render.Table{Columns: []render.Column{{Title: "WORKFLOW"}, {Title: "STATUS"}, {Title: "RESULT"}, {Title: "TIME", Right: true}}}
+	table := render.Table{Columns: []render.Column{
+		{Title: "WORKFLOW"}, {Title: "STATUS"}, {Title: "RESULT"}, {Title: "TIME", Right: true}}}
 	right := 0
 	for _, v := range verdicts {
 		result := render.Cell{Text: "right", Style: render.Good}
@@ -39,7 +40,8 @@ func summarize(out screen, verdicts []verdict, took time.Duration) {
 func withNotes(table render.Table, verdicts []verdict, width int) render.Table {
 	room := 0
 	if width > 0 {
-		room = width - 1 - render.Width(table.Lines(render.Layout{})[0]+"  ") // the last column is aligned to the right, so that all lines are as long
+		// the last column is aligned to the right, so that all lines are as long
+		room = width - 1 - render.Width(table.Lines(render.Layout{})[0]+"  ")
 	}
 	noted := render.Table{Columns: append(table.Columns, render.Column{Title: "CHECKED"})}
 	for i, v := range verdicts {

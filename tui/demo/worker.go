@@ -72,7 +72,8 @@ func newWorker() *cobra.Command {
 	cmd.Flags().StringVar(&s.address, "address", "", "host:port of the server")
 	cmd.Flags().StringVar(&s.queue, "queue", "", "queue to work on")
 	cmd.Flags().IntVar(&s.slots, "slots", 0, "runs in hand at once; 0: the SDK's default")
-	cmd.Flags().StringVar((*string)(&s.ledger), "ledger", "", "directory in which steps leave a line each time they run")
+	cmd.Flags().StringVar((*string)(&s.ledger), "ledger", "",
+		"directory in which steps leave a line each time they run")
 	for _, flag := range []string{"name", "address", "queue", "ledger"} {
 		_ = cmd.MarkFlagRequired(flag) // fails only for a flag that is not there
 	}

@@ -48,7 +48,8 @@ func (a *author) handle(w *kagzi.Worker) {
 }
 
 // do makes a step out of some work: before anything else each execution of it is written to the ledger.
-func do[T any](a *author, ctx kagzi.Context, name string, work func(ctx context.Context) (T, error), opts ...kagzi.StepOption) (T, error) {
+func do[T any](a *author, ctx kagzi.Context, name string, work func(ctx context.Context) (T, error),
+	opts ...kagzi.StepOption) (T, error) {
 	runID := kagzi.Info(ctx).RunID
 	return kagzi.Step(ctx, name, func(ctx context.Context) (T, error) {
 		if err := a.ledger.add(runID, execution{Step: name, Worker: a.worker, PID: os.Getpid()}); err != nil {
@@ -127,7 +128,8 @@ func (a *author) fanOut(ctx kagzi.Context, width int) (int, error) {
 	return sum, err
 }
 
-// flaky calls a service that is out of order at first; the ledger counts the calls, so that a new process knows them too.
+// flaky calls a service that is out of order at first; the ledger counts the calls, so that a new
+// process knows them too.
 func (a *author) flaky(ctx kagzi.Context, fails int) (int, error) {
 	runID := kagzi.Info(ctx).RunID
 	return do(a, ctx, "call-service", func(context.Context) (int, error) {

@@ -23,7 +23,8 @@ type Query struct {
 // one lies one step outside.
 const instant = time.Microsecond
 
-// justBefore is the last moment before another. The server takes none before 1970: when that began there were no runs, and it stands for itself.
+// justBefore is the last moment before another. The server takes none before 1970: when that began
+// there were no runs, and it stands for itself.
 func justBefore(t time.Time) time.Time {
 	before := t.Add(-instant)
 	if before.Unix() < 0 && t.Unix() >= 0 {
@@ -124,8 +125,10 @@ func (q *Query) addCreated(c Condition, now time.Time) error {
 
 // runStatuses are the statuses that a run can have.
 var runStatuses = []kagziv1.WorkflowStatus{
-	kagziv1.WorkflowStatus_WORKFLOW_STATUS_PENDING, kagziv1.WorkflowStatus_WORKFLOW_STATUS_RUNNING, kagziv1.WorkflowStatus_WORKFLOW_STATUS_SLEEPING,
-	kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED, kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED, kagziv1.WorkflowStatus_WORKFLOW_STATUS_CANCELLED,
+	kagziv1.WorkflowStatus_WORKFLOW_STATUS_PENDING, kagziv1.WorkflowStatus_WORKFLOW_STATUS_RUNNING,
+	kagziv1.WorkflowStatus_WORKFLOW_STATUS_SLEEPING,
+	kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED, kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED,
+	kagziv1.WorkflowStatus_WORKFLOW_STATUS_CANCELLED,
 	kagziv1.WorkflowStatus_WORKFLOW_STATUS_TIMED_OUT, kagziv1.WorkflowStatus_WORKFLOW_STATUS_TERMINATED,
 }
 

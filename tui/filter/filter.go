@@ -58,7 +58,8 @@ var fields = []struct {
 }{
 	{Status, []Op{Equal, In}}, {Type, []Op{Equal, In}}, {Queue, []Op{Equal, In}},
 	{Created, []Op{Greater, GreaterOrEqual, Less, LessOrEqual}}, {Tag, []Op{Equal}},
-	{ID, []Op{Equal}}, {ExternalID, []Op{Equal}}, {Schedule, []Op{Equal}}, {Parent, []Op{Equal}}, {Worker, []Op{Equal}}, {Search, []Op{Equal}},
+	{ID, []Op{Equal}}, {ExternalID, []Op{Equal}}, {Schedule, []Op{Equal}}, {Parent, []Op{Equal}}, {Worker, []Op{Equal}},
+	{Search, []Op{Equal}},
 }
 
 func opsOf(f Field) []Op {

@@ -16,7 +16,8 @@ import (
 var now = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 func TestParse_and_Compile_make_one_request(t *testing.T) {
-	f, err := Parse(`status = "FAILED" and type in ("a",'b') and created > -24h AND created <= 2026-11-20T11:00:00Z and tag.customer = "x" and tag."odd key"=y and queue = q and worker = w1 and schedule = s1 and parent = p1 and search = "ord"`)
+	f, err := Parse(
+		`status = "FAILED" and type in ("a",'b') and created > -24h AND created <= 2026-11-20T11:00:00Z and tag.customer = "x" and tag."odd key"=y and queue = q and worker = w1 and schedule = s1 and parent = p1 and search = "ord"`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,8 +44,10 @@ func TestParse_and_Compile_make_one_request(t *testing.T) {
 }
 
 func TestCompile(t *testing.T) {
-	runs := []*kagziv1.Workflow{{RunId: "01a", ExternalId: "order-1"}, {RunId: "01b", ExternalId: "order-10"}, {RunId: "02", ExternalId: "01a"}}
-	for text, want := range map[string][]string{`external_id = "order-1"`: {"01a"}, `id = "01"`: {"01a", "01b"}, `id = "01A"`: {"01a"}} {
+	runs := []*kagziv1.Workflow{{RunId: "01a", ExternalId: "order-1"}, {RunId: "01b", ExternalId: "order-10"},
+		{RunId: "02", ExternalId: "01a"}}
+	for text, want := range map[string][]string{
+		`external_id = "order-1"`: {"01a"}, `id = "01"`: {"01a", "01b"}, `id = "01A"`: {"01a"}} {
 		t.Run(text+" keeps what it means among what the prefix finds", func(t *testing.T) {
 			f, err := Parse(text)
 			if err != nil {
@@ -86,7 +89,8 @@ func TestCompile(t *testing.T) {
 			t.Fatal(err)
 		}
 		q, err := f.Compile("ns", now)
-		if diff := cmp.Diff(&kagziv1.ListWorkflowsRequest{Namespace: "ns"}, q.Request, protocmp.Transform()); diff != "" || err != nil {
+		if diff := cmp.Diff(&kagziv1.ListWorkflowsRequest{Namespace: "ns"}, q.Request,
+			protocmp.Transform()); diff != "" || err != nil {
 			t.Fatal(diff, err)
 		}
 	})
@@ -130,7 +134,8 @@ func TestParse_errors_name_the_position_and_what_was_expected(t *testing.T) {
 			continue
 		}
 		if syntax.Position() != want.position || !strings.Contains(syntax.Expected, want.expected) {
-			t.Errorf("Parse(%q): position %d, expected %q; want %d, %q", text, syntax.Position(), syntax.Expected, want.position, want.expected)
+			t.Errorf("Parse(%q): position %d, expected %q; want %d, %q", text, syntax.Position(), syntax.Expected,
+				want.position, want.expected)
 		}
 	}
 }
@@ -138,8 +143,11 @@ func TestParse_errors_name_the_position_and_what_was_expected(t *testing.T) {
 func TestParse_of_the_printed_form_is_the_same_filter(t *testing.T) {
 	for _, f := range []Filter{
 		nil,
-		{{Field: Status, Op: In, Values: []string{"FAILED", "TIMED_OUT"}}, {Field: Created, Op: GreaterOrEqual, Values: []string{"-24h"}}, {Field: Created, Op: Less, Values: []string{"2026-11-20"}}},
-		{{Field: Tag, Key: `a"b\ c`, Op: Equal, Values: []string{"x\n\x00\u202e\xff'\""}}, {Field: Tag, Key: "a.b", Op: Equal, Values: []string{""}}},
+		{{Field: Status, Op: In, Values: []string{"FAILED", "TIMED_OUT"}},
+			{Field: Created, Op: GreaterOrEqual, Values: []string{"-24h"}},
+			{Field: Created, Op: Less, Values: []string{"2026-11-20"}}},
+		{{Field: Tag, Key: `a"b\ c`, Op: Equal, Values: []string{"x\n\x00\u202e\xff'\""}},
+			{Field: Tag, Key: "a.b", Op: Equal, Values: []string{""}}},
 		{{Field: Type, Op: In, Values: []string{"注文"}}},
 	} {
 		got, err := Parse(f.String())
@@ -152,7 +160,8 @@ func TestParse_of_the_printed_form_is_the_same_filter(t *testing.T) {
 	}
 }
 
-// A time that was never set reads 0001-01-01 in most programs. Taken for now, it would have `created <` choose every run there is.
+// A time that was never set reads 0001-01-01 in most programs. Taken for now, it would have
+// `created <` choose every run there is.
 func TestTheFirstMomentOfTheYear1IsNotNow(t *testing.T) {
 	var first time.Time
 	for _, text := range []string{"0001-01-01", "0001-01-01T00:00:00Z"} {
@@ -164,7 +173,8 @@ func TestTheFirstMomentOfTheYear1IsNotNow(t *testing.T) {
 			t.Fatal(err)
 		}
 		if q, err := f.Compile("ns", now); err != nil || !q.Request.CreatedBefore.AsTime().Equal(first) {
-			t.Errorf("created < %s asks for runs before %v, %v, want %v", text, q.Request.GetCreatedBefore().AsTime(), err, first)
+			t.Errorf("created < %s asks for runs before %v, %v, want %v", text, q.Request.GetCreatedBefore().AsTime(),
+				err, first)
 		}
 		if _, q := compileShort(t, "until:"+text); !q.Request.CreatedBefore.AsTime().Equal(first) {
 			t.Errorf("until:%s asks for runs before %v, want %v", text, q.Request.CreatedBefore.AsTime(), first)
@@ -180,7 +190,8 @@ func TestFromTheBeginningOf1970OnIsNotAskedForFromBefore(t *testing.T) {
 		t.Fatal(err)
 	}
 	if q, err := f.Compile("ns", now); err != nil || !q.Request.CreatedAfter.AsTime().Equal(epoch) {
-		t.Errorf("created >= 1970-01-01 asks for runs after %v, %v, want %v", q.Request.GetCreatedAfter().AsTime(), err, epoch)
+		t.Errorf("created >= 1970-01-01 asks for runs after %v, %v, want %v", q.Request.GetCreatedAfter().AsTime(),
+			err, epoch)
 	}
 	if _, q := compileShort(t, "since:1970-01-01"); !q.Request.CreatedAfter.AsTime().Equal(epoch) {
 		t.Errorf("since:1970-01-01 asks for runs after %v, want %v", q.Request.CreatedAfter.AsTime(), epoch)
@@ -188,12 +199,15 @@ func TestFromTheBeginningOf1970OnIsNotAskedForFromBefore(t *testing.T) {
 }
 
 func TestParseDuration(t *testing.T) {
-	for text, want := range map[string]time.Duration{"90s": 90 * time.Second, "-7d": -168 * time.Hour, "2w": 336 * time.Hour, "+1h30m": 90 * time.Minute, "36600d": 36600 * 24 * time.Hour, "-5228w": -36596 * 24 * time.Hour} {
+	for text, want := range map[string]time.Duration{
+		"90s": 90 * time.Second, "-7d": -168 * time.Hour, "2w": 336 * time.Hour, "+1h30m": 90 * time.Minute,
+		"36600d": 36600 * 24 * time.Hour, "-5228w": -36596 * 24 * time.Hour} {
 		if got, err := ParseDuration(text); err != nil || got != want {
 			t.Errorf("ParseDuration(%q) = %v, %v, want %v", text, got, err, want)
 		}
 	}
-	for _, text := range []string{"", "d", "--1d", "1.5d", "99999999w", "36601d", "5229w", "-20000w", "31000w", "36600w", "1y", "-"} {
+	for _, text := range []string{"", "d", "--1d", "1.5d", "99999999w", "36601d", "5229w", "-20000w", "31000w",
+		"36600w", "1y", "-"} {
 		if got, err := ParseDuration(text); err == nil {
 			t.Errorf("ParseDuration(%q) = %v, want an error", text, got)
 		}
@@ -201,7 +215,8 @@ func TestParseDuration(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	for _, s := range []string{`status = "FAILED" and type in ("a","b") and created > -24h and tag.customer = "x"`, `tag."k" = 'v'`, `type = "\u00e9\xff"`, "created>=2026-11-20"} {
+	for _, s := range []string{`status = "FAILED" and type in ("a","b") and created > -24h and tag.customer = "x"`,
+		`tag."k" = 'v'`, `type = "\u00e9\xff"`, "created>=2026-11-20"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -229,7 +244,8 @@ func TestPlaceIsWhereAFilterAsksForAField(t *testing.T) {
 		field Field
 		want  int
 	}{
-		{`queue = "type" and type in ("a", "b")`, Type, 19}, {`type = a`, Type, 0}, {`type = a`, Queue, -1}, {``, Type, -1},
+		{`queue = "type" and type in ("a", "b")`, Type, 19}, {`type = a`, Type, 0}, {`type = a`, Queue, -1},
+		{``, Type, -1},
 		{`type = a and`, Queue, -1}, {`type = "`, Type, -1}, {`type a`, Type, -1},
 	} {
 		if got := Place(c.text, c.field); got != c.want {

@@ -24,12 +24,14 @@ func (e *SyntaxError) Error() string {
 		found = e.Found
 	}
 	if e.Near != "" { // first: what is expected is long, and cut off where there is little room
-		return fmt.Sprintf("position %d: did you mean %s? expected %s, found %s", e.Position(), e.Near, e.Expected, found)
+		return fmt.Sprintf("position %d: did you mean %s? expected %s, found %s", e.Position(), e.Near,
+			e.Expected, found)
 	}
 	return fmt.Sprintf("position %d: expected %s, found %s", e.Position(), e.Expected, found)
 }
 
-// near is the name that a mistyped word was most likely meant to be; empty when none is near. A short word is near nearly everything.
+// near is the name that a mistyped word was most likely meant to be; empty when none is near. A
+// short word is near nearly everything.
 func near(word string, names []string) string {
 	found, best := "", min(3, (len(word)+1)/2)
 	for _, name := range names {
@@ -97,7 +99,8 @@ func next(text string, at int) (token, error) {
 		return token{kind: word, value: rest[:n], raw: rest[:n]}, nil
 	}
 	r, _ := utf8.DecodeRuneInString(rest)
-	return token{}, &SyntaxError{Text: text, Offset: at, Expected: "a field, an operator or a value", Found: strconv.QuoteRune(r)}
+	return token{}, &SyntaxError{Text: text, Offset: at, Expected: "a field, an operator or a value",
+		Found: strconv.QuoteRune(r)}
 }
 
 func quotedToken(text string, at int) (token, error) {
@@ -106,7 +109,8 @@ func quotedToken(text string, at int) (token, error) {
 	for rest != "" && rest[0] != quote {
 		r, multibyte, tail, err := strconv.UnquoteChar(rest, quote)
 		if err != nil {
-			return token{}, &SyntaxError{Text: text, Offset: len(text) - len(rest), Expected: `an escape that exists, such as \" or \\`, Found: strconv.QuoteRune(rune(rest[0]))}
+			return token{}, &SyntaxError{Text: text, Offset: len(text) - len(rest),
+				Expected: `an escape that exists, such as \" or \\`, Found: strconv.QuoteRune(rune(rest[0]))}
 		}
 		if r < utf8.RuneSelf || !multibyte {
 			b.WriteByte(byte(r))

@@ -21,10 +21,13 @@ func Matches(q *kagziv1.ListWorkflowsRequest, r *kagziv1.Workflow) bool {
 		return len(want) == 0 && also == nil || slices.Contains(want, got) || also != nil && *also == got
 	}
 	return namespace(q.GetNamespace()) == namespace(r.GetNamespace()) && matchesStatus(q, r.GetStatus()) &&
-		oneOf(q.GetWorkflowTypes(), q.WorkflowType, r.GetWorkflowType()) && oneOf(q.GetTaskQueues(), q.TaskQueue, r.GetTaskQueue()) &&
+		oneOf(q.GetWorkflowTypes(), q.WorkflowType, r.GetWorkflowType()) &&
+		oneOf(q.GetTaskQueues(), q.TaskQueue, r.GetTaskQueue()) &&
 		between(q.GetCreatedAfter(), r.GetCreatedAt(), q.GetCreatedBefore()) && matchesTags(q.GetTags(), r.GetTags()) &&
-		one(q.ScheduleId, r.GetScheduleId()) && one(q.ParentRunId, r.GetParentRunId()) && one(q.WorkerId, r.GetWorkerId()) &&
-		(strings.HasPrefix(r.GetRunId(), strings.ToLower(q.GetSearch())) || strings.HasPrefix(r.GetExternalId(), q.GetSearch()))
+		one(q.ScheduleId, r.GetScheduleId()) && one(q.ParentRunId, r.GetParentRunId()) &&
+		one(q.WorkerId, r.GetWorkerId()) &&
+		(strings.HasPrefix(r.GetRunId(), strings.ToLower(q.GetSearch())) ||
+			strings.HasPrefix(r.GetExternalId(), q.GetSearch()))
 }
 
 func namespace(name string) string {

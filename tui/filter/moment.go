@@ -22,7 +22,8 @@ func (m moment) at(now time.Time) time.Time {
 	return m.time
 }
 
-// ParseTime reads what people write for a moment: RFC 3339, a date (midnight UTC), or a distance from now: "-24h", "+10m", "-7d".
+// ParseTime reads what people write for a moment: RFC 3339, a date (midnight UTC), or a distance
+// from now: "-24h", "+10m", "-7d".
 func ParseTime(text string, now time.Time) (time.Time, error) {
 	m, err := parseMoment(text)
 	return m.at(now), err

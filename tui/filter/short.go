@@ -12,8 +12,10 @@ import (
 //	status:failed,running type:order* queue:emails id:018f ext:order-17 worker:w1 parent:… schedule:… since:24h until:2026-11-20T10:00
 //	tag.team=pay !type:noise free text
 //
-// An id: is how a run id or an external id begins, an ext: a whole external id. Values joined by commas are alternatives, "*" stands for
-// anything, "!" turns a term around, quotes hold what has blanks or a colon. A text without a key is looked for in types, ids, notes and errors, whatever its case. The long form is understood too, and kept as it is.
+// An id: is how a run id or an external id begins, an ext: a whole external id. Values joined by
+// commas are alternatives, "*" stands for anything, "!" turns a term around, quotes hold what has
+// blanks or a colon. A text without a key is looked for in types, ids, notes and errors, whatever
+// its case. The long form is understood too, and kept as it is.
 type Short struct {
 	Long  Filter // of the long form; Terms is empty then
 	Terms []Term
@@ -28,7 +30,8 @@ type Term struct {
 }
 
 // shortKeys are the keys in the order in which they are offered.
-var shortKeys = []string{"status", "type", "queue", "id", "ext", "worker", "parent", "schedule", "since", "until", "tag"}
+var shortKeys = []string{"status", "type", "queue", "id", "ext", "worker", "parent", "schedule", "since",
+	"until", "tag"}
 
 // The statuses that a word stands for, beside the statuses themselves.
 var statusWords = map[string][]string{
@@ -91,7 +94,8 @@ func looksLong(text string) bool {
 		return trimmed != rest && trimmed[0] == '='
 	}
 	word, _, _ := strings.Cut(trimmed, " ")
-	return strings.IndexByte("=<>", trimmed[0]) >= 0 || trimmed != rest && strings.EqualFold(strings.TrimRight(word, "("), string(In))
+	return strings.IndexByte("=<>", trimmed[0]) >= 0 || trimmed != rest &&
+		strings.EqualFold(strings.TrimRight(word, "("), string(In))
 }
 
 // Empty says that the filter keeps every run.
@@ -126,7 +130,8 @@ func (t Term) String() string {
 	switch t.Key {
 	case "":
 		special := "!:=<>()"
-		if text := strings.ToLower(t.Values[0]); text == string(In) || text == "and" || strings.HasPrefix(text, "tag.") || strings.HasPrefix(text, "label.") {
+		if text := strings.ToLower(t.Values[0]); text == string(In) || text == "and" ||
+			strings.HasPrefix(text, "tag.") || strings.HasPrefix(text, "label.") {
 			special = t.Values[0] // it would mean something else without quotes
 		}
 		return not + quoteShort(t.Values[0], special)
@@ -190,7 +195,8 @@ func (r *shortReader) term() (Term, error) {
 		return r.tag(t, begin)
 	}
 	if !slices.Contains(shortKeys, key) {
-		e := r.fail(begin, "one of "+strings.Join(shortKeys[:len(shortKeys)-1], ":, ")+": or tag.KEY=; quotes make it a text to look for")
+		e := r.fail(begin, "one of "+strings.Join(shortKeys[:len(shortKeys)-1], ":, ")+
+			": or tag.KEY=; quotes make it a text to look for")
 		if e.Near = near(key, shortKeys); e.Near != "" {
 			e.Near += ":"
 		}

@@ -10,8 +10,8 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// Compile turns the filter into a query for a namespace; now is what distances count from. What the server cannot do is left to Keep. Errors
-// are those of the long form.
+// Compile turns the filter into a query for a namespace; now is what distances count from. What the
+// server cannot do is left to Keep. Errors are those of the long form.
 func (s Short) Compile(namespace string, now time.Time) (Query, error) {
 	if s.Long != nil {
 		return s.Long.Compile(namespace, now)
@@ -36,8 +36,8 @@ func (s Short) Compile(namespace string, now time.Time) (Query, error) {
 	return q, nil
 }
 
-// Local is the part of the filter that the server cannot look for, so that it is only matched on the runs that are loaded; empty when
-// there is none.
+// Local is the part of the filter that the server cannot look for, so that it is only matched on
+// the runs that are loaded; empty when there is none.
 func (s Short) Local() string {
 	c := compiler{request: &kagziv1.ListWorkflowsRequest{}}
 	var local []Term
@@ -95,8 +95,8 @@ func (c *compiler) byServer(t Term) bool {
 	return true
 }
 
-// search asks for a prefix of ids, and keeps what the term means among what is found. It asks as the term is written: the server takes run
-// ids in either case, and external ids as they are.
+// search asks for a prefix of ids, and keeps what the term means among what is found. It asks as
+// the term is written: the server takes run ids in either case, and external ids as they are.
 func (c *compiler) search(t Term) bool {
 	prefix, _, _ := strings.Cut(t.Values[0], "*")
 	if len(t.Values) != 1 || prefix == "" || !point(&c.request.Search, prefix) {
@@ -192,7 +192,8 @@ func (t Term) any(r *kagziv1.Workflow) bool {
 
 // looseText says whether a run's type, ids, note or error hold a text in lower case.
 func looseText(r *kagziv1.Workflow, text string) bool {
-	for _, s := range []string{r.GetWorkflowType(), r.GetRunId(), r.GetExternalId(), r.GetNote(), r.GetError().GetType(), r.GetError().GetMessage()} {
+	for _, s := range []string{r.GetWorkflowType(), r.GetRunId(), r.GetExternalId(), r.GetNote(),
+		r.GetError().GetType(), r.GetError().GetMessage()} {
 		if strings.Contains(strings.ToLower(s), text) {
 			return true
 		}

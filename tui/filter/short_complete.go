@@ -10,7 +10,8 @@ type Known struct {
 	Types, Queues, Workers, Schedules, Tags []string // Tags are keys
 }
 
-// Complete is what the text that is typed may become, best first: its last word finished as a key, or as a value of its key.
+// Complete is what the text that is typed may become, best first: its last word finished as a key,
+// or as a value of its key.
 func Complete(text string, known Known) []string {
 	begin := strings.LastIndexAny(text, " \t") + 1
 	head, word := text[:begin], text[begin:]

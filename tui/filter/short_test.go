@@ -33,14 +33,19 @@ func compileShort(t *testing.T, text string) (Short, Query) {
 }
 
 func TestShort_asks_the_server_for_what_it_can_do(t *testing.T) {
-	s, q := compileShort(t, `status:failed,timed-out type:order,refund queue:emails worker:w1 parent:p1 schedule:s1 since:24h until:2026-11-20T11:00 tag.team=pay label.tier:gold id:018F`)
+	s, q := compileShort(
+		t,
+		`status:failed,timed-out type:order,refund queue:emails worker:w1 parent:p1 schedule:s1 since:24h until:2026-11-20T11:00 tag.team=pay label.tier:gold id:018F`)
 	want := &kagziv1.ListWorkflowsRequest{
-		Namespace:     "ns",
-		Statuses:      []kagziv1.WorkflowStatus{kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED, kagziv1.WorkflowStatus_WORKFLOW_STATUS_TIMED_OUT},
+		Namespace: "ns",
+		Statuses: []kagziv1.WorkflowStatus{
+			kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED, kagziv1.WorkflowStatus_WORKFLOW_STATUS_TIMED_OUT},
 		WorkflowTypes: []string{"order", "refund"}, TaskQueues: []string{"emails"},
-		WorkerId: new("w1"), ParentRunId: new("p1"), ScheduleId: new("s1"), Search: new("018F"), // the case of run ids is the server's to forgive: an external id has one
-		CreatedAfter: timestamppb.New(now.Add(-24*time.Hour - time.Microsecond)), CreatedBefore: timestamppb.New(now.Add(-time.Hour)),
-		Tags: map[string]string{"team": "pay", "tier": "gold"},
+		// the case of run ids is the server's to forgive: an external id has one
+		WorkerId: new("w1"), ParentRunId: new("p1"), ScheduleId: new("s1"), Search: new("018F"),
+		CreatedAfter:  timestamppb.New(now.Add(-24*time.Hour - time.Microsecond)),
+		CreatedBefore: timestamppb.New(now.Add(-time.Hour)),
+		Tags:          map[string]string{"team": "pay", "tier": "gold"},
 	}
 	if diff := cmp.Diff(want, q.Request, protocmp.Transform()); diff != "" {
 		t.Fatal(diff)
@@ -52,8 +57,10 @@ func TestShort_asks_the_server_for_what_it_can_do(t *testing.T) {
 
 func TestShort_keeps_locally_what_the_server_cannot_do(t *testing.T) {
 	runs := []*kagziv1.Workflow{
-		{Namespace: "ns", RunId: "01a", ExternalId: "order-1", WorkflowType: "order.eu", TaskQueue: "q", Note: "Shipping to Ada", Tags: map[string]string{"a": "xyz"}},
-		{Namespace: "ns", RunId: "01b", ExternalId: "order-10", WorkflowType: "order.us", TaskQueue: "q", Error: &kagziv1.ErrorDetail{Message: "card DECLINED"}},
+		{Namespace: "ns", RunId: "01a", ExternalId: "order-1", WorkflowType: "order.eu", TaskQueue: "q",
+			Note: "Shipping to Ada", Tags: map[string]string{"a": "xyz"}},
+		{Namespace: "ns", RunId: "01b", ExternalId: "order-10", WorkflowType: "order.us", TaskQueue: "q",
+			Error: &kagziv1.ErrorDetail{Message: "card DECLINED"}},
 		{Namespace: "ns", RunId: "02", ExternalId: "x", WorkflowType: "noise", TaskQueue: "other"},
 	}
 	for text, want := range map[string]struct {
@@ -144,19 +151,22 @@ func TestShort_errors_say_what_was_expected(t *testing.T) {
 func TestMatches_agrees_with_what_a_request_says(t *testing.T) {
 	failed := kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED
 	run := &kagziv1.Workflow{
-		Namespace: "default", RunId: "01ab", ExternalId: "ext-1", Status: failed, WorkflowType: "t", TaskQueue: "q", CreatedAt: timestamppb.New(now),
-		Tags: map[string]string{"k": "v", "l": "w"}, ScheduleId: new("s"), ParentRunId: new("p"), WorkerId: new("w"),
+		Namespace: "default", RunId: "01ab", ExternalId: "ext-1", Status: failed, WorkflowType: "t", TaskQueue: "q",
+		CreatedAt: timestamppb.New(now),
+		Tags:      map[string]string{"k": "v", "l": "w"}, ScheduleId: new("s"), ParentRunId: new("p"),
+		WorkerId: new("w"),
 	}
 	before, after := timestamppb.New(now.Add(-time.Second)), timestamppb.New(now.Add(time.Second))
 	for name, try := range map[string]struct {
 		request *kagziv1.ListWorkflowsRequest
 		want    bool
 	}{
-		"nothing asked":       {&kagziv1.ListWorkflowsRequest{}, true},
-		"another namespace":   {&kagziv1.ListWorkflowsRequest{Namespace: "x"}, false},
-		"its status":          {&kagziv1.ListWorkflowsRequest{StatusFilter: &failed}, true},
-		"another status":      {&kagziv1.ListWorkflowsRequest{Statuses: []kagziv1.WorkflowStatus{1}}, false},
-		"one of two types":    {&kagziv1.ListWorkflowsRequest{WorkflowTypes: []string{"x"}, WorkflowType: new("t")}, true},
+		"nothing asked":     {&kagziv1.ListWorkflowsRequest{}, true},
+		"another namespace": {&kagziv1.ListWorkflowsRequest{Namespace: "x"}, false},
+		"its status":        {&kagziv1.ListWorkflowsRequest{StatusFilter: &failed}, true},
+		"another status":    {&kagziv1.ListWorkflowsRequest{Statuses: []kagziv1.WorkflowStatus{1}}, false},
+		"one of two types": {&kagziv1.ListWorkflowsRequest{
+			WorkflowTypes: []string{"x"}, WorkflowType: new("t")}, true},
 		"another type":        {&kagziv1.ListWorkflowsRequest{WorkflowType: new("x")}, false},
 		"another queue":       {&kagziv1.ListWorkflowsRequest{TaskQueues: []string{"x"}}, false},
 		"created between":     {&kagziv1.ListWorkflowsRequest{CreatedAfter: before, CreatedBefore: after}, true},
@@ -167,8 +177,9 @@ func TestMatches_agrees_with_what_a_request_says(t *testing.T) {
 		"its run id, begun":   {&kagziv1.ListWorkflowsRequest{Search: new("01A")}, true},
 		"its external id":     {&kagziv1.ListWorkflowsRequest{Search: new("ext")}, true},
 		"another id":          {&kagziv1.ListWorkflowsRequest{Search: new("02")}, false},
-		"its relations":       {&kagziv1.ListWorkflowsRequest{ScheduleId: new("s"), ParentRunId: new("p"), WorkerId: new("w")}, true},
-		"another worker":      {&kagziv1.ListWorkflowsRequest{WorkerId: new("x")}, false},
+		"its relations": {&kagziv1.ListWorkflowsRequest{
+			ScheduleId: new("s"), ParentRunId: new("p"), WorkerId: new("w")}, true},
+		"another worker": {&kagziv1.ListWorkflowsRequest{WorkerId: new("x")}, false},
 	} {
 		if got := Matches(try.request, run); got != try.want {
 			t.Errorf("%s: %t, want %t", name, got, try.want)
@@ -181,7 +192,8 @@ func TestGlob(t *testing.T) {
 		pattern, text string
 		want          bool
 	}{
-		{"a*", "abc", true}, {"*c", "abc", true}, {"a*c", "ac", true}, {"a*b*c", "a1b2c", true}, {"a*a", "a", false}, {"*", "", true}, {"*ab*", "xaabx", true},
+		{"a*", "abc", true}, {"*c", "abc", true}, {"a*c", "ac", true}, {"a*b*c", "a1b2c", true}, {"a*a", "a", false},
+		{"*", "", true}, {"*ab*", "xaabx", true},
 		{"a*ab", "aab", true}, {"abc", "abcd", false}, {"*b*b", "ab", false}, {"**", "x", true},
 	} {
 		if got := glob(try.pattern, try.text); got != try.want {
@@ -213,7 +225,8 @@ func TestComplete(t *testing.T) {
 
 func TestKeyOf(t *testing.T) {
 	for text, want := range map[string]string{
-		"": "", "worker": "", "worker:": "worker", "!worker:a": "worker", "status:failed,r": "status", "status:failed sched": "", "a:b schedule:n": "schedule",
+		"": "", "worker": "", "worker:": "worker", "!worker:a": "worker", "status:failed,r": "status",
+		"status:failed sched": "", "a:b schedule:n": "schedule",
 	} {
 		if got := KeyOf(text); got != want {
 			t.Errorf("KeyOf(%q) = %q, want %q", text, got, want)
@@ -224,7 +237,8 @@ func TestKeyOf(t *testing.T) {
 func FuzzParseShort(f *testing.F) {
 	for _, s := range []string{
 		`status:failed,open type:order* !queue:"a b" id:018f ext:o-1 since:24h until:2026-11-20T10:00 tag.team=pay label."odd key":x,y free "te\"xt"`,
-		`status = "FAILED" and created > -24h`, `tag.a=b and tag.c=d`, `tag.a="*"`, `type in x`, `!`, `!!a`, `tag."a ="="\xff"`, `a:b`, `in`, `"and"`,
+		`status = "FAILED" and created > -24h`, `tag.a=b and tag.c=d`, `tag.a="*"`, `type in x`, `!`, `!!a`,
+		`tag."a ="="\xff"`, `a:b`, `in`, `"and"`,
 	} {
 		f.Add(s)
 	}

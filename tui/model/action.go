@@ -20,14 +20,17 @@ type Scope struct {
 	Home      Home
 }
 
-// Home is where a command line goes that names no place: what the environment and kagzi.toml say. Its empty fields mean the defaults.
+// Home is where a command line goes that names no place: what the environment and kagzi.toml say.
+// Its empty fields mean the defaults.
 type Home struct {
 	Namespace string
 	Address   string
-	Flags     []string // words that a command line needs beside, such as "--profile", "prod"; the others count with them
+	// words that a command line needs beside, such as "--profile", "prod"; the others count with them
+	Flags []string
 }
 
-// away are the flags that lead a command line from home to the scope; the namespace only where the command is about one.
+// away are the flags that lead a command line from home to the scope; the namespace only where the
+// command is about one.
 func (s Scope) away(namespaced bool) []flag {
 	var flags []flag
 	if namespaced && s.namespace() != cmp.Or(s.Home.Namespace, "default") {
@@ -39,8 +42,8 @@ func (s Scope) away(namespaced bool) []flag {
 	return flags
 }
 
-// Reach is what leads a command that is about a namespace from home to the scope, quoted for a POSIX shell, with a space in front; empty when
-// nothing is needed.
+// Reach is what leads a command that is about a namespace from home to the scope, quoted for a
+// POSIX shell, with a space in front; empty when nothing is needed.
 func (s Scope) Reach() string {
 	var b strings.Builder
 	for _, word := range s.reach(s.away(true)) {
@@ -58,8 +61,9 @@ func (s Scope) reach(flags []flag) []string {
 	return append(words, s.Home.Flags...)
 }
 
-// Action is something that a person does to one or more things of a server, by id or name. It is made by a method of Scope and done by
-// Perform, any number of times: what is repeated has no second effect.
+// Action is something that a person does to one or more things of a server, by id or name. It is
+// made by a method of Scope and done by Perform, any number of times: what is repeated has no
+// second effect.
 type Action struct {
 	Name    string   // "cancel", "delete schedule"
 	Targets []string // what it is done to; of what makes something new its name, or empty
@@ -122,7 +126,8 @@ func (s Scope) namespace() string {
 	return s.Namespace
 }
 
-// CommandLine is the equivalent command, quoted for a POSIX shell; more than one, joined by &&, where the command takes one thing only.
+// CommandLine is the equivalent command, quoted for a POSIX shell; more than one, joined by &&,
+// where the command takes one thing only.
 func (a Action) CommandLine() string {
 	if !a.alone || len(a.Targets) < 2 {
 		return a.commandLine(a.Targets)
@@ -166,7 +171,8 @@ func (f flag) words() []string {
 // shellQuote makes a word mean itself in a POSIX shell.
 func shellQuote(word string) string {
 	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_@%+=:,./-", r)
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' ||
+			strings.ContainsRune("_@%+=:,./-", r)
 	}
 	if word != "" && strings.IndexFunc(word, func(r rune) bool { return !plain(r) }) < 0 {
 		return word
@@ -191,7 +197,8 @@ type Job struct {
 	changed func(*Job)
 }
 
-// Perform does an action to all its targets, 8 at a time, and calls changed on the UI goroutine after each. The job ends with the link.
+// Perform does an action to all its targets, 8 at a time, and calls changed on the UI goroutine
+// after each. The job ends with the link.
 func Perform(l *Link, a Action, changed func(*Job)) *Job {
 	j := &Job{Action: a, Results: make([]Result, len(a.Targets)), tasks: l.tasks, api: l.api, changed: changed}
 	for i, target := range a.Targets {
@@ -208,7 +215,8 @@ func (j *Job) Running() bool { return j.running > 0 || len(j.waiting) > 0 }
 // Stop leaves out the targets that were not begun.
 func (j *Job) Stop() { j.waiting = nil }
 
-// Again does it to the targets once more that failed or were left out, as the same request: what had worked unnoticed is not done twice.
+// Again does it to the targets once more that failed or were left out, as the same request: what
+// had worked unnoticed is not done twice.
 func (j *Job) Again() {
 	if j.Running() {
 		return
@@ -235,7 +243,9 @@ func (j *Job) next() {
 		j.waiting = j.waiting[1:]
 		j.running++
 		do, target, id, api := j.Action.do, j.Action.Targets[i], j.Action.ids[i], j.api
-		ask(j.tasks, func(ctx context.Context) (Outcome, error) { return do(ctx, api, target, id) }, func(o Outcome, err error) {
+		ask(j.tasks, func(ctx context.Context) (Outcome, error) {
+			return do(ctx, api, target, id)
+		}, func(o Outcome, err error) {
 			j.running--
 			j.Tried++
 			if err != nil {

@@ -81,7 +81,8 @@ func policyFlags(p *kagziv1.RetryPolicy, whole bool) []flag {
 	}
 	add(p.GetMaximumAttempts() == 0, numberFlag("retry-attempts", int64(p.GetMaximumAttempts())))
 	add(p.GetInitialIntervalMs() == 0, millisFlag("retry-initial", p.GetInitialIntervalMs()))
-	add(p.GetBackoffCoefficient() == 0, flag{name: "retry-coefficient", value: strconv.FormatFloat(p.GetBackoffCoefficient(), 'g', -1, 64)})
+	add(p.GetBackoffCoefficient() == 0, flag{
+		name: "retry-coefficient", value: strconv.FormatFloat(p.GetBackoffCoefficient(), 'g', -1, 64)})
 	add(p.GetMaximumIntervalMs() == 0, millisFlag("retry-max-interval", p.GetMaximumIntervalMs()))
 	add(p.GetJitter() == 0, flag{name: "retry-jitter", value: strconv.FormatFloat(p.GetJitter(), 'g', -1, 64)})
 	for _, e := range p.GetNonRetryableErrors() {
@@ -100,7 +101,8 @@ func timeoutFlags(t *kagziv1.TimeoutConfig, whole bool) []flag {
 		name string
 		ms   int64
 	}{
-		{"step-timeout", t.GetStartToCloseTimeoutMs()}, {"heartbeat-timeout", t.GetHeartbeatTimeoutMs()}, {"execution-timeout", t.GetExecutionTimeoutMs()},
+		{"step-timeout", t.GetStartToCloseTimeoutMs()}, {"heartbeat-timeout", t.GetHeartbeatTimeoutMs()},
+		{"execution-timeout", t.GetExecutionTimeoutMs()},
 	} {
 		if whole || each.ms != 0 {
 			flags = append(flags, millisFlag(each.name, each.ms))
@@ -112,7 +114,8 @@ func timeoutFlags(t *kagziv1.TimeoutConfig, whole bool) []flag {
 // overlapFlag says an overlap policy.
 func overlapFlag(p kagziv1.OverlapPolicy) flag {
 	words := map[kagziv1.OverlapPolicy]string{
-		kagziv1.OverlapPolicy_OVERLAP_POLICY_SKIP: "skip", kagziv1.OverlapPolicy_OVERLAP_POLICY_BUFFER_ONE: "buffer-one",
+		kagziv1.OverlapPolicy_OVERLAP_POLICY_SKIP:       "skip",
+		kagziv1.OverlapPolicy_OVERLAP_POLICY_BUFFER_ONE: "buffer-one",
 	}
 	word, ok := words[p]
 	if !ok {

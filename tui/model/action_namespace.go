@@ -28,7 +28,8 @@ func (s Scope) UpdateNamespace(old *kagziv1.Namespace, request *kagziv1.UpdateNa
 	flags = append(flags, optionalFlag("failure-queue", request.FailureTaskQueue)...)
 	flags = append(flags, reasonFlag(request.GetReason())...)
 	return s.newAction(Action{
-		Name: "update namespace", Targets: []string{old.GetNamespace()}, command: []string{"namespace", "update"}, flags: flags, alone: true,
+		Name: "update namespace", Targets: []string{old.GetNamespace()}, command: []string{"namespace", "update"},
+		flags: flags, alone: true,
 		do: func(ctx context.Context, api tui.API, _, _ string) (Outcome, error) {
 			answer, err := api.UpdateNamespace(ctx, request)
 			return Outcome{Text: "changed", ID: answer.GetNamespace().GetNamespace()}, err

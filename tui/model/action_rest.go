@@ -41,7 +41,8 @@ func (s Scope) CreateSchedule(request *kagziv1.CreateWorkflowScheduleRequest) Ac
 	request = proto.CloneOf(request)
 	request.Namespace = s.namespace()
 	return s.newAction(Action{
-		Name: "create schedule", Targets: []string{request.GetWorkflowType()}, command: []string{"schedule", "create"}, flags: createFlags(request), alone: true,
+		Name: "create schedule", Targets: []string{request.GetWorkflowType()}, command: []string{"schedule", "create"},
+		flags: createFlags(request), alone: true,
 		do: func(ctx context.Context, api tui.API, _, id string) (Outcome, error) {
 			request := proto.CloneOf(request)
 			request.RequestId = id
@@ -56,7 +57,8 @@ func (s Scope) UpdateSchedule(old *kagziv1.WorkflowSchedule, request *kagziv1.Up
 	request = proto.CloneOf(request)
 	request.Namespace, request.ScheduleId = s.namespace(), old.GetScheduleId()
 	return s.newAction(Action{
-		Name: "update schedule", Targets: []string{old.GetScheduleId()}, command: []string{"schedule", "update"}, flags: updateFlags(old, request), alone: true,
+		Name: "update schedule", Targets: []string{old.GetScheduleId()}, command: []string{"schedule", "update"},
+		flags: updateFlags(old, request), alone: true,
 		do: func(ctx context.Context, api tui.API, _, _ string) (Outcome, error) {
 			answer, err := api.UpdateWorkflowSchedule(ctx, request)
 			return ofSchedule(answer.GetSchedule()), err
@@ -69,7 +71,8 @@ func (s Scope) PauseSchedules(schedules []string, reason string) Action {
 	return s.newAction(Action{
 		Name: "pause schedule", Targets: schedules, command: []string{"schedule", "pause"}, flags: reasonFlag(reason),
 		do: func(ctx context.Context, api tui.API, id, _ string) (Outcome, error) {
-			answer, err := api.PauseWorkflowSchedule(ctx, &kagziv1.PauseWorkflowScheduleRequest{Namespace: s.namespace(), ScheduleId: id, Reason: reason})
+			answer, err := api.PauseWorkflowSchedule(
+				ctx, &kagziv1.PauseWorkflowScheduleRequest{Namespace: s.namespace(), ScheduleId: id, Reason: reason})
 			return ofSchedule(answer.GetSchedule()), err
 		},
 	})
@@ -80,7 +83,8 @@ func (s Scope) ResumeSchedules(schedules []string, reason string) Action {
 	return s.newAction(Action{
 		Name: "resume schedule", Targets: schedules, command: []string{"schedule", "resume"}, flags: reasonFlag(reason),
 		do: func(ctx context.Context, api tui.API, id, _ string) (Outcome, error) {
-			answer, err := api.ResumeWorkflowSchedule(ctx, &kagziv1.ResumeWorkflowScheduleRequest{Namespace: s.namespace(), ScheduleId: id, Reason: reason})
+			answer, err := api.ResumeWorkflowSchedule(
+				ctx, &kagziv1.ResumeWorkflowScheduleRequest{Namespace: s.namespace(), ScheduleId: id, Reason: reason})
 			return ofSchedule(answer.GetSchedule()), err
 		},
 	})
@@ -91,7 +95,9 @@ func (s Scope) TriggerSchedules(schedules []string) Action {
 	return s.newAction(Action{
 		Name: "trigger schedule", Targets: schedules, command: []string{"schedule", "trigger"}, alone: true,
 		do: func(ctx context.Context, api tui.API, schedule, id string) (Outcome, error) {
-			answer, err := api.TriggerWorkflowSchedule(ctx, &kagziv1.TriggerWorkflowScheduleRequest{Namespace: s.namespace(), ScheduleId: schedule, RequestId: id})
+			answer, err := api.TriggerWorkflowSchedule(
+				ctx, &kagziv1.TriggerWorkflowScheduleRequest{
+					Namespace: s.namespace(), ScheduleId: schedule, RequestId: id})
 			return Outcome{Text: "started as " + answer.GetRunId(), ID: answer.GetRunId()}, err
 		},
 	})
@@ -100,9 +106,11 @@ func (s Scope) TriggerSchedules(schedules []string) Action {
 // DeleteSchedules deletes schedules; the runs that they started stay.
 func (s Scope) DeleteSchedules(schedules []string, reason string) Action {
 	return s.newAction(Action{
-		Name: "delete schedule", Danger: true, Targets: schedules, command: []string{"schedule", "delete"}, flags: reasonFlag(reason),
+		Name: "delete schedule", Danger: true, Targets: schedules, command: []string{"schedule", "delete"},
+		flags: reasonFlag(reason),
 		do: func(ctx context.Context, api tui.API, id, _ string) (Outcome, error) {
-			answer, err := api.DeleteWorkflowSchedule(ctx, &kagziv1.DeleteWorkflowScheduleRequest{Namespace: s.namespace(), ScheduleId: id, Reason: reason})
+			answer, err := api.DeleteWorkflowSchedule(
+				ctx, &kagziv1.DeleteWorkflowScheduleRequest{Namespace: s.namespace(), ScheduleId: id, Reason: reason})
 			text := "deleted"
 			if !answer.GetDeleted() {
 				text = "was deleted before"
@@ -125,7 +133,8 @@ func (s Scope) CreateNamespace(request *kagziv1.CreateNamespaceRequest) Action {
 	flags = append(flags, retentionFlags(request.GetRetention(), request.GetKeep())...)
 	flags = append(flags, textFlag("failure-queue", request.GetFailureTaskQueue())...)
 	return s.newAction(Action{
-		Name: "create namespace", Targets: []string{request.GetNamespace()}, command: []string{"namespace", "create"}, flags: flags, alone: true,
+		Name: "create namespace", Targets: []string{request.GetNamespace()}, command: []string{"namespace", "create"},
+		flags: flags, alone: true,
 		do: func(ctx context.Context, api tui.API, _, _ string) (Outcome, error) {
 			answer, err := api.CreateNamespace(ctx, request)
 			return Outcome{Text: "created", ID: answer.GetNamespace().GetNamespace()}, err
@@ -147,7 +156,8 @@ func (s Scope) EnableNamespaces(names []string, reason string) Action {
 // DisableNamespaces lets no run start, be taken up or be fired in namespaces.
 func (s Scope) DisableNamespaces(names []string, reason string) Action {
 	return s.newAction(Action{
-		Name: "disable namespace", Danger: true, Targets: names, command: []string{"namespace", "disable"}, flags: reasonFlag(reason),
+		Name: "disable namespace", Danger: true, Targets: names, command: []string{"namespace", "disable"},
+		flags: reasonFlag(reason),
 		do: func(ctx context.Context, api tui.API, name, _ string) (Outcome, error) {
 			answer, err := api.DisableNamespace(ctx, &kagziv1.DisableNamespaceRequest{Namespace: name, Reason: reason})
 			return Outcome{Text: render.NamespaceState(answer.GetNamespace()).Text}, err

@@ -44,7 +44,8 @@ func (s Scope) Start(request *kagziv1.StartWorkflowRequest) Action {
 	request = proto.CloneOf(request)
 	request.Namespace = s.namespace()
 	return s.newAction(Action{
-		Name: "start", Targets: []string{request.GetWorkflowType()}, command: []string{"workflow", "start"}, flags: startFlags(request), alone: true,
+		Name: "start", Targets: []string{request.GetWorkflowType()}, command: []string{"workflow", "start"},
+		flags: startFlags(request), alone: true,
 		do: func(ctx context.Context, api tui.API, _, id string) (Outcome, error) {
 			request := proto.CloneOf(request)
 			request.RequestId = id
@@ -65,7 +66,8 @@ func (s Scope) Cancel(runs []string, grace time.Duration, reason string) Action 
 		flags = append(flags, flag{name: "grace", value: grace.String()})
 	}
 	return s.newAction(Action{
-		Name: "cancel", Targets: runs, command: []string{"workflow", "cancel"}, flags: append(flags, reasonFlag(reason)...),
+		Name: "cancel", Targets: runs, command: []string{"workflow", "cancel"},
+		flags: append(flags, reasonFlag(reason)...),
 		do: func(ctx context.Context, api tui.API, run, _ string) (Outcome, error) {
 			request := &kagziv1.CancelWorkflowRequest{Namespace: s.namespace(), RunId: run, Reason: reason}
 			if grace > 0 {
@@ -84,9 +86,11 @@ func (s Scope) Cancel(runs []string, grace time.Duration, reason string) Action 
 // Terminate ends runs now, whatever their workers do.
 func (s Scope) Terminate(runs []string, reason string) Action {
 	return s.newAction(Action{
-		Name: "terminate", Danger: true, Targets: runs, command: []string{"workflow", "terminate"}, flags: reasonFlag(reason),
+		Name: "terminate", Danger: true, Targets: runs, command: []string{"workflow", "terminate"},
+		flags: reasonFlag(reason),
 		do: func(ctx context.Context, api tui.API, run, _ string) (Outcome, error) {
-			answer, err := api.TerminateWorkflow(ctx, &kagziv1.TerminateWorkflowRequest{Namespace: s.namespace(), RunId: run, Reason: reason})
+			answer, err := api.TerminateWorkflow(ctx,
+				&kagziv1.TerminateWorkflowRequest{Namespace: s.namespace(), RunId: run, Reason: reason})
 			return Outcome{Text: render.RunStatus(answer.GetStatus())}, err
 		},
 	})
@@ -112,7 +116,8 @@ func (s Scope) Retry(runs []string, o RetryOptions) Action {
 		Name: "retry", Targets: runs, command: []string{"workflow", "retry"}, flags: flags,
 		do: func(ctx context.Context, api tui.API, run, id string) (Outcome, error) {
 			answer, err := api.RetryWorkflow(ctx, &kagziv1.RetryWorkflowRequest{
-				Namespace: s.namespace(), RunId: run, FromStep: o.FromStep, Restart: o.Restart, Input: input, RequestId: id, Reason: o.Reason,
+				Namespace: s.namespace(), RunId: run, FromStep: o.FromStep, Restart: o.Restart, Input: input,
+				RequestId: id, Reason: o.Reason,
 			})
 			text := "retried as "
 			if answer.GetAlreadyRunning() {
@@ -127,9 +132,11 @@ func (s Scope) Retry(runs []string, o RetryOptions) Action {
 func (s Scope) Signal(runs []string, name string, data []byte) Action {
 	payload := jsonPayload(data)
 	return s.newAction(Action{
-		Name: "signal", Targets: runs, command: []string{"workflow", "signal"}, operand: []string{name}, flags: payloadFlag("input", payload), alone: true,
+		Name: "signal", Targets: runs, command: []string{"workflow", "signal"}, operand: []string{name},
+		flags: payloadFlag("input", payload), alone: true,
 		do: func(ctx context.Context, api tui.API, run, id string) (Outcome, error) {
-			request := &kagziv1.SignalWorkflowRequest{Namespace: s.namespace(), RunId: run, Name: name, Payload: payload, SignalId: id}
+			request := &kagziv1.SignalWorkflowRequest{
+				Namespace: s.namespace(), RunId: run, Name: name, Payload: payload, SignalId: id}
 			to, answer, err := tui.Signal(ctx, api, request)
 			text := "delivered"
 			if answer.GetAlreadyDelivered() {
@@ -148,7 +155,8 @@ func (s Scope) Pause(runs []string, reason string) Action {
 	return s.newAction(Action{
 		Name: "pause", Targets: runs, command: []string{"workflow", "pause"}, flags: reasonFlag(reason),
 		do: func(ctx context.Context, api tui.API, run, _ string) (Outcome, error) {
-			answer, err := api.PauseWorkflow(ctx, &kagziv1.PauseWorkflowRequest{Namespace: s.namespace(), RunId: run, Reason: reason})
+			answer, err := api.PauseWorkflow(ctx, &kagziv1.PauseWorkflowRequest{
+				Namespace: s.namespace(), RunId: run, Reason: reason})
 			return ofRun(answer.GetWorkflow()), err
 		},
 	})
@@ -159,7 +167,8 @@ func (s Scope) Resume(runs []string, reason string) Action {
 	return s.newAction(Action{
 		Name: "resume", Targets: runs, command: []string{"workflow", "resume"}, flags: reasonFlag(reason),
 		do: func(ctx context.Context, api tui.API, run, _ string) (Outcome, error) {
-			answer, err := api.ResumeWorkflow(ctx, &kagziv1.ResumeWorkflowRequest{Namespace: s.namespace(), RunId: run, Reason: reason})
+			answer, err := api.ResumeWorkflow(ctx,
+				&kagziv1.ResumeWorkflowRequest{Namespace: s.namespace(), RunId: run, Reason: reason})
 			return ofRun(answer.GetWorkflow()), err
 		},
 	})
@@ -174,7 +183,8 @@ func (s Scope) Pin(runs []string, pinned bool, reason string) Action {
 	return s.newAction(Action{
 		Name: name, Targets: runs, command: []string{"workflow", name}, flags: reasonFlag(reason),
 		do: func(ctx context.Context, api tui.API, run, _ string) (Outcome, error) {
-			answer, err := api.PinWorkflow(ctx, &kagziv1.PinWorkflowRequest{Namespace: s.namespace(), RunId: run, Pinned: pinned, Reason: reason})
+			answer, err := api.PinWorkflow(ctx, &kagziv1.PinWorkflowRequest{
+				Namespace: s.namespace(), RunId: run, Pinned: pinned, Reason: reason})
 			if answer.GetWorkflow().GetPinned() {
 				return Outcome{Text: "pinned"}, err
 			}
@@ -200,7 +210,8 @@ func (s Scope) Override(run string, o Override) Action {
 	request := &kagziv1.OverrideStepRequest{Namespace: s.namespace(), RunId: run, StepName: o.Step, Reason: o.Reason}
 	var flags []flag
 	if o.Message != "" {
-		request.Result = &kagziv1.OverrideStepRequest_Error{Error: &kagziv1.ErrorDetail{Message: o.Message, Type: o.Type, NonRetryable: true}}
+		request.Result = &kagziv1.OverrideStepRequest_Error{
+			Error: &kagziv1.ErrorDetail{Message: o.Message, Type: o.Type, NonRetryable: true}}
 		flags = append([]flag{{name: "error", value: o.Message}}, textFlag("error-type", o.Type)...)
 	} else {
 		output := jsonPayload(append([]byte{}, o.Output...))
@@ -208,7 +219,8 @@ func (s Scope) Override(run string, o Override) Action {
 		flags = payloadFlag("result", output)
 	}
 	return s.newAction(Action{
-		Name: "override", Danger: true, Targets: []string{run}, command: []string{"workflow", "override"}, operand: []string{o.Step}, flags: append(flags, reasonFlag(o.Reason)...), alone: true,
+		Name: "override", Danger: true, Targets: []string{run}, command: []string{"workflow", "override"},
+		operand: []string{o.Step}, flags: append(flags, reasonFlag(o.Reason)...), alone: true,
 		do: func(ctx context.Context, api tui.API, _, _ string) (Outcome, error) {
 			answer, err := api.OverrideStep(ctx, request)
 			return Outcome{Text: "step " + o.Step + " is " + render.StepStatus(answer.GetStep().GetStatus())}, err

@@ -58,7 +58,9 @@ func TestJob_acts_on_eight_at_a_time_and_tells_of_each(t *testing.T) {
 }
 
 func TestJob_that_is_repeated_is_the_same_request(t *testing.T) {
-	withLink(t, func(s *server) { s.refuse = status.Error(codes.Unavailable, "gone") }, func(t *testing.T, s *server, u *ui, l *Link) {
+	withLink(t, func(s *server) {
+		s.refuse = status.Error(codes.Unavailable, "gone")
+	}, func(t *testing.T, s *server, u *ui, l *Link) {
 		j := Perform(l, Scope{}.Retry([]string{"a", "b"}, RetryOptions{}), func(*Job) {})
 		u.settle()
 		if j.Failed != 2 || !j.Results[0].Uncertain() {
@@ -104,15 +106,22 @@ func TestCommandLine(t *testing.T) {
 		want   string
 	}{
 		{Scope{}.Cancel([]string{"a", "b"}, 90*time.Second, ""), "kagzi workflow cancel a b --grace 1m30s"},
-		{Scope{Namespace: "default", Address: "127.0.0.1:50051"}.Terminate([]string{"a"}, "it's over"), `kagzi workflow terminate a --reason 'it'\''s over'`},
-		{Scope{Namespace: "prod", Address: "db:1"}.Pause([]string{"a"}, ""), "kagzi workflow pause a --namespace prod --address db:1"},
+		{Scope{Namespace: "default", Address: "127.0.0.1:50051"}.Terminate([]string{"a"}, "it's over"),
+			`kagzi workflow terminate a --reason 'it'\''s over'`},
+		{Scope{Namespace: "prod", Address: "db:1"}.Pause([]string{"a"}, ""),
+			"kagzi workflow pause a --namespace prod --address db:1"},
 		{Scope{Namespace: "prod"}.Drain([]string{"w1", "w2"}), "kagzi worker drain w1 && kagzi worker drain w2"},
-		{Scope{}.Retry([]string{"-a"}, RetryOptions{FromStep: "-x", Reason: "$(reboot)"}), "kagzi workflow retry --from-step=-x --reason '$(reboot)' -- -a"},
-		{Scope{}.Signal([]string{"a"}, "go", []byte(`{"by": "ada"}`)), `kagzi workflow signal a go --input '{"by": "ada"}'`},
+		{Scope{}.Retry([]string{"-a"}, RetryOptions{FromStep: "-x", Reason: "$(reboot)"}),
+			"kagzi workflow retry --from-step=-x --reason '$(reboot)' -- -a"},
+		{Scope{}.Signal([]string{"a"}, "go", []byte(`{"by": "ada"}`)),
+			`kagzi workflow signal a go --input '{"by": "ada"}'`},
 		{Scope{}.Pin([]string{"a"}, false, ""), "kagzi workflow unpin a"},
-		{Scope{Home: elsewhere}.Pause([]string{"a"}, ""), "kagzi workflow pause a --namespace default --profile prod --tls-ca 'my ca'"},
-		{Scope{Home: elsewhere, Address: "127.0.0.1:50051"}.Drain([]string{"w1"}), "kagzi worker drain w1 --address 127.0.0.1:50051 --profile prod --tls-ca 'my ca'"},
-		{Scope{Home: elsewhere, Namespace: "shop", Address: "db:1"}.Pause([]string{"-a"}, ""), "kagzi workflow pause --profile prod --tls-ca 'my ca' -- -a"},
+		{Scope{Home: elsewhere}.Pause([]string{"a"}, ""),
+			"kagzi workflow pause a --namespace default --profile prod --tls-ca 'my ca'"},
+		{Scope{Home: elsewhere, Address: "127.0.0.1:50051"}.Drain([]string{"w1"}),
+			"kagzi worker drain w1 --address 127.0.0.1:50051 --profile prod --tls-ca 'my ca'"},
+		{Scope{Home: elsewhere, Namespace: "shop", Address: "db:1"}.Pause([]string{"-a"}, ""),
+			"kagzi workflow pause --profile prod --tls-ca 'my ca' -- -a"},
 	} {
 		if got := try.action.CommandLine(); got != try.want {
 			t.Errorf("%s: %s, want %s", try.action.Name, got, try.want)
@@ -123,11 +132,13 @@ func TestCommandLine(t *testing.T) {
 // moved is a server whose run "a" continued as new, as "b".
 type moved struct{ tui.API }
 
-func (moved) SignalWorkflow(_ context.Context, r *kagziv1.SignalWorkflowRequest, _ ...grpc.CallOption) (*kagziv1.SignalWorkflowResponse, error) {
+func (moved) SignalWorkflow(_ context.Context, r *kagziv1.SignalWorkflowRequest,
+	_ ...grpc.CallOption) (*kagziv1.SignalWorkflowResponse, error) {
 	if r.RunId != "a" {
 		return &kagziv1.SignalWorkflowResponse{}, nil
 	}
-	s, err := status.New(codes.FailedPrecondition, "has ended").WithDetails(&kagziv1.ErrorDetail{Metadata: map[string]string{"continued_as_run_id": "b"}})
+	s, err := status.New(codes.FailedPrecondition, "has ended").WithDetails(
+		&kagziv1.ErrorDetail{Metadata: map[string]string{"continued_as_run_id": "b"}})
 	if err != nil {
 		return nil, err
 	}

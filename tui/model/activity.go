@@ -28,8 +28,8 @@ func (r Range) Step() time.Duration {
 
 func (r Range) points() int { return [...]int{300, 60, 1440}[r] }
 
-// series is points of activity up to a moment. As long as nothing happens nothing is read, so time that has passed since is filled with
-// points in which nothing was done.
+// series is points of activity up to a moment. As long as nothing happens nothing is read, so time
+// that has passed since is filled with points in which nothing was done.
 type series struct {
 	at     time.Time
 	step   time.Duration
@@ -54,7 +54,8 @@ func (s *series) last(n int, now time.Time) []*kagziv1.ActivityPoint {
 	return list
 }
 
-// since is the points that began at a moment or later. Two answers of a server date the same moment a little apart, so half a step is allowed.
+// since is the points that began at a moment or later. Two answers of a server date the same moment
+// a little apart, so half a step is allowed.
 func (s *series) since(t time.Time) []*kagziv1.ActivityPoint {
 	for i := range s.points {
 		if s.at.Add(-time.Duration(len(s.points)-1-i) * s.step).After(t.Add(s.step / 2)) {

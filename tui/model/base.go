@@ -1,6 +1,7 @@
 package model
 
-// base is what all models on a link have in common: a model that is hidden keeps what it has and asks the server nothing.
+// base is what all models on a link have in common: a model that is hidden keeps what it has and
+// asks the server nothing.
 type base struct {
 	// Changed is called on the UI goroutine after something is different. Set it before Show; nil is fine.
 	Changed func()

@@ -5,8 +5,8 @@ import "time"
 // clockSamples is how many signs of life the offset of the server's clock is taken from.
 const clockSamples = 12
 
-// clock estimates how far the server's clock is ahead. What the server says of its time is older by the way here, so of several estimates
-// the largest is the best; a measured round trip corrects it.
+// clock estimates how far the server's clock is ahead. What the server says of its time is older by
+// the way here, so of several estimates the largest is the best; a measured round trip corrects it.
 type clock struct {
 	samples [clockSamples]time.Duration
 	count   int           // of the samples that were taken

@@ -141,22 +141,30 @@ const (
 // actions are all kinds of them, with values that a shell and a parser of flags may trip over.
 func actions(s model.Scope) []model.Action {
 	nasty := "it's \"$HOME\" `id` \\ * -- \n é 注 --flag=x"
-	policy := &kagziv1.RetryPolicy{MaximumAttempts: -1, InitialIntervalMs: 1500, BackoffCoefficient: 1.5, MaximumIntervalMs: 60_000, Jitter: -1, NonRetryableErrors: []string{"A", nasty}}
-	timeouts := &kagziv1.TimeoutConfig{StartToCloseTimeoutMs: 1, HeartbeatTimeoutMs: 2000, ExecutionTimeoutMs: 7 * 86_400_000}
-	input := &kagziv1.Payload{Data: []byte(`{"a": "it's", "b": [1, -2]}`), Metadata: map[string]string{"content-type": "application/json"}}
+	policy := &kagziv1.RetryPolicy{MaximumAttempts: -1, InitialIntervalMs: 1500, BackoffCoefficient: 1.5,
+		MaximumIntervalMs: 60_000, Jitter: -1, NonRetryableErrors: []string{"A", nasty}}
+	timeouts := &kagziv1.TimeoutConfig{StartToCloseTimeoutMs: 1, HeartbeatTimeoutMs: 2000,
+		ExecutionTimeoutMs: 7 * 86_400_000}
+	input := &kagziv1.Payload{Data: []byte(`{"a": "it's", "b": [1, -2]}`),
+		Metadata: map[string]string{"content-type": "application/json"}}
 	moment := timestamppb.New(time.Date(2026, 11, 20, 12, 0, 0, 123_000_000, time.UTC))
-	old := &kagziv1.WorkflowSchedule{ScheduleId: someSchedule, Tags: map[string]string{`o"l,d`: "1", "kept": "2"}, RetryPolicy: &kagziv1.RetryPolicy{MaximumAttempts: 9, Jitter: 0.5}}
+	old := &kagziv1.WorkflowSchedule{ScheduleId: someSchedule, Tags: map[string]string{`o"l,d`: "1", "kept": "2"},
+		RetryPolicy: &kagziv1.RetryPolicy{MaximumAttempts: 9, Jitter: 0.5}}
 	two := []string{someRun, otherRun}
 	return []model.Action{
 		s.Start(&kagziv1.StartWorkflowRequest{WorkflowType: "order"}),
 		s.Start(&kagziv1.StartWorkflowRequest{
-			WorkflowType: "order", Input: input, TaskQueue: "q", Version: "v2", ExternalId: "o-1", ExternalIdReuse: kagziv1.ExternalIdReuse_EXTERNAL_ID_REUSE_REJECT, Priority: new(int32(-5)),
-			Tags: map[string]string{"k": nasty, "l": "a=b"}, Requirements: map[string]string{"gpu": ""}, StartAt: moment, DeadlineAt: moment, RetryPolicy: policy, Timeouts: timeouts,
+			WorkflowType: "order", Input: input, TaskQueue: "q", Version: "v2", ExternalId: "o-1",
+			ExternalIdReuse: kagziv1.ExternalIdReuse_EXTERNAL_ID_REUSE_REJECT, Priority: new(int32(-5)),
+			Tags: map[string]string{"k": nasty, "l": "a=b"}, Requirements: map[string]string{"gpu": ""},
+			StartAt: moment, DeadlineAt: moment, RetryPolicy: policy, Timeouts: timeouts,
 			OnFailureWorkflow: "h", OnFailureTaskQueue: "hq", ConcurrencyKey: "c", ConcurrencyLimit: 3,
 		}),
-		s.Start(&kagziv1.StartWorkflowRequest{WorkflowType: "-order", Input: &kagziv1.Payload{Data: []byte("-5"), Metadata: input.Metadata}}),
+		s.Start(&kagziv1.StartWorkflowRequest{WorkflowType: "-order",
+			Input: &kagziv1.Payload{Data: []byte("-5"), Metadata: input.Metadata}}),
 		s.Cancel(two, 0, nasty), s.Cancel(two, 90*time.Second, ""), s.Terminate(two, "-x"),
-		s.Retry(two, model.RetryOptions{}), s.Retry(two[:1], model.RetryOptions{FromStep: "charge:2", Reason: nasty}), s.Retry(two[:1], model.RetryOptions{Restart: true, Input: input.Data}),
+		s.Retry(two, model.RetryOptions{}), s.Retry(two[:1], model.RetryOptions{FromStep: "charge:2", Reason: nasty}),
+		s.Retry(two[:1], model.RetryOptions{Restart: true, Input: input.Data}),
 		s.Signal(two, "approval", nil), s.Signal(two[:1], "approval", []byte(`"it's"`)),
 		s.Pause(two, nasty), s.Resume(two, ""), s.Pin(two, true, "keep"), s.Pin(two, false, ""),
 		s.Override(someRun, model.Override{Step: "charge", Output: []byte(`{"id": 1}`), Reason: nasty}),
@@ -164,30 +172,42 @@ func actions(s model.Scope) []model.Action {
 		s.Drain([]string{"w1", "-w2"}), s.ForceOffline([]string{"w1"}),
 		s.CreateSchedule(&kagziv1.CreateWorkflowScheduleRequest{WorkflowType: "report", CronExpr: "*/5 * * * *"}),
 		s.CreateSchedule(&kagziv1.CreateWorkflowScheduleRequest{
-			WorkflowType: "report", CronExpr: "@hourly", TimeZone: "Europe/Berlin", TaskQueue: "q", Name: "n", Version: new("v1"), MaxCatchup: new(int32(0)), OverlapPolicy: kagziv1.OverlapPolicy_OVERLAP_POLICY_BUFFER_ONE,
-			Tags: map[string]string{"a": nasty}, Input: input, RetryPolicy: policy, Timeouts: timeouts, OnFailureWorkflow: "h", OnFailureTaskQueue: "hq", Enabled: new(false),
+			WorkflowType: "report", CronExpr: "@hourly", TimeZone: "Europe/Berlin", TaskQueue: "q", Name: "n",
+			Version: new("v1"), MaxCatchup: new(int32(0)),
+			OverlapPolicy: kagziv1.OverlapPolicy_OVERLAP_POLICY_BUFFER_ONE,
+			Tags:          map[string]string{"a": nasty}, Input: input, RetryPolicy: policy, Timeouts: timeouts,
+			OnFailureWorkflow: "h", OnFailureTaskQueue: "hq", Enabled: new(false),
 		}),
 		s.UpdateSchedule(old, &kagziv1.UpdateWorkflowScheduleRequest{CronExpr: new("0 9 * * *"), Enabled: new(false)}),
 		s.UpdateSchedule(old, &kagziv1.UpdateWorkflowScheduleRequest{
-			TimeZone: new(""), WorkflowType: new("t"), TaskQueue: new("q"), Name: new(""), Version: new("v"), MaxCatchup: new(int32(7)), OverlapPolicy: new(kagziv1.OverlapPolicy_OVERLAP_POLICY_ALLOW),
-			NextFireAt: moment, Input: input, Tags: &kagziv1.ScheduleTags{Tags: map[string]string{"kept": "3", "new": nasty}}, RetryPolicy: &kagziv1.RetryPolicy{MaximumAttempts: 2}, Timeouts: timeouts,
+			TimeZone: new(""), WorkflowType: new("t"), TaskQueue: new("q"), Name: new(""), Version: new("v"),
+			MaxCatchup: new(int32(7)), OverlapPolicy: new(kagziv1.OverlapPolicy_OVERLAP_POLICY_ALLOW),
+			NextFireAt: moment, Input: input, Tags: &kagziv1.ScheduleTags{
+				Tags: map[string]string{"kept": "3", "new": nasty}},
+			RetryPolicy: &kagziv1.RetryPolicy{MaximumAttempts: 2}, Timeouts: timeouts,
 			OnFailureWorkflow: new(""), OnFailureTaskQueue: new("x"), Reason: nasty, Enabled: new(true),
 		}),
-		s.PauseSchedules([]string{someSchedule}, nasty), s.ResumeSchedules([]string{someSchedule}, ""), s.TriggerSchedules([]string{someSchedule, someSchedule}), s.DeleteSchedules([]string{someSchedule}, "r"),
+		s.PauseSchedules([]string{someSchedule}, nasty), s.ResumeSchedules([]string{someSchedule}, ""),
+		s.TriggerSchedules([]string{someSchedule, someSchedule}), s.DeleteSchedules([]string{someSchedule}, "r"),
 		s.CreateNamespace(&kagziv1.CreateNamespaceRequest{Namespace: "payments"}),
 		s.CreateNamespace(&kagziv1.CreateNamespaceRequest{
-			Namespace: "payments", DisplayName: nasty, Description: new(""), Retention: durationpb.New(720 * time.Hour), FailureTaskQueue: "f",
-			Keep: map[string]*durationpb.Duration{"failed": durationpb.New(90 * 24 * time.Hour), "timed_out": durationpb.New(time.Hour)},
+			Namespace: "payments", DisplayName: nasty, Description: new(""), Retention: durationpb.New(720 * time.Hour),
+			FailureTaskQueue: "f",
+			Keep: map[string]*durationpb.Duration{
+				"failed": durationpb.New(90 * 24 * time.Hour), "timed_out": durationpb.New(time.Hour)},
 		}),
 		s.EnableNamespaces([]string{"a", "b"}, ""), s.DisableNamespaces([]string{"a"}, nasty),
 	}
 }
 
-// TestCommandLine_does_what_the_action_does has a shell take each command line apart and the command line of this program do it, and
-// compares what reaches a server with what the action itself sends.
+// TestCommandLine_does_what_the_action_does has a shell take each command line apart and the
+// command line of this program do it, and compares what reaches a server with what the action
+// itself sends.
 func TestCommandLine_does_what_the_action_does(t *testing.T) {
 	record, address := serve(t)
-	record.schedule = &kagziv1.WorkflowSchedule{ScheduleId: someSchedule, Tags: map[string]string{`o"l,d`: "1", "kept": "2"}, RetryPolicy: &kagziv1.RetryPolicy{MaximumAttempts: 9, Jitter: 0.5}}
+	record.schedule = &kagziv1.WorkflowSchedule{
+		ScheduleId: someSchedule, Tags: map[string]string{`o"l,d`: "1", "kept": "2"},
+		RetryPolicy: &kagziv1.RetryPolicy{MaximumAttempts: 9, Jitter: 0.5}}
 	conn, err := tui.Dial(tui.DialOptions{Address: address})
 	if err != nil {
 		t.Fatal(err)
@@ -214,7 +234,8 @@ func TestCommandLine_does_what_the_action_does(t *testing.T) {
 			got := record.take()
 			sort(want)
 			sort(got)
-			if diff := cmp.Diff(want, got, protocmp.Transform(), cmp.AllowUnexported(recorded{})); diff != "" || len(got) == 0 {
+			if diff := cmp.Diff(want, got, protocmp.Transform(), cmp.AllowUnexported(recorded{})); diff != "" ||
+				len(got) == 0 {
 				t.Errorf("%s\ndoes something else than %s:\n%s", line, action.Name, diff)
 			}
 		}

@@ -32,9 +32,11 @@ func NewEventLog(l *Link) *EventLog {
 }
 
 // open asks for what follows an event, if that is the server's; nil for the past.
-func (e *EventLog) open(after *kagziv1.ServerEvent) func(context.Context) (grpc.ServerStreamingClient[kagziv1.ServerEvent], error) {
+func (e *EventLog) open(after *kagziv1.ServerEvent) func(context.Context) (
+	grpc.ServerStreamingClient[kagziv1.ServerEvent], error) {
 	return func(ctx context.Context) (grpc.ServerStreamingClient[kagziv1.ServerEvent], error) {
-		return e.link.api.WatchEvents(ctx, &kagziv1.WatchEventsRequest{After: after.GetSequence(), AfterAt: after.GetAt(), Tail: eventsTail})
+		return e.link.api.WatchEvents(ctx, &kagziv1.WatchEventsRequest{
+			After: after.GetSequence(), AfterAt: after.GetAt(), Tail: eventsTail})
 	}
 }
 

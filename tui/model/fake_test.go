@@ -26,7 +26,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// ui is the UI goroutine of a test, which is the test's own. It lives in a bubble of synctest, which also finds goroutines that are left.
+// ui is the UI goroutine of a test, which is the test's own. It lives in a bubble of synctest,
+// which also finds goroutines that are left.
 type ui struct {
 	mu   sync.Mutex
 	list []func()
@@ -158,7 +159,8 @@ func (s *server) called(name string) int {
 	return s.calls[name]
 }
 
-func (s *server) Watch(ctx context.Context, _ *kagziv1.WatchRequest, _ ...grpc.CallOption) (grpc.ServerStreamingClient[kagziv1.WatchEvent], error) {
+func (s *server) Watch(ctx context.Context, _ *kagziv1.WatchRequest,
+	_ ...grpc.CallOption) (grpc.ServerStreamingClient[kagziv1.WatchEvent], error) {
 	_ = s.call("Watch")
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -186,17 +188,20 @@ func (s *server) live(u *ui, d time.Duration) {
 	u.settle()
 }
 
-func (s *server) HealthCheck(context.Context, *kagziv1.HealthCheckRequest, ...grpc.CallOption) (*kagziv1.HealthCheckResponse, error) {
+func (s *server) HealthCheck(context.Context, *kagziv1.HealthCheckRequest,
+	...grpc.CallOption) (*kagziv1.HealthCheckResponse, error) {
 	if err := s.call("HealthCheck"); err != nil {
 		return nil, err
 	}
 	if s.health != nil {
 		return s.health, nil
 	}
-	return &kagziv1.HealthCheckResponse{Status: kagziv1.ServingStatus_SERVING_STATUS_SERVING, Timestamp: timestamppb.New(time.Now().Add(s.ahead))}, nil
+	return &kagziv1.HealthCheckResponse{Status: kagziv1.ServingStatus_SERVING_STATUS_SERVING,
+		Timestamp: timestamppb.New(time.Now().Add(s.ahead))}, nil
 }
 
-func (s *server) WatchWorkflow(ctx context.Context, _ *kagziv1.WatchWorkflowRequest, _ ...grpc.CallOption) (grpc.ServerStreamingClient[kagziv1.WatchWorkflowEvent], error) {
+func (s *server) WatchWorkflow(ctx context.Context, _ *kagziv1.WatchWorkflowRequest,
+	_ ...grpc.CallOption) (grpc.ServerStreamingClient[kagziv1.WatchWorkflowEvent], error) {
 	_ = s.call("WatchWorkflow")
 	st := newStream[kagziv1.WatchWorkflowEvent](ctx)
 	s.mu.Lock()
@@ -205,7 +210,8 @@ func (s *server) WatchWorkflow(ctx context.Context, _ *kagziv1.WatchWorkflowRequ
 	return st, nil
 }
 
-func (s *server) WatchEvents(ctx context.Context, r *kagziv1.WatchEventsRequest, _ ...grpc.CallOption) (grpc.ServerStreamingClient[kagziv1.ServerEvent], error) {
+func (s *server) WatchEvents(ctx context.Context, r *kagziv1.WatchEventsRequest,
+	_ ...grpc.CallOption) (grpc.ServerStreamingClient[kagziv1.ServerEvent], error) {
 	_ = s.call("WatchEvents")
 	st := newStream[kagziv1.ServerEvent](ctx)
 	s.mu.Lock()
@@ -215,7 +221,8 @@ func (s *server) WatchEvents(ctx context.Context, r *kagziv1.WatchEventsRequest,
 }
 
 // ListWorkflows pages as the server does: a token is a place between two runs.
-func (s *server) ListWorkflows(_ context.Context, r *kagziv1.ListWorkflowsRequest, _ ...grpc.CallOption) (*kagziv1.ListWorkflowsResponse, error) {
+func (s *server) ListWorkflows(_ context.Context, r *kagziv1.ListWorkflowsRequest,
+	_ ...grpc.CallOption) (*kagziv1.ListWorkflowsResponse, error) {
 	if err := s.call("ListWorkflows"); err != nil {
 		return nil, err
 	}
@@ -278,7 +285,9 @@ func (s *server) list(r *kagziv1.ListWorkflowsRequest) (*kagziv1.ListWorkflowsRe
 
 // below is where the runs begin that are older than an id.
 func below(all []*kagziv1.Workflow, id string) int {
-	i, found := slices.BinarySearchFunc(all, id, func(r *kagziv1.Workflow, id string) int { return strings.Compare(id, r.GetRunId()) })
+	i, found := slices.BinarySearchFunc(all, id, func(r *kagziv1.Workflow, id string) int {
+		return strings.Compare(id, r.GetRunId())
+	})
 	if found {
 		i++
 	}
@@ -289,7 +298,8 @@ func below(all []*kagziv1.Workflow, id string) int {
 func runID(n int) string { return fmt.Sprintf("%08d", n) }
 
 func aRun(n int, s kagziv1.WorkflowStatus) *kagziv1.Workflow {
-	return &kagziv1.Workflow{Namespace: "default", RunId: runID(n), WorkflowType: "order", TaskQueue: "q", Status: s, CreatedAt: timestamppb.New(time.Unix(int64(n), 0))}
+	return &kagziv1.Workflow{Namespace: "default", RunId: runID(n), WorkflowType: "order", TaskQueue: "q", Status: s,
+		CreatedAt: timestamppb.New(time.Unix(int64(n), 0))}
 }
 
 const (
@@ -310,7 +320,9 @@ func (s *server) fill(n int, status kagziv1.WorkflowStatus) {
 func (s *server) put(r *kagziv1.Workflow) *kagziv1.Workflow {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	i, found := slices.BinarySearchFunc(s.runs, r.GetRunId(), func(r *kagziv1.Workflow, id string) int { return strings.Compare(id, r.GetRunId()) })
+	i, found := slices.BinarySearchFunc(s.runs, r.GetRunId(), func(r *kagziv1.Workflow, id string) int {
+		return strings.Compare(id, r.GetRunId())
+	})
 	if found {
 		s.runs[i] = r
 	} else {
@@ -319,16 +331,19 @@ func (s *server) put(r *kagziv1.Workflow) *kagziv1.Workflow {
 	return r
 }
 
-func (s *server) ListWorkers(context.Context, *kagziv1.ListWorkersRequest, ...grpc.CallOption) (*kagziv1.ListWorkersResponse, error) {
+func (s *server) ListWorkers(context.Context, *kagziv1.ListWorkersRequest,
+	...grpc.CallOption) (*kagziv1.ListWorkersResponse, error) {
 	return &kagziv1.ListWorkersResponse{Workers: slices.Clone(s.workers)}, s.call("ListWorkers")
 }
 
-func (s *server) GetQueueDepth(context.Context, *kagziv1.GetQueueDepthRequest, ...grpc.CallOption) (*kagziv1.GetQueueDepthResponse, error) {
+func (s *server) GetQueueDepth(context.Context, *kagziv1.GetQueueDepthRequest,
+	...grpc.CallOption) (*kagziv1.GetQueueDepthResponse, error) {
 	return &kagziv1.GetQueueDepthResponse{Queues: slices.Clone(s.queues)}, s.call("GetQueueDepth")
 }
 
 // ListWorkflowSchedules answers in pages of at most 2, to see them joined.
-func (s *server) ListWorkflowSchedules(_ context.Context, r *kagziv1.ListWorkflowSchedulesRequest, _ ...grpc.CallOption) (*kagziv1.ListWorkflowSchedulesResponse, error) {
+func (s *server) ListWorkflowSchedules(_ context.Context, r *kagziv1.ListWorkflowSchedulesRequest,
+	_ ...grpc.CallOption) (*kagziv1.ListWorkflowSchedulesResponse, error) {
 	from := 0
 	_, _ = fmt.Sscan(r.GetPage().GetPageToken(), &from)
 	to := min(from+2, len(s.schedules))
@@ -336,16 +351,20 @@ func (s *server) ListWorkflowSchedules(_ context.Context, r *kagziv1.ListWorkflo
 	if to < len(s.schedules) {
 		page.NextPageToken = fmt.Sprint(to)
 	}
-	return &kagziv1.ListWorkflowSchedulesResponse{Schedules: slices.Clone(s.schedules[from:to]), Page: page}, s.call("ListWorkflowSchedules")
+	return &kagziv1.ListWorkflowSchedulesResponse{Schedules: slices.Clone(s.schedules[from:to]), Page: page},
+		s.call("ListWorkflowSchedules")
 }
 
-func (s *server) GetStats(context.Context, *kagziv1.GetStatsRequest, ...grpc.CallOption) (*kagziv1.GetStatsResponse, error) {
+func (s *server) GetStats(context.Context, *kagziv1.GetStatsRequest,
+	...grpc.CallOption) (*kagziv1.GetStatsResponse, error) {
 	return &kagziv1.GetStatsResponse{RunningWorkflows: 3, OldestPendingSeconds: s.oldest}, s.call("GetStats")
 }
 
-func (s *server) GetActivity(_ context.Context, r *kagziv1.GetActivityRequest, _ ...grpc.CallOption) (*kagziv1.GetActivityResponse, error) {
+func (s *server) GetActivity(_ context.Context, r *kagziv1.GetActivityRequest,
+	_ ...grpc.CallOption) (*kagziv1.GetActivityResponse, error) {
 	if s.sealed {
-		return nil, cmp.Or(s.call("GetActivity "+r.GetStep().AsDuration().String()), status.Error(codes.PermissionDenied, "an admin's"))
+		return nil, cmp.Or(s.call("GetActivity "+r.GetStep().AsDuration().String()),
+			status.Error(codes.PermissionDenied, "an admin's"))
 	}
 	if s.told != nil {
 		return s.told(r.GetStep().AsDuration()), s.call("GetActivity " + r.GetStep().AsDuration().String())
@@ -353,20 +372,24 @@ func (s *server) GetActivity(_ context.Context, r *kagziv1.GetActivityRequest, _
 	if s.activity != nil {
 		return s.activity, s.call("GetActivity " + r.GetStep().AsDuration().String())
 	}
-	return &kagziv1.GetActivityResponse{At: timestamppb.Now()}, s.call("GetActivity " + r.GetStep().AsDuration().String())
+	return &kagziv1.GetActivityResponse{At: timestamppb.Now()},
+		s.call("GetActivity " + r.GetStep().AsDuration().String())
 }
 
-func (s *server) GetServerInfo(context.Context, *kagziv1.GetServerInfoRequest, ...grpc.CallOption) (*kagziv1.GetServerInfoResponse, error) {
+func (s *server) GetServerInfo(context.Context, *kagziv1.GetServerInfoRequest,
+	...grpc.CallOption) (*kagziv1.GetServerInfoResponse, error) {
 	err := s.call("GetServerInfo")
 	n := int64(s.called("GetServerInfo"))
-	return &kagziv1.GetServerInfoResponse{Version: "v1.0.0", Methods: []*kagziv1.MethodStats{{Method: "m", Calls: 50 * n}}}, err
+	return &kagziv1.GetServerInfoResponse{Version: "v1.0.0",
+		Methods: []*kagziv1.MethodStats{{Method: "m", Calls: 50 * n}}}, err
 }
 
 func (s *server) WhoAmI(context.Context, *kagziv1.WhoAmIRequest, ...grpc.CallOption) (*kagziv1.WhoAmIResponse, error) {
 	return &kagziv1.WhoAmIResponse{}, s.call("WhoAmI")
 }
 
-func (s *server) ExplainWorkflow(context.Context, *kagziv1.ExplainWorkflowRequest, ...grpc.CallOption) (*kagziv1.ExplainWorkflowResponse, error) {
+func (s *server) ExplainWorkflow(context.Context, *kagziv1.ExplainWorkflowRequest,
+	...grpc.CallOption) (*kagziv1.ExplainWorkflowResponse, error) {
 	err := s.call("ExplainWorkflow")
 	if s.why != nil {
 		<-s.why
@@ -379,22 +402,27 @@ func (s *server) ExplainWorkflow(context.Context, *kagziv1.ExplainWorkflowReques
 	return &kagziv1.ExplainWorkflowResponse{Summary: "because"}, err
 }
 
-func (s *server) ListSignals(context.Context, *kagziv1.ListSignalsRequest, ...grpc.CallOption) (*kagziv1.ListSignalsResponse, error) {
+func (s *server) ListSignals(context.Context, *kagziv1.ListSignalsRequest,
+	...grpc.CallOption) (*kagziv1.ListSignalsResponse, error) {
 	return &kagziv1.ListSignalsResponse{Signals: s.signals}, s.call("ListSignals")
 }
 
-func (s *server) ListAuditEvents(context.Context, *kagziv1.ListAuditEventsRequest, ...grpc.CallOption) (*kagziv1.ListAuditEventsResponse, error) {
+func (s *server) ListAuditEvents(context.Context, *kagziv1.ListAuditEventsRequest,
+	...grpc.CallOption) (*kagziv1.ListAuditEventsResponse, error) {
 	return &kagziv1.ListAuditEventsResponse{}, s.call("ListAuditEvents")
 }
 
-func (s *server) CancelWorkflow(_ context.Context, r *kagziv1.CancelWorkflowRequest, _ ...grpc.CallOption) (*kagziv1.CancelWorkflowResponse, error) {
+func (s *server) CancelWorkflow(_ context.Context, r *kagziv1.CancelWorkflowRequest,
+	_ ...grpc.CallOption) (*kagziv1.CancelWorkflowResponse, error) {
 	if err := s.act(r.GetRunId()); err != nil {
 		return nil, err
 	}
-	return &kagziv1.CancelWorkflowResponse{Cancelled: true, Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_CANCELLED}, nil
+	return &kagziv1.CancelWorkflowResponse{Cancelled: true, Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_CANCELLED},
+		nil
 }
 
-func (s *server) RetryWorkflow(_ context.Context, r *kagziv1.RetryWorkflowRequest, _ ...grpc.CallOption) (*kagziv1.RetryWorkflowResponse, error) {
+func (s *server) RetryWorkflow(_ context.Context, r *kagziv1.RetryWorkflowRequest,
+	_ ...grpc.CallOption) (*kagziv1.RetryWorkflowResponse, error) {
 	err := s.call("RetryWorkflow")
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -53,8 +53,9 @@ func jittered(d time.Duration) time.Duration {
 	return time.Duration(float64(d) * (1 + pauseJitter*(2*rand.Float64()-1)))
 }
 
-// follower keeps a stream of the server open: what is lost is opened again. Only so many messages wait for the UI goroutine, so that a
-// screen that is held up makes the server wait, and merge, instead of filling the memory.
+// follower keeps a stream of the server open: what is lost is opened again. Only so many messages
+// wait for the UI goroutine, so that a screen that is held up makes the server wait, and merge,
+// instead of filling the memory.
 type follower[T any] struct {
 	tasks *tasks
 	open  func(context.Context) (grpc.ServerStreamingClient[T], error)
@@ -96,7 +97,8 @@ func (f *follower[T]) start() {
 }
 
 // read brings the messages of one stream to the UI goroutine until it ends; nil is its own end.
-func (f *follower[T]) read(ctx context.Context, open func(context.Context) (grpc.ServerStreamingClient[T], error), mine func(func())) error {
+func (f *follower[T]) read(ctx context.Context, open func(context.Context) (grpc.ServerStreamingClient[T], error),
+	mine func(func())) error {
 	stream, err := open(ctx)
 	if err != nil {
 		return err
@@ -125,8 +127,9 @@ func (f *follower[T]) read(ctx context.Context, open func(context.Context) (grpc
 	}
 }
 
-// backlogMost is how many messages may wait for the UI goroutine: enough that what a server tells at the beginning comes in a few frames, few
-// enough that a screen that is held up makes the server wait.
+// backlogMost is how many messages may wait for the UI goroutine: enough that what a server tells
+// at the beginning comes in a few frames, few enough that a screen that is held up makes the server
+// wait.
 const backlogMost = 32
 
 // arrival is a message and when it came.

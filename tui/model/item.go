@@ -115,9 +115,10 @@ func NewWorker(l *Link, id string) *Item[*kagziv1.Worker] {
 
 // Schedule is a schedule with what is to come of it and what people did to it.
 type Schedule struct {
-	*kagziv1.WorkflowSchedule                          // with its input
-	Ticks                     []*timestamppb.Timestamp // the next 10, also of one that is paused; none of one that is broken
-	Changes                   []*kagziv1.AuditEvent    // newest first, 50 at most; none where they may not be read
+	*kagziv1.WorkflowSchedule // with its input
+	// the next 10, also of one that is paused; none of one that is broken
+	Ticks   []*timestamppb.Timestamp
+	Changes []*kagziv1.AuditEvent // newest first, 50 at most; none where they may not be read
 }
 
 const (
@@ -125,10 +126,12 @@ const (
 	changesMost = 50
 )
 
-// NewSchedule is one schedule of the namespace, by its id or its name. It is read again when a tick of it has passed, too.
+// NewSchedule is one schedule of the namespace, by its id or its name. It is read again when a tick
+// of it has passed, too.
 func NewSchedule(l *Link, ref string) *Item[Schedule] {
 	i := newItem(l, listEvery, func(ctx context.Context, namespace string) (Schedule, error) {
-		answer, err := l.api.GetWorkflowSchedule(ctx, &kagziv1.GetWorkflowScheduleRequest{Namespace: namespace, ScheduleId: ref})
+		answer, err := l.api.GetWorkflowSchedule(
+			ctx, &kagziv1.GetWorkflowScheduleRequest{Namespace: namespace, ScheduleId: ref})
 		if err != nil {
 			return Schedule{}, err
 		}

@@ -14,7 +14,8 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-func (s *server) GetWorker(_ context.Context, r *kagziv1.GetWorkerRequest, _ ...grpc.CallOption) (*kagziv1.GetWorkerResponse, error) {
+func (s *server) GetWorker(_ context.Context, r *kagziv1.GetWorkerRequest,
+	_ ...grpc.CallOption) (*kagziv1.GetWorkerResponse, error) {
 	if err := s.call("GetWorker"); err != nil {
 		return nil, err
 	}
@@ -27,21 +28,26 @@ func (s *server) GetWorker(_ context.Context, r *kagziv1.GetWorkerRequest, _ ...
 }
 
 // ListScheduleRuns answers with one run, whose id says how often it was asked for.
-func (s *server) ListScheduleRuns(_ context.Context, r *kagziv1.ListScheduleRunsRequest, _ ...grpc.CallOption) (*kagziv1.ListScheduleRunsResponse, error) {
+func (s *server) ListScheduleRuns(_ context.Context, r *kagziv1.ListScheduleRunsRequest,
+	_ ...grpc.CallOption) (*kagziv1.ListScheduleRunsResponse, error) {
 	err := s.call("ListScheduleRuns " + r.GetScheduleId())
 	id := runID(s.called("ListScheduleRuns " + r.GetScheduleId()))
 	return &kagziv1.ListScheduleRunsResponse{Runs: []*kagziv1.Workflow{{RunId: id, ScheduleId: &r.ScheduleId}}}, err
 }
 
-func (s *server) PreviewSchedule(_ context.Context, r *kagziv1.PreviewScheduleRequest, _ ...grpc.CallOption) (*kagziv1.PreviewScheduleResponse, error) {
+func (s *server) PreviewSchedule(_ context.Context, r *kagziv1.PreviewScheduleRequest,
+	_ ...grpc.CallOption) (*kagziv1.PreviewScheduleResponse, error) {
 	err := s.call("PreviewSchedule " + r.GetCronExpr())
 	time.Sleep(time.Second) // in the bubble
-	return &kagziv1.PreviewScheduleResponse{Ticks: []*timestamppb.Timestamp{timestamppb.New(time.Unix(int64(len(r.GetCronExpr())), 0))}}, err
+	return &kagziv1.PreviewScheduleResponse{Ticks: []*timestamppb.Timestamp{
+		timestamppb.New(time.Unix(int64(len(r.GetCronExpr())), 0))}}, err
 }
 
 func TestAnItemIsReadWhileItIsShownAndSaysWhenItIsGone(t *testing.T) {
 	worker := &kagziv1.Worker{WorkerId: "w-1"}
-	withLink(t, func(s *server) { s.workers = []*kagziv1.Worker{worker} }, func(t *testing.T, s *server, u *ui, l *Link) {
+	withLink(t, func(s *server) {
+		s.workers = []*kagziv1.Worker{worker}
+	}, func(t *testing.T, s *server, u *ui, l *Link) {
 		w := NewWorker(l, "w-1")
 		defer w.Close()
 		s.live(u, 20*time.Second)
@@ -87,7 +93,8 @@ func TestTheLatestRunIsAskedForOnceUntilTheCountsAreOthers(t *testing.T) {
 		if got, none := s.called("ListScheduleRuns one"), s.called("ListScheduleRuns never"); got != 1 || none != 0 {
 			t.Fatalf("asked %d and %d times, want once and never", got, none)
 		}
-		s.tell(&kagziv1.WatchEvent{Workflows: []*kagziv1.Workflow{{RunId: runID(1), ScheduleId: new("one"), Note: "ended"}}})
+		s.tell(&kagziv1.WatchEvent{Workflows: []*kagziv1.Workflow{
+			{RunId: runID(1), ScheduleId: new("one"), Note: "ended"}}})
 		u.settle()
 		if got := n.Run("one").GetNote(); got != "ended" {
 			t.Fatalf("the run that changed is noted as %q", got)
@@ -154,7 +161,9 @@ func TestFiguresOfANamespaceAreNotCountedAllTheTime(t *testing.T) {
 }
 
 func TestAChangedNamespaceIsACommand(t *testing.T) {
-	old := &kagziv1.Namespace{Namespace: "shop", Keep: map[string]*durationpb.Duration{"failed": durationpb.New(48 * time.Hour), "completed": durationpb.New(time.Hour)}}
+	old := &kagziv1.Namespace{Namespace: "shop",
+		Keep: map[string]*durationpb.Duration{"failed": durationpb.New(48 * time.Hour),
+			"completed": durationpb.New(time.Hour)}}
 	a := Scope{}.UpdateNamespace(old, &kagziv1.UpdateNamespaceRequest{
 		Description: new("the shop"), Retention: durationpb.New(0), FailureTaskQueue: new(""), Reason: "moved",
 		Keep: &kagziv1.Keep{Keep: map[string]*durationpb.Duration{"failed": durationpb.New(96 * time.Hour)}},

@@ -57,19 +57,22 @@ func Lanes(steps []*kagziv1.Step) []Lane {
 // add puts the next attempt behind those that the lane has.
 func (l *Lane) add(s *kagziv1.Step) {
 	from, to := begun(s), moment(s.GetFinishedAt())
-	if n := len(l.Spans); n > 0 { // the wait for this attempt is over; an attempt that was lost without an end ended with it
+	if n := len(l.Spans); n > 0 {
+		// the wait for this attempt is over; an attempt that was lost without an end ended with it
 		last := &l.Spans[n-1]
 		if last.To.IsZero() || last.Kind == Between {
 			last.To = from
 		}
 	}
-	failed := s.GetStatus() == kagziv1.StepStatus_STEP_STATUS_FAILED || s.GetStatus() == kagziv1.StepStatus_STEP_STATUS_PENDING
+	failed := s.GetStatus() == kagziv1.StepStatus_STEP_STATUS_FAILED ||
+		s.GetStatus() == kagziv1.StepStatus_STEP_STATUS_PENDING
 	l.Spans = append(l.Spans, Span{Kind: kindOf(s), From: from, To: to, Step: s, Failed: failed})
 	if failed && !to.IsZero() && (s.GetStatus() == kagziv1.StepStatus_STEP_STATUS_PENDING || !s.GetIsLatest()) {
 		l.Spans = append(l.Spans, Span{Kind: Between, From: to, Step: s})
 	}
 	l.Step, l.Failed = s, s.GetStatus() == kagziv1.StepStatus_STEP_STATUS_FAILED
-	l.Open = s.GetStatus() == kagziv1.StepStatus_STEP_STATUS_RUNNING || s.GetStatus() == kagziv1.StepStatus_STEP_STATUS_PENDING
+	l.Open = s.GetStatus() == kagziv1.StepStatus_STEP_STATUS_RUNNING ||
+		s.GetStatus() == kagziv1.StepStatus_STEP_STATUS_PENDING
 	l.Note = note(s)
 }
 
@@ -126,14 +129,16 @@ type Event struct {
 }
 
 // Events tells what happened to a run from all that is known of it, oldest first. Any part may be missing.
-func Events(run *kagziv1.Workflow, steps []*kagziv1.Step, signals []*kagziv1.Signal, audit []*kagziv1.AuditEvent) []Event {
+func Events(run *kagziv1.Workflow, steps []*kagziv1.Step, signals []*kagziv1.Signal,
+	audit []*kagziv1.AuditEvent) []Event {
 	var l eventList
 	l.addRun(run)
 	for _, s := range steps {
 		l.addStep(s)
 	}
 	for _, s := range signals {
-		l.add(s.GetReceivedAt(), Event{Kind: "signal received", Subject: s.GetName(), Detail: render.PayloadLine(s.GetPayload(), payloadLine)})
+		l.add(s.GetReceivedAt(), Event{Kind: "signal received", Subject: s.GetName(),
+			Detail: render.PayloadLine(s.GetPayload(), payloadLine)})
 	}
 	for _, a := range audit {
 		style, detail := render.Strong, joined(a.GetDetail(), a.GetReason())
@@ -181,7 +186,8 @@ func (l *eventList) addRun(r *kagziv1.Workflow) {
 	}
 	l.add(r.GetCreatedAt(), Event{Kind: "run created", Subject: r.GetWorkflowType(), Detail: how})
 	l.add(r.GetStartedAt(), Event{Kind: "run started", Subject: r.GetWorkflowType(), Style: render.Busy})
-	l.add(r.GetCancelRequestedAt(), Event{Kind: "cancel requested", Subject: r.GetWorkflowType(), Style: render.Stopped})
+	l.add(r.GetCancelRequestedAt(), Event{Kind: "cancel requested", Subject: r.GetWorkflowType(),
+		Style: render.Stopped})
 }
 
 func (l *eventList) addEnd(r *kagziv1.Workflow) {
@@ -192,13 +198,16 @@ func (l *eventList) addEnd(r *kagziv1.Workflow) {
 	if r.GetError() != nil {
 		detail = render.ErrorLine(r.GetError())
 	}
-	l.add(r.GetFinishedAt(), Event{Kind: "run " + runWords[r.GetStatus()], Subject: r.GetWorkflowType(), Detail: detail, Style: render.RunStyle(r.GetStatus())})
+	l.add(r.GetFinishedAt(), Event{Kind: "run " + runWords[r.GetStatus()], Subject: r.GetWorkflowType(), Detail: detail,
+		Style: render.RunStyle(r.GetStatus())})
 }
 
 // runWords say how a run ended.
 var runWords = map[kagziv1.WorkflowStatus]string{
-	kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED: "completed", kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED: "failed",
-	kagziv1.WorkflowStatus_WORKFLOW_STATUS_CANCELLED: "cancelled", kagziv1.WorkflowStatus_WORKFLOW_STATUS_TIMED_OUT: "timed out",
+	kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED:  "completed",
+	kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED:     "failed",
+	kagziv1.WorkflowStatus_WORKFLOW_STATUS_CANCELLED:  "cancelled",
+	kagziv1.WorkflowStatus_WORKFLOW_STATUS_TIMED_OUT:  "timed out",
 	kagziv1.WorkflowStatus_WORKFLOW_STATUS_TERMINATED: "terminated",
 }
 
@@ -209,7 +218,8 @@ func (l *eventList) addStep(s *kagziv1.Step) {
 	}
 	verb := map[SpanKind]string{Work: "step started", Rest: "wait began"}[kindOf(s)]
 	l.add(began, Event{Kind: verb, Subject: s.GetName(), Detail: attempt(s), Style: render.Dim, Step: s})
-	e := Event{Kind: "step completed", Subject: s.GetName(), Detail: joined(attempt(s), note(s)), Style: render.Good, Step: s}
+	e := Event{Kind: "step completed", Subject: s.GetName(), Detail: joined(attempt(s), note(s)),
+		Style: render.Good, Step: s}
 	switch s.GetStatus() {
 	case kagziv1.StepStatus_STEP_STATUS_COMPLETED:
 		if kindOf(s) == Rest {

@@ -6,8 +6,8 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// Latest is how the latest run of each schedule went, for those that somebody looks at. One is asked about at a time, and again only
-// when the counts of its schedule are others.
+// Latest is how the latest run of each schedule went, for those that somebody looks at. One is
+// asked about at a time, and again only when the counts of its schedule are others.
 type Latest struct {
 	base
 	wanted []*kagziv1.WorkflowSchedule
@@ -77,7 +77,8 @@ func (n *Latest) next() {
 func (n *Latest) read(id string, as latestRun) {
 	namespace := n.link.Namespace()
 	n.drop = ask(n.tasks, func(ctx context.Context) (*kagziv1.ListScheduleRunsResponse, error) {
-		return n.link.api.ListScheduleRuns(ctx, &kagziv1.ListScheduleRunsRequest{Namespace: namespace, ScheduleId: id, Page: &kagziv1.PageRequest{PageSize: 1}})
+		return n.link.api.ListScheduleRuns(ctx, &kagziv1.ListScheduleRunsRequest{
+			Namespace: namespace, ScheduleId: id, Page: &kagziv1.PageRequest{PageSize: 1}})
 	}, func(answer *kagziv1.ListScheduleRunsResponse, err error) {
 		n.drop = nil
 		if err != nil {

@@ -56,8 +56,9 @@ type Link struct {
 // subscriber is one who is told what changes; a pointer, so that equal functions are told apart.
 type subscriber struct{ tell func(Change) }
 
-// NewLink begins to follow a namespace ("" is "default") until ctx ends or Close is called. post runs a function on the UI goroutine,
-// later, and never blocks. now may be called from any goroutine.
+// NewLink begins to follow a namespace ("" is "default") until ctx ends or Close is called. post
+// runs a function on the UI goroutine, later, and never blocks. now may be called from any
+// goroutine.
 func NewLink(ctx context.Context, api tui.API, namespace string, post func(func()), now func() time.Time) *Link {
 	if namespace == "" {
 		namespace = "default"
@@ -134,7 +135,8 @@ func (l *Link) Frozen() bool { return l.frozen }
 // Now is the server's time, as far as it is known.
 func (l *Link) Now() time.Time { return l.tasks.now().Add(l.clock.offset()) }
 
-// Skew is how far the server's clock is ahead of this machine's; negative when it is behind. The way there and back is its uncertainty.
+// Skew is how far the server's clock is ahead of this machine's; negative when it is behind. The
+// way there and back is its uncertainty.
 func (l *Link) Skew() time.Duration { return l.clock.offset() }
 
 // AsOf is when the server gave the last sign of life, by this machine's clock; zero when it never did.
@@ -151,7 +153,9 @@ func (l *Link) Subscribe(f func(Change)) (cancel func()) {
 	s := &subscriber{f}
 	l.subscribers = append(l.subscribers, s)
 	return func() {
-		l.subscribers = slices.DeleteFunc(slices.Clone(l.subscribers), func(other *subscriber) bool { return other == s })
+		l.subscribers = slices.DeleteFunc(slices.Clone(l.subscribers), func(other *subscriber) bool {
+			return other == s
+		})
 	}
 }
 
@@ -237,7 +241,8 @@ func (l *Link) pinged(p ping, err error) {
 			return
 		}
 		l.asOf = p.received
-		l.tell(Change{RunsChanged: true, WorkersChanged: true, SchedulesChanged: true, NamespacesChanged: true, Beat: true})
+		l.tell(Change{RunsChanged: true, WorkersChanged: true, SchedulesChanged: true, NamespacesChanged: true,
+			Beat: true})
 	}
 	l.pollTimer.stop()
 	l.pollTimer = l.tasks.after(pause, l.poll.want)

@@ -48,7 +48,8 @@ func TestLink_is_live_with_the_first_event_and_knows_the_servers_clock(t *testin
 		}
 		s.tell(&kagziv1.WatchEvent{WorkersChanged: true, Workflows: []*kagziv1.Workflow{aRun(1, running)}})
 		u.settle()
-		if last := (*changes)[len(*changes)-1]; last.Back || !last.WorkersChanged || last.RunsChanged || len(last.Runs) != 1 {
+		if last := (*changes)[len(*changes)-1]; last.Back || !last.WorkersChanged || last.RunsChanged ||
+			len(last.Runs) != 1 {
 			t.Fatalf("told %+v", last)
 		}
 	})
@@ -114,7 +115,9 @@ func TestLink_counts_a_server_that_is_silent_as_lost(t *testing.T) {
 }
 
 func TestLink_polls_a_server_that_cannot_tell_what_changes(t *testing.T) {
-	withLink(t, func(s *server) { s.watchErr = status.Error(codes.Unimplemented, "unknown method") }, func(t *testing.T, s *server, u *ui, l *Link) {
+	withLink(t, func(s *server) {
+		s.watchErr = status.Error(codes.Unimplemented, "unknown method")
+	}, func(t *testing.T, s *server, u *ui, l *Link) {
 		changes := listen(l)
 		u.settle()
 		if l.State().Phase != Polling || l.State().Down() || !l.Ready() || backs(*changes) != 1 {
@@ -125,7 +128,8 @@ func TestLink_polls_a_server_that_cannot_tell_what_changes(t *testing.T) {
 		if n := len(*changes) - before; n < 8 || n > 13 {
 			t.Fatalf("polled %d times in 20 s, want about 10", n)
 		}
-		if c := (*changes)[len(*changes)-1]; !c.RunsChanged || !c.WorkersChanged || !c.SchedulesChanged || !c.Beat || c.Back {
+		if c := (*changes)[len(*changes)-1]; !c.RunsChanged || !c.WorkersChanged || !c.SchedulesChanged ||
+			!c.Beat || c.Back {
 			t.Fatalf("told %+v", c)
 		}
 		s.mu.Lock()
@@ -140,7 +144,9 @@ func TestLink_polls_a_server_that_cannot_tell_what_changes(t *testing.T) {
 
 func TestLink_does_not_press_a_server_that_refuses_it(t *testing.T) {
 	for _, code := range []codes.Code{codes.Unauthenticated, codes.PermissionDenied} {
-		withLink(t, func(s *server) { s.watchErr = status.Error(code, "no") }, func(t *testing.T, s *server, u *ui, l *Link) {
+		withLink(t, func(s *server) {
+			s.watchErr = status.Error(code, "no")
+		}, func(t *testing.T, s *server, u *ui, l *Link) {
 			changes := listen(l)
 			u.settle()
 			if l.State().Phase != Refused || !l.State().Down() || backs(*changes) != 1 {

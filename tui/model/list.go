@@ -12,7 +12,8 @@ import (
 // collectionMost is how many items a Collection holds.
 const collectionMost = 1000
 
-// Collection is a list that is loaded whole, up to 1,000 items, and kept up to date while it is shown. Make it, then Show it.
+// Collection is a list that is loaded whole, up to 1,000 items, and kept up to date while it is
+// shown. Make it, then Show it.
 type Collection[T any] struct {
 	base
 	source source[T]
@@ -132,7 +133,8 @@ func (c *Collection[T]) SortBy(order func(a, b T) int) {
 	c.arrange()
 }
 
-// SetFilter keeps the items of which a text holds this one, whatever its case; with "!" in front those that do not. Empty keeps all.
+// SetFilter keeps the items of which a text holds this one, whatever its case; with "!" in front
+// those that do not. Empty keeps all.
 func (c *Collection[T]) SetFilter(text string) {
 	c.filter = text
 	c.arrange()

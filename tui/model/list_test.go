@@ -23,7 +23,8 @@ func ids[T any](c *Collection[T]) []string {
 func TestCollection_joins_its_pages_sorts_and_filters(t *testing.T) {
 	withLink(t, func(s *server) {
 		for _, name := range []string{"b", "a", "e", "c", "d"} {
-			s.schedules = append(s.schedules, &kagziv1.WorkflowSchedule{ScheduleId: name, WorkflowType: "Report-" + name, Tags: map[string]string{"team": name}})
+			s.schedules = append(s.schedules, &kagziv1.WorkflowSchedule{
+				ScheduleId: name, WorkflowType: "Report-" + name, Tags: map[string]string{"team": name}})
 		}
 	}, func(t *testing.T, s *server, u *ui, l *Link) {
 		c := NewSchedules(l)
@@ -36,7 +37,9 @@ func TestCollection_joins_its_pages_sorts_and_filters(t *testing.T) {
 		if diff := cmp.Diff([]string{"b", "a", "e", "c", "d"}, ids(c)); diff != "" || c.More() || c.AsOf().IsZero() {
 			t.Fatal(diff, c.More())
 		}
-		c.SortBy(func(a, b *kagziv1.WorkflowSchedule) int { return strings.Compare(a.GetScheduleId(), b.GetScheduleId()) })
+		c.SortBy(func(a, b *kagziv1.WorkflowSchedule) int {
+			return strings.Compare(a.GetScheduleId(), b.GetScheduleId())
+		})
 		if i, ok := c.Find("c"); !ok || i != 2 {
 			t.Fatalf("c is found at %d, %t", i, ok)
 		}
@@ -154,7 +157,9 @@ func TestWorkers_are_read_with_each_sign_of_life(t *testing.T) {
 }
 
 func TestCollection_keeps_its_rows_when_a_reading_fails_and_tries_again(t *testing.T) {
-	withLink(t, func(s *server) { s.queues = []*kagziv1.QueueDepth{{TaskQueue: "q"}} }, func(t *testing.T, s *server, u *ui, l *Link) {
+	withLink(t, func(s *server) {
+		s.queues = []*kagziv1.QueueDepth{{TaskQueue: "q"}}
+	}, func(t *testing.T, s *server, u *ui, l *Link) {
 		c := NewQueues(l)
 		defer c.Close()
 		c.Show()
@@ -177,7 +182,9 @@ func TestCollection_keeps_its_rows_when_a_reading_fails_and_tries_again(t *testi
 }
 
 func TestCollection_of_another_namespace_is_forgotten(t *testing.T) {
-	withLink(t, func(s *server) { s.queues = []*kagziv1.QueueDepth{{TaskQueue: "q"}} }, func(t *testing.T, s *server, u *ui, l *Link) {
+	withLink(t, func(s *server) {
+		s.queues = []*kagziv1.QueueDepth{{TaskQueue: "q"}}
+	}, func(t *testing.T, s *server, u *ui, l *Link) {
 		c := NewQueues(l)
 		defer c.Close()
 		c.Show()
@@ -281,7 +288,8 @@ func TestEventLog_names_the_event_that_it_goes_on_from(t *testing.T) {
 		if asked := s.logAsked[1]; asked.GetAfter() != 7 || !asked.GetAfterAt().AsTime().Equal(noted.AsTime()) {
 			t.Fatalf("after it was lost it asks with %v", asked)
 		}
-		s.eventLogs[1].messages <- &kagziv1.ServerEvent{Sequence: 7, At: timestamppb.New(noted.AsTime().Add(time.Hour))} // the server has started anew, and come as far
+		// the server has started anew, and come as far
+		s.eventLogs[1].messages <- &kagziv1.ServerEvent{Sequence: 7, At: timestamppb.New(noted.AsTime().Add(time.Hour))}
 		u.settle()
 		if list := e.Events(); len(list) != 1 || list[0].GetAt().AsTime().Equal(noted.AsTime()) || e.Missed() != 0 {
 			t.Fatalf("of a server that started anew it has %v, %d missed", list, e.Missed())

@@ -15,7 +15,8 @@ const (
 	runsEvery = time.Second            // of one that depends on runs
 )
 
-// NewWorkers is the workers of the namespace. They are read again with each sign of life too, for their heartbeats and loads.
+// NewWorkers is the workers of the namespace. They are read again with each sign of life too, for
+// their heartbeats and loads.
 func NewWorkers(l *Link) *Collection[*kagziv1.Worker] {
 	return newWorkers(l, func(c Change) bool { return c.WorkersChanged || c.Beat })
 }
@@ -25,11 +26,13 @@ func newWorkers(l *Link, concerns func(Change) bool) *Collection[*kagziv1.Worker
 		every: runsEvery, most: collectionMost, concerns: concerns,
 		key: (*kagziv1.Worker).GetWorkerId,
 		text: func(w *kagziv1.Worker) []string {
-			texts := []string{w.GetWorkerId(), w.GetHostname(), w.GetVersion(), w.GetPlatform(), w.GetTaskQueue(), render.WorkerStatus(w.GetStatus())}
+			texts := []string{w.GetWorkerId(), w.GetHostname(), w.GetVersion(), w.GetPlatform(), w.GetTaskQueue(),
+				render.WorkerStatus(w.GetStatus())}
 			texts = append(append(texts, w.GetTaskQueues()...), w.GetWorkflowTypes()...)
 			return appendPairs(appendPairs(texts, w.GetLabels()), w.GetCapabilities())
 		},
-		read: func(namespace string) func(context.Context, *kagziv1.PageRequest) ([]*kagziv1.Worker, *kagziv1.PageInfo, error) {
+		read: func(namespace string) func(context.Context, *kagziv1.PageRequest) ([]*kagziv1.Worker,
+			*kagziv1.PageInfo, error) {
 			return func(ctx context.Context, page *kagziv1.PageRequest) ([]*kagziv1.Worker, *kagziv1.PageInfo, error) {
 				answer, err := l.api.ListWorkers(ctx, &kagziv1.ListWorkersRequest{Namespace: namespace, Page: page})
 				return answer.GetWorkers(), answer.GetPage(), err
@@ -45,11 +48,15 @@ func NewSchedules(l *Link) *Collection[*kagziv1.WorkflowSchedule] {
 		concerns: func(c Change) bool { return c.SchedulesChanged },
 		key:      (*kagziv1.WorkflowSchedule).GetScheduleId,
 		text: func(s *kagziv1.WorkflowSchedule) []string {
-			return appendPairs([]string{s.GetScheduleId(), s.GetName(), s.GetWorkflowType(), s.GetTaskQueue(), s.GetCronExpr(), s.GetTimeZone(), s.GetBroken()}, s.GetTags())
+			return appendPairs([]string{s.GetScheduleId(), s.GetName(), s.GetWorkflowType(), s.GetTaskQueue(),
+				s.GetCronExpr(), s.GetTimeZone(), s.GetBroken()}, s.GetTags())
 		},
-		read: func(namespace string) func(context.Context, *kagziv1.PageRequest) ([]*kagziv1.WorkflowSchedule, *kagziv1.PageInfo, error) {
-			return func(ctx context.Context, page *kagziv1.PageRequest) ([]*kagziv1.WorkflowSchedule, *kagziv1.PageInfo, error) {
-				answer, err := l.api.ListWorkflowSchedules(ctx, &kagziv1.ListWorkflowSchedulesRequest{Namespace: namespace, Page: page})
+		read: func(namespace string) func(context.Context, *kagziv1.PageRequest) ([]*kagziv1.WorkflowSchedule,
+			*kagziv1.PageInfo, error) {
+			return func(ctx context.Context, page *kagziv1.PageRequest) ([]*kagziv1.WorkflowSchedule,
+				*kagziv1.PageInfo, error) {
+				answer, err := l.api.ListWorkflowSchedules(
+					ctx, &kagziv1.ListWorkflowSchedulesRequest{Namespace: namespace, Page: page})
 				return answer.GetSchedules(), answer.GetPage(), err
 			}
 		},
@@ -63,8 +70,10 @@ func NewQueues(l *Link) *Collection[*kagziv1.QueueDepth] {
 		concerns: func(c Change) bool { return someRuns(c) || c.WorkersChanged },
 		key:      (*kagziv1.QueueDepth).GetTaskQueue,
 		text:     func(q *kagziv1.QueueDepth) []string { return []string{q.GetTaskQueue()} },
-		read: func(namespace string) func(context.Context, *kagziv1.PageRequest) ([]*kagziv1.QueueDepth, *kagziv1.PageInfo, error) {
-			return func(ctx context.Context, page *kagziv1.PageRequest) ([]*kagziv1.QueueDepth, *kagziv1.PageInfo, error) {
+		read: func(namespace string) func(context.Context, *kagziv1.PageRequest) ([]*kagziv1.QueueDepth,
+			*kagziv1.PageInfo, error) {
+			return func(ctx context.Context, page *kagziv1.PageRequest) ([]*kagziv1.QueueDepth,
+				*kagziv1.PageInfo, error) {
 				answer, err := l.api.GetQueueDepth(ctx, &kagziv1.GetQueueDepthRequest{Namespace: namespace, Page: page})
 				return answer.GetQueues(), answer.GetPage(), err
 			}
@@ -81,8 +90,10 @@ func NewNamespaces(l *Link) *Collection[*kagziv1.Namespace] {
 		text: func(n *kagziv1.Namespace) []string {
 			return []string{n.GetNamespace(), n.GetDisplayName(), n.GetDescription()}
 		},
-		read: func(string) func(context.Context, *kagziv1.PageRequest) ([]*kagziv1.Namespace, *kagziv1.PageInfo, error) {
-			return func(ctx context.Context, page *kagziv1.PageRequest) ([]*kagziv1.Namespace, *kagziv1.PageInfo, error) {
+		read: func(string) func(context.Context, *kagziv1.PageRequest) ([]*kagziv1.Namespace,
+			*kagziv1.PageInfo, error) {
+			return func(ctx context.Context, page *kagziv1.PageRequest) ([]*kagziv1.Namespace,
+				*kagziv1.PageInfo, error) {
 				answer, err := l.api.ListNamespaces(ctx, &kagziv1.ListNamespacesRequest{Page: page})
 				return answer.GetNamespaces(), answer.GetPage(), err
 			}
@@ -99,9 +110,12 @@ func NewTypes(l *Link) *Collection[*kagziv1.WorkflowTypeInfo] {
 		text: func(t *kagziv1.WorkflowTypeInfo) []string {
 			return append([]string{t.GetWorkflowType()}, t.GetTaskQueues()...)
 		},
-		read: func(namespace string) func(context.Context, *kagziv1.PageRequest) ([]*kagziv1.WorkflowTypeInfo, *kagziv1.PageInfo, error) {
-			return func(ctx context.Context, page *kagziv1.PageRequest) ([]*kagziv1.WorkflowTypeInfo, *kagziv1.PageInfo, error) {
-				answer, err := l.api.ListWorkflowTypes(ctx, &kagziv1.ListWorkflowTypesRequest{Namespace: namespace, Page: page})
+		read: func(namespace string) func(context.Context, *kagziv1.PageRequest) ([]*kagziv1.WorkflowTypeInfo,
+			*kagziv1.PageInfo, error) {
+			return func(ctx context.Context, page *kagziv1.PageRequest) ([]*kagziv1.WorkflowTypeInfo,
+				*kagziv1.PageInfo, error) {
+				answer, err := l.api.ListWorkflowTypes(
+					ctx, &kagziv1.ListWorkflowTypesRequest{Namespace: namespace, Page: page})
 				return answer.GetWorkflowTypes(), answer.GetPage(), err
 			}
 		},
@@ -119,9 +133,11 @@ func NewScheduleRuns(l *Link, scheduleID string) *Collection[*kagziv1.Workflow] 
 			return r.GetScheduleId() == scheduleID || named && r.GetScheduleId() != ""
 		})
 	}, nil)
-	s.read = func(namespace string) func(context.Context, *kagziv1.PageRequest) ([]*kagziv1.Workflow, *kagziv1.PageInfo, error) {
+	s.read = func(namespace string) func(context.Context, *kagziv1.PageRequest) ([]*kagziv1.Workflow,
+		*kagziv1.PageInfo, error) {
 		return func(ctx context.Context, page *kagziv1.PageRequest) ([]*kagziv1.Workflow, *kagziv1.PageInfo, error) {
-			answer, err := l.api.ListScheduleRuns(ctx, &kagziv1.ListScheduleRunsRequest{Namespace: namespace, ScheduleId: scheduleID, Page: page})
+			answer, err := l.api.ListScheduleRuns(
+				ctx, &kagziv1.ListScheduleRunsRequest{Namespace: namespace, ScheduleId: scheduleID, Page: page})
 			return answer.GetRuns(), answer.GetPage(), err
 		}
 	}
@@ -153,20 +169,25 @@ func newChildren(l *Link, runID string) *Collection[*kagziv1.Workflow] {
 }
 
 var endedStatuses = []kagziv1.WorkflowStatus{
-	kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED, kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED, kagziv1.WorkflowStatus_WORKFLOW_STATUS_TIMED_OUT,
+	kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED, kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED,
+	kagziv1.WorkflowStatus_WORKFLOW_STATUS_TIMED_OUT,
 	kagziv1.WorkflowStatus_WORKFLOW_STATUS_CANCELLED, kagziv1.WorkflowStatus_WORKFLOW_STATUS_TERMINATED,
 }
 
 // ofRuns is a list of runs that a request chooses.
-func ofRuns(l *Link, most int, concerns func(Change) bool, choose func(*kagziv1.ListWorkflowsRequest)) source[*kagziv1.Workflow] {
+func ofRuns(l *Link, most int, concerns func(Change) bool,
+	choose func(*kagziv1.ListWorkflowsRequest)) source[*kagziv1.Workflow] {
 	return source[*kagziv1.Workflow]{
 		every: runsEvery, most: most, concerns: concerns,
 		key: (*kagziv1.Workflow).GetRunId,
 		text: func(r *kagziv1.Workflow) []string {
-			return []string{r.GetRunId(), r.GetExternalId(), r.GetWorkflowType(), render.RunStatus(r.GetStatus()), r.GetNote(), r.GetError().GetMessage()}
+			return []string{r.GetRunId(), r.GetExternalId(), r.GetWorkflowType(), render.RunStatus(r.GetStatus()),
+				r.GetNote(), r.GetError().GetMessage()}
 		},
-		read: func(namespace string) func(context.Context, *kagziv1.PageRequest) ([]*kagziv1.Workflow, *kagziv1.PageInfo, error) {
-			return func(ctx context.Context, page *kagziv1.PageRequest) ([]*kagziv1.Workflow, *kagziv1.PageInfo, error) {
+		read: func(namespace string) func(context.Context, *kagziv1.PageRequest) ([]*kagziv1.Workflow,
+			*kagziv1.PageInfo, error) {
+			return func(ctx context.Context, page *kagziv1.PageRequest) ([]*kagziv1.Workflow,
+				*kagziv1.PageInfo, error) {
 				request := &kagziv1.ListWorkflowsRequest{Namespace: namespace, Page: page}
 				choose(request)
 				answer, err := l.api.ListWorkflows(ctx, request)
@@ -176,7 +197,8 @@ func ofRuns(l *Link, most int, concerns func(Change) bool, choose func(*kagziv1.
 	}
 }
 
-// someRuns says whether a change is about runs. Which worker held a run before is not told, so that any change may be about it.
+// someRuns says whether a change is about runs. Which worker held a run before is not told, so that
+// any change may be about it.
 func someRuns(c Change) bool { return c.RunsChanged || len(c.Runs) > 0 }
 
 func anyRun(c Change, is func(*kagziv1.Workflow) bool) bool {

@@ -21,12 +21,13 @@ const (
 	topFailures   = 8
 	topFires      = 5
 	runsPerMinute = 60
-	// secondOver is after how long the second in which something happened is told: a server tells those that are over. It leaves room for the way.
+	// secondOver is after how long the second in which something happened is told: a server tells
+	// those that are over. It leaves room for the way.
 	secondOver = 2 * time.Second
 )
 
-// Overview is how the namespace and its server are. What the counters and the warnings are made of is followed from the beginning; Show adds
-// what only the page shows, Hide leaves it out again.
+// Overview is how the namespace and its server are. What the counters and the warnings are made of
+// is followed from the beginning; Show adds what only the page shows, Hide leaves it out again.
 type Overview struct {
 	base
 	// Version is that of this program, to be compared with the server's; empty compares nothing.
@@ -58,8 +59,11 @@ func NewOverview(l *Link) *Overview {
 	o.base = join(l, o.heard)
 	o.queues, o.schedules = NewQueues(l), NewSchedules(l)
 	o.workers = newWorkers(l, func(c Change) bool { return c.WorkersChanged || c.Beat && o.shown })
-	o.failures = newCollection(l, ofRuns(l, topFailures, failing, func(r *kagziv1.ListWorkflowsRequest) { r.Statuses = failedStatuses }))
-	o.queues.Changed, o.schedules.Changed, o.workers.Changed, o.failures.Changed = o.change, o.change, o.change, o.change
+	o.failures = newCollection(l, ofRuns(l, topFailures, failing, func(r *kagziv1.ListWorkflowsRequest) {
+		r.Statuses = failedStatuses
+	}))
+	o.queues.Changed, o.schedules.Changed, o.workers.Changed, o.failures.Changed = o.change, o.change,
+		o.change, o.change
 	o.readStats = o.poller(statsEvery, func(ctx context.Context, namespace string) (func(), error) {
 		answer, err := l.api.GetStats(ctx, &kagziv1.GetStatsRequest{Namespace: &namespace})
 		return func() { o.stats, o.statsAsOf = answer, l.Now() }, err
@@ -88,13 +92,17 @@ func NewOverview(l *Link) *Overview {
 
 // failing says whether a change may bring a failed run.
 func failing(c Change) bool {
-	return c.RunsChanged || anyRun(c, func(r *kagziv1.Workflow) bool { return slices.Contains(failedStatuses, r.GetStatus()) })
+	return c.RunsChanged || anyRun(c, func(r *kagziv1.Workflow) bool {
+		return slices.Contains(failedStatuses, r.GetStatus())
+	})
 }
 
-var failedStatuses = []kagziv1.WorkflowStatus{kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED, kagziv1.WorkflowStatus_WORKFLOW_STATUS_TIMED_OUT}
+var failedStatuses = []kagziv1.WorkflowStatus{
+	kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED, kagziv1.WorkflowStatus_WORKFLOW_STATUS_TIMED_OUT}
 
 // poller makes a reader; call brings something and returns what keeps it.
-func (o *Overview) poller(every time.Duration, call func(ctx context.Context, namespace string) (func(), error)) *poller {
+func (o *Overview) poller(every time.Duration,
+	call func(ctx context.Context, namespace string) (func(), error)) *poller {
 	return &poller{
 		tasks: o.tasks, every: every,
 		prepare: func() func(context.Context) (func(), error) {
@@ -116,7 +124,8 @@ func (o *Overview) activity(step time.Duration, to *series) func(context.Context
 	return func(ctx context.Context, _ string) (func(), error) {
 		answer, err := o.link.api.GetActivity(ctx, &kagziv1.GetActivityRequest{Step: durationpb.New(step)})
 		switch status.Code(err) {
-		case codes.PermissionDenied, codes.Unimplemented: // it is of all namespaces together: only some may see it, and the rest is there without it
+		case codes.PermissionDenied, codes.Unimplemented:
+			// it is of all namespaces together: only some may see it, and the rest is there without it
 			return func() { o.sealed, *to = true, series{} }, nil
 		}
 		return func() {
@@ -168,7 +177,8 @@ func (o *Overview) Refresh() {
 // Stats counts everything in the namespace; nil until it has come.
 func (o *Overview) Stats() *kagziv1.GetStatsResponse { return o.stats }
 
-// OldestPending is how long the oldest run that is due has waited by now; 0 when none does. What waits causes no event, so what was read grows.
+// OldestPending is how long the oldest run that is due has waited by now; 0 when none does. What
+// waits causes no event, so what was read grows.
 func (o *Overview) OldestPending() time.Duration {
 	return aged(o.stats.GetOldestPendingSeconds(), o.statsAsOf, o.link.Now())
 }
@@ -230,7 +240,8 @@ func (o *Overview) Fires() []*kagziv1.WorkflowSchedule {
 
 // More says whether there are others than Deepest, Failures and Fires give.
 func (o *Overview) More() (queues, failures, fires bool) {
-	return len(o.queues.All()) > topQueues || o.queues.More(), o.failures.More(), len(o.due()) > topFires || o.schedules.More()
+	return len(o.queues.All()) > topQueues || o.queues.More(), o.failures.More(), len(o.due()) > topFires ||
+		o.schedules.More()
 }
 
 // due are the schedules that are going to fire, soonest first.
@@ -247,10 +258,12 @@ func (o *Overview) due() []*kagziv1.WorkflowSchedule {
 	return due
 }
 
-// Sealed says that the server does not tell its activity, at least not to the caller: what Activity and FailedLastHour give says nothing then.
+// Sealed says that the server does not tell its activity, at least not to the caller: what Activity
+// and FailedLastHour give says nothing then.
 func (o *Overview) Sealed() bool { return o.sealed }
 
-// Activity is what the server did in a range up to now, oldest first: 300 seconds, 60 minutes or 1440 minutes. It is of all namespaces together.
+// Activity is what the server did in a range up to now, oldest first: 300 seconds, 60 minutes or
+// 1440 minutes. It is of all namespaces together.
 func (o *Overview) Activity(r Range) []*kagziv1.ActivityPoint {
 	if r == FiveMinutes {
 		return o.seconds.last(int(r.points()), o.link.Now())
@@ -273,8 +286,10 @@ func (o *Overview) FailedLastHour() int64 {
 // Warnings are what needs somebody's eye, the worst first.
 func (o *Overview) Warnings() []Warning {
 	return Warnings(Situation{
-		Now: o.link.Now(), Skew: o.link.Skew(), RoundTrip: o.link.RoundTrip(), Health: o.link.Health(), Version: o.Version,
-		Stats: o.stats, StatsAsOf: o.statsAsOf, Info: o.info, Queues: o.queues.All(), Schedules: o.schedules.All(), Workers: o.workers.All(), WorkersAsOf: o.workers.AsOf(),
+		Now: o.link.Now(), Skew: o.link.Skew(), RoundTrip: o.link.RoundTrip(), Health: o.link.Health(),
+		Version: o.Version,
+		Stats:   o.stats, StatsAsOf: o.statsAsOf, Info: o.info, Queues: o.queues.All(), Schedules: o.schedules.All(),
+		Workers: o.workers.All(), WorkersAsOf: o.workers.AsOf(),
 	})
 }
 
@@ -312,8 +327,8 @@ func (o *Overview) readAll() {
 	o.readLastSecond()
 }
 
-// readLastSecond has the seconds read once more when the one that is under way is over: what is done in it is in no reading before, and when
-// nothing happens after it there would be none.
+// readLastSecond has the seconds read once more when the one that is under way is over: what is
+// done in it is in no reading before, and when nothing happens after it there would be none.
 func (o *Overview) readLastSecond() {
 	o.lastSecond.stop()
 	o.lastSecond = o.tasks.after(secondOver, func() {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// reader reads something again whenever it may have changed: at once, but not more often than every so often, and never twice at a time.
-// What changes while it is being read is read again.
+// reader reads something again whenever it may have changed: at once, but not more often than every
+// so often, and never twice at a time. What changes while it is being read is read again.
 type reader[T any] struct {
 	tasks *tasks
 	every time.Duration // the least time between two readings
@@ -45,7 +45,8 @@ func (r *reader[T]) now() {
 	r.read()
 }
 
-// stop drops the reading that is under way or waits, and says whether there was one: what it was for has not been read then.
+// stop drops the reading that is under way or waits, and says whether there was one: what it was
+// for has not been read then.
 func (r *reader[T]) stop() (dropped bool) {
 	dropped = r.drop != nil || r.wait != nil
 	r.wait.stop()

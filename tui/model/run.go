@@ -73,15 +73,18 @@ func NewRun(l *Link, id string) *Run {
 		return l.api.ExplainWorkflow(ctx, &kagziv1.ExplainWorkflowRequest{Namespace: namespace, RunId: id})
 	}, r.setExplanation)
 	r.signal = detail(r, func(ctx context.Context, namespace string) (*kagziv1.ListSignalsResponse, error) {
-		return l.api.ListSignals(ctx, &kagziv1.ListSignalsRequest{Namespace: namespace, RunId: id, Page: &kagziv1.PageRequest{PageSize: collectionMost}})
+		return l.api.ListSignals(ctx, &kagziv1.ListSignalsRequest{
+			Namespace: namespace, RunId: id, Page: &kagziv1.PageRequest{PageSize: collectionMost}})
 	}, func(answer *kagziv1.ListSignalsResponse) { r.signals = answer.GetSignals() })
 	r.log = detail(r, func(ctx context.Context, namespace string) (*kagziv1.ListAuditEventsResponse, error) {
-		return l.api.ListAuditEvents(ctx, &kagziv1.ListAuditEventsRequest{Namespace: namespace, SubjectId: &id, Page: &kagziv1.PageRequest{PageSize: collectionMost}})
+		return l.api.ListAuditEvents(ctx, &kagziv1.ListAuditEventsRequest{
+			Namespace: namespace, SubjectId: &id, Page: &kagziv1.PageRequest{PageSize: collectionMost}})
 	}, func(answer *kagziv1.ListAuditEventsResponse) { r.audit = answer.GetEvents() })
 	return r
 }
 
-// detail makes the reader of a part of a run. A reading that goes wrong leaves what was there: the run itself tells of trouble.
+// detail makes the reader of a part of a run. A reading that goes wrong leaves what was there: the
+// run itself tells of trouble.
 func detail[T any](r *Run, call func(ctx context.Context, namespace string) (T, error), set func(T)) *reader[T] {
 	return &reader[T]{
 		tasks: r.tasks, every: detailEvery,
@@ -225,7 +228,8 @@ func (r *Run) heard(c Change) {
 		r.readParts()
 	case r.stream.state.Phase == Ended || r.Gone():
 		if anyRun(c, func(run *kagziv1.Workflow) bool { return run.GetRunId() == r.id }) && r.again == nil {
-			r.again = r.tasks.after(detailEvery, func() { // it has ended, but a step may be overridden or the run be pinned
+			// it has ended, but a step may be overridden or the run be pinned
+			r.again = r.tasks.after(detailEvery, func() {
 				r.again = nil
 				r.stream.start()
 				r.readParts()
@@ -257,7 +261,9 @@ func (r *Run) event(e *kagziv1.WatchWorkflowEvent, _ time.Time, first bool) {
 		}
 	}
 	if e.GetSnapshotDone() {
-		r.steps = slices.DeleteFunc(r.steps, func(s *kagziv1.Step) bool { return r.seen != nil && !r.seen[s.GetStepId()] })
+		r.steps = slices.DeleteFunc(r.steps, func(s *kagziv1.Step) bool {
+			return r.seen != nil && !r.seen[s.GetStepId()]
+		})
 		r.seen, r.complete = nil, true
 	}
 	if r.complete {
@@ -269,7 +275,8 @@ func (r *Run) event(e *kagziv1.WatchWorkflowEvent, _ time.Time, first bool) {
 // putStep brings an attempt to its place. Attempts mostly come in their order.
 func (r *Run) putStep(s *kagziv1.Step) {
 	order := func(a, b *kagziv1.Step) int {
-		return cmp.Or(cmp.Compare(a.GetSequence(), b.GetSequence()), cmp.Compare(a.GetAttemptNumber(), b.GetAttemptNumber()))
+		return cmp.Or(cmp.Compare(a.GetSequence(), b.GetSequence()),
+			cmp.Compare(a.GetAttemptNumber(), b.GetAttemptNumber()))
 	}
 	if n := len(r.steps); n == 0 || order(r.steps[n-1], s) < 0 {
 		r.steps = append(r.steps, s)

@@ -26,7 +26,8 @@ func at(seconds float64) *timestamppb.Timestamp {
 // aStep is the n-th step's attempt; to 0: it has not ended.
 func aStep(name string, n int64, attempt int32, s kagziv1.StepStatus, from, to float64) *kagziv1.Step {
 	step := &kagziv1.Step{
-		StepId: fmt.Sprintf("%s/%d", name, attempt), Name: name, Sequence: n, AttemptNumber: attempt, Status: s, Kind: kagziv1.StepKind_STEP_KIND_FUNCTION,
+		StepId: fmt.Sprintf("%s/%d", name, attempt), Name: name, Sequence: n, AttemptNumber: attempt, Status: s,
+		Kind:      kagziv1.StepKind_STEP_KIND_FUNCTION,
 		CreatedAt: at(from), StartedAt: at(from), IsLatest: true,
 	}
 	if to != 0 {
@@ -75,7 +76,8 @@ func TestRun_grows_step_by_step(t *testing.T) {
 			t.Fatal("loaded before anything came")
 		}
 		s.tellRun(
-			&kagziv1.WatchWorkflowEvent{Steps: []*kagziv1.Step{aStep("b", 2, 1, stepRunning, 2, 0), aStep("a", 1, 1, stepCompleted, 0, 1)}},
+			&kagziv1.WatchWorkflowEvent{Steps: []*kagziv1.Step{
+				aStep("b", 2, 1, stepRunning, 2, 0), aStep("a", 1, 1, stepCompleted, 0, 1)}},
 			&kagziv1.WatchWorkflowEvent{Workflow: aRun(1, running)}, &kagziv1.WatchWorkflowEvent{SnapshotDone: true})
 		u.settle()
 		if diff := cmp.Diff([]string{"a/1", "b/1"}, stepNames(r)); diff != "" || !r.Loaded() {
@@ -83,12 +85,14 @@ func TestRun_grows_step_by_step(t *testing.T) {
 		}
 		superseded := aStep("b", 2, 1, stepFailed, 2, 3)
 		superseded.IsLatest = false
-		s.tellRun(&kagziv1.WatchWorkflowEvent{Steps: []*kagziv1.Step{aStep("b", 2, 2, stepRunning, 4, 0), superseded, superseded}})
+		s.tellRun(&kagziv1.WatchWorkflowEvent{Steps: []*kagziv1.Step{
+			aStep("b", 2, 2, stepRunning, 4, 0), superseded, superseded}})
 		u.settle()
 		if diff := cmp.Diff([]string{"a/1", "b/1", "b/2"}, stepNames(r)); diff != "" {
 			t.Fatal(diff)
 		}
-		if r.Step("b/1").GetStatus() != stepFailed || len(r.Attempts("b")) != 2 || len(r.Lanes()) != 2 || len(r.Lanes()[1].Spans) != 3 {
+		if r.Step("b/1").GetStatus() != stepFailed || len(r.Attempts("b")) != 2 || len(r.Lanes()) != 2 ||
+			len(r.Lanes()[1].Spans) != 3 {
 			t.Fatalf("lanes %+v", r.Lanes())
 		}
 	})
@@ -96,7 +100,8 @@ func TestRun_grows_step_by_step(t *testing.T) {
 
 func TestRun_comes_back_with_what_has_changed_meanwhile(t *testing.T) {
 	withRun(t, nothing, func(t *testing.T, s *server, u *ui, r *Run) {
-		s.tellRun(&kagziv1.WatchWorkflowEvent{Steps: []*kagziv1.Step{aStep("a", 1, 1, stepRunning, 0, 0), aStep("gone", 2, 1, stepRunning, 0, 0)}},
+		s.tellRun(&kagziv1.WatchWorkflowEvent{Steps: []*kagziv1.Step{
+			aStep("a", 1, 1, stepRunning, 0, 0), aStep("gone", 2, 1, stepRunning, 0, 0)}},
 			&kagziv1.WatchWorkflowEvent{Workflow: aRun(1, running)}, &kagziv1.WatchWorkflowEvent{SnapshotDone: true})
 		u.settle()
 		s.runStreams[0].end <- errDown
@@ -110,7 +115,8 @@ func TestRun_comes_back_with_what_has_changed_meanwhile(t *testing.T) {
 		if len(r.Steps()) != 2 {
 			t.Fatalf("steps %v: some are gone before the snapshot is whole", stepNames(r))
 		}
-		s.tellRun(&kagziv1.WatchWorkflowEvent{Workflow: aRun(1, completed)}, &kagziv1.WatchWorkflowEvent{SnapshotDone: true})
+		s.tellRun(&kagziv1.WatchWorkflowEvent{Workflow: aRun(1, completed)},
+			&kagziv1.WatchWorkflowEvent{SnapshotDone: true})
 		s.runStreams[1].end <- io.EOF
 		u.settle()
 		if diff := cmp.Diff([]string{"a/1"}, stepNames(r)); diff != "" || r.State().Phase != Ended {
@@ -142,9 +148,11 @@ func TestRun_that_is_deleted_says_so_and_keeps_what_was_known(t *testing.T) {
 
 func TestRun_asks_why_it_waits_when_something_changes_and_when_it_is_to_go_on(t *testing.T) {
 	withRun(t, func(s *server) {
-		s.explain = &kagziv1.ExplainWorkflowResponse{Summary: "sleeps", NextAt: timestamppb.New(time.Date(2000, 1, 1, 0, 0, 30, 0, time.UTC))}
+		s.explain = &kagziv1.ExplainWorkflowResponse{
+			Summary: "sleeps", NextAt: timestamppb.New(time.Date(2000, 1, 1, 0, 0, 30, 0, time.UTC))}
 	}, func(t *testing.T, s *server, u *ui, r *Run) {
-		s.tellRun(&kagziv1.WatchWorkflowEvent{Workflow: aRun(1, running)}, &kagziv1.WatchWorkflowEvent{SnapshotDone: true})
+		s.tellRun(&kagziv1.WatchWorkflowEvent{Workflow: aRun(1, running)},
+			&kagziv1.WatchWorkflowEvent{SnapshotDone: true})
 		u.settle()
 		if r.Explanation().GetSummary() != "sleeps" || s.called("ExplainWorkflow") != 1 {
 			t.Fatalf("explained %v after %d calls", r.Explanation(), s.called("ExplainWorkflow"))
@@ -176,7 +184,8 @@ func TestRun_asks_why_it_waits_when_something_changes_and_when_it_is_to_go_on(t 
 
 func TestRun_that_has_ended_waits_for_nothing_though_the_answer_comes_late(t *testing.T) {
 	withRun(t, func(s *server) { s.why = make(chan struct{}) }, func(t *testing.T, s *server, u *ui, r *Run) {
-		s.tellRun(&kagziv1.WatchWorkflowEvent{Workflow: aRun(1, running)}, &kagziv1.WatchWorkflowEvent{SnapshotDone: true})
+		s.tellRun(&kagziv1.WatchWorkflowEvent{Workflow: aRun(1, running)},
+			&kagziv1.WatchWorkflowEvent{SnapshotDone: true})
 		u.settle()
 		s.tellRun(&kagziv1.WatchWorkflowEvent{Workflow: aRun(1, completed)})
 		u.settle()
@@ -189,8 +198,11 @@ func TestRun_that_has_ended_waits_for_nothing_though_the_answer_comes_late(t *te
 }
 
 func TestRun_reads_only_the_parts_on_the_screen(t *testing.T) {
-	withRun(t, func(s *server) { s.signals = []*kagziv1.Signal{{Name: "go", ReceivedAt: at(1)}} }, func(t *testing.T, s *server, u *ui, r *Run) {
-		s.tellRun(&kagziv1.WatchWorkflowEvent{Workflow: aRun(1, running)}, &kagziv1.WatchWorkflowEvent{SnapshotDone: true})
+	withRun(t, func(s *server) {
+		s.signals = []*kagziv1.Signal{{Name: "go", ReceivedAt: at(1)}}
+	}, func(t *testing.T, s *server, u *ui, r *Run) {
+		s.tellRun(&kagziv1.WatchWorkflowEvent{Workflow: aRun(1, running)},
+			&kagziv1.WatchWorkflowEvent{SnapshotDone: true})
 		u.settle()
 		if s.called("ListSignals")+s.called("ListAuditEvents")+s.called("ListWorkflows") != 0 {
 			t.Fatal("parts were read that nobody sees")
@@ -201,9 +213,12 @@ func TestRun_reads_only_the_parts_on_the_screen(t *testing.T) {
 		r.SetParts(Signals | Children)
 		u.settle()
 		if len(r.Signals()) != 1 || s.called("ListAuditEvents") != 0 || r.Children().Len() != 1 {
-			t.Fatalf("%d signals, %d children, %d audits read", len(r.Signals()), r.Children().Len(), s.called("ListAuditEvents"))
+			t.Fatalf("%d signals, %d children, %d audits read", len(r.Signals()), r.Children().Len(),
+				s.called("ListAuditEvents"))
 		}
-		if got := r.Events(); len(got) < 2 || !slices.ContainsFunc(got, func(e Event) bool { return e.Kind == "signal received" }) {
+		if got := r.Events(); len(got) < 2 || !slices.ContainsFunc(got, func(e Event) bool {
+			return e.Kind == "signal received"
+		}) {
 			t.Fatalf("events %+v", got)
 		}
 	})
@@ -258,10 +273,14 @@ func TestLanes(t *testing.T) {
 	tm := func(seconds float64) time.Time { return at(seconds).AsTime() }
 	want := []Lane{
 		{Name: "a", Step: steps[0], Spans: []Span{{Work, tm(0), tm(1), steps[0], false}}},
-		{Name: "charge", Step: steps[2], Spans: []Span{{Work, tm(1), tm(2), superseded, true}, {Between, tm(2), tm(4), superseded, false}, {Work, tm(4), tm(5), steps[2], false}}},
+		{Name: "charge", Step: steps[2], Spans: []Span{
+			{Work, tm(1), tm(2), superseded, true}, {Between, tm(2), tm(4), superseded, false},
+			{Work, tm(4), tm(5), steps[2], false}}},
 		{Name: "nap", Step: sleep, Open: true, Spans: []Span{{Rest, tm(6), time.Time{}, sleep, false}}},
-		{Name: "retry", Step: waiting, Open: true, Note: "Declined: no money", Spans: []Span{{Work, tm(7), tm(8), waiting, true}, {Between, tm(8), time.Time{}, waiting, false}}},
-		{Name: "lost", Step: steps[6], Open: true, Spans: []Span{{Work, tm(1), tm(3), lost, true}, {Work, tm(3), time.Time{}, steps[6], false}}},
+		{Name: "retry", Step: waiting, Open: true, Note: "Declined: no money",
+			Spans: []Span{{Work, tm(7), tm(8), waiting, true}, {Between, tm(8), time.Time{}, waiting, false}}},
+		{Name: "lost", Step: steps[6], Open: true,
+			Spans: []Span{{Work, tm(1), tm(3), lost, true}, {Work, tm(3), time.Time{}, steps[6], false}}},
 		{Name: "bad", Step: steps[7], Failed: true, Spans: []Span{{Work, tm(1), tm(2), steps[7], true}}},
 	}
 	if diff := cmp.Diff(want, Lanes(steps), protocmp.Transform()); diff != "" {
@@ -274,16 +293,19 @@ func TestLanes(t *testing.T) {
 
 func TestEvents(t *testing.T) {
 	run := &kagziv1.Workflow{
-		RunId: runID(1), WorkflowType: "order", Status: failed, CreatedAt: at(0), StartedAt: at(1), FinishedAt: at(9), ScheduleId: new("nightly"),
-		Error: &kagziv1.ErrorDetail{Message: "broke"},
+		RunId: runID(1), WorkflowType: "order", Status: failed, CreatedAt: at(0), StartedAt: at(1), FinishedAt: at(9),
+		ScheduleId: new("nightly"),
+		Error:      &kagziv1.ErrorDetail{Message: "broke"},
 	}
 	overridden := aStep("fix", 2, 1, stepCompleted, 5, 6)
 	overridden.OverriddenBy, overridden.OverrideReason = "ada", "by hand"
 	got := Events(run, []*kagziv1.Step{aStep("a", 1, 2, stepFailed, 1, 3), overridden},
-		[]*kagziv1.Signal{{Name: "go", ReceivedAt: at(2)}}, []*kagziv1.AuditEvent{{At: at(4), Actor: "ada", Method: "PauseWorkflow", Outcome: "ok", Reason: "look"}})
+		[]*kagziv1.Signal{{Name: "go", ReceivedAt: at(2)}},
+		[]*kagziv1.AuditEvent{{At: at(4), Actor: "ada", Method: "PauseWorkflow", Outcome: "ok", Reason: "look"}})
 	var lines []string
 	for _, e := range got {
-		lines = append(lines, fmt.Sprintf("%d +%s %s | %s | %s", e.Sequence, render.Duration(e.Since), e.Kind, e.Subject, e.Detail))
+		lines = append(lines, fmt.Sprintf("%d +%s %s | %s | %s", e.Sequence, render.Duration(e.Since), e.Kind,
+			e.Subject, e.Detail))
 	}
 	want := []string{
 		"1 +0s run created | order | by schedule nightly",

@@ -22,8 +22,9 @@ const (
 	aboveMost    = 999                    // new runs that are counted
 )
 
-// Runs is the list of runs that a filter chooses, newest first, of any length: pages are loaded as they come into view and let go when there
-// are too many. Make it, then Show it. Row numbers count from the newest run.
+// Runs is the list of runs that a filter chooses, newest first, of any length: pages are loaded as
+// they come into view and let go when there are too many. Make it, then Show it. Row numbers count
+// from the newest run.
 type Runs struct {
 	base
 	short filter.Short
@@ -99,7 +100,8 @@ func (r *Runs) restart() {
 // Filter is what chooses the runs, as text.
 func (r *Runs) Filter() string { return r.short.String() }
 
-// Local is the part of the filter that is only matched on the runs that were read; empty when the server applies all of it.
+// Local is the part of the filter that is only matched on the runs that were read; empty when the
+// server applies all of it.
 func (r *Runs) Local() string { return r.short.Local() }
 
 // Scanned is how many runs were read, those that a local filter left out among them.
@@ -218,7 +220,8 @@ func (r *Runs) View(first, last int) {
 	r.pump()
 }
 
-// LoadMore goes on reading for a filter of which the server cannot apply all: by itself the list stops every 2,000 runs.
+// LoadMore goes on reading for a filter of which the server cannot apply all: by itself the list
+// stops every 2,000 runs.
 func (r *Runs) LoadMore() {
 	r.allowed = r.scanned + scanMost
 	r.pump()
@@ -251,7 +254,8 @@ func (r *Runs) goTo(j jump) {
 	r.jump = j
 }
 
-// AtTop says whether the newest row is on the screen and new runs may push it down. While it is not they are counted only.
+// AtTop says whether the newest row is on the screen and new runs may push it down. While it is not
+// they are counted only.
 func (r *Runs) AtTop(at bool) {
 	if at == r.atTop {
 		return
@@ -270,7 +274,8 @@ func (r *Runs) AtTop(at bool) {
 	r.pump()
 }
 
-// NewAbove is how many new runs are not among the rows because the newest row is not on the screen; more: at least so many.
+// NewAbove is how many new runs are not among the rows because the newest row is not on the screen;
+// more: at least so many.
 func (r *Runs) NewAbove() (n int, more bool) { return len(r.above), r.many }
 
 // merge takes the new runs among the rows.

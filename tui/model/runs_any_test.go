@@ -11,7 +11,8 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// TestRuns_agree_with_the_server_after_anything moves around at random while runs start, change and go, and compares at every rest.
+// TestRuns_agree_with_the_server_after_anything moves around at random while runs start, change and
+// go, and compares at every rest.
 func TestRuns_agree_with_the_server_after_anything(t *testing.T) {
 	seeds := 5
 	if testing.Short() {
@@ -68,7 +69,9 @@ func TestRuns_agree_with_the_server_after_anything(t *testing.T) {
 func compare(t *testing.T, s *server, r *Runs, first int) {
 	t.Helper()
 	all := r.All()
-	if !slices.IsSortedFunc(all, func(a, b *kagziv1.Workflow) int { return strings.Compare(b.GetRunId(), a.GetRunId()) }) {
+	if !slices.IsSortedFunc(all, func(a, b *kagziv1.Workflow) int {
+		return strings.Compare(b.GetRunId(), a.GetRunId())
+	}) {
 		t.Fatal("the rows are not in order")
 	}
 	for i := 1; i < len(all); i++ {
@@ -92,12 +95,14 @@ func compare(t *testing.T, s *server, r *Runs, first int) {
 	}
 	for i := range 40 {
 		run, ok := r.Row(first + i)
-		if !ok && at+i < len(truth) && first+i < r.Len() || ok && (at+i >= len(truth) || truth[at+i].GetRunId() != run.GetRunId()) {
+		if !ok && at+i < len(truth) && first+i < r.Len() || ok &&
+			(at+i >= len(truth) || truth[at+i].GetRunId() != run.GetRunId()) {
 			want := "nothing"
 			if at+i < len(truth) {
 				want = truth[at+i].GetRunId()
 			}
-			t.Fatalf("row %d is %q, want %s; rows %d of %d, first %d", first+i, run.GetRunId(), want, first, r.Len(), r.First())
+			t.Fatalf("row %d is %q, want %s; rows %d of %d, first %d", first+i, run.GetRunId(), want, first,
+				r.Len(), r.First())
 		}
 	}
 }

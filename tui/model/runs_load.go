@@ -7,8 +7,9 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// pump begins the next call that the list needs, one at a time: where to go first, then what is missing around the screen, then what may
-// be out of date on it, then how many new runs there are and how many runs altogether.
+// pump begins the next call that the list needs, one at a time: where to go first, then what is
+// missing around the screen, then what may be out of date on it, then how many new runs there are
+// and how many runs altogether.
 func (r *Runs) pump() {
 	if !r.shown || r.drop != nil || r.failed || !r.link.Ready() {
 		return
@@ -31,19 +32,20 @@ func (r *Runs) pump() {
 // leap reads from the head or the end.
 func (r *Runs) leap() {
 	jump := r.jump
-	r.fetch(&kagziv1.PageRequest{PageSize: pageSize, IncludeTotalCount: r.query.Keep == nil, Last: jump == toEnd}, func(p *page) {
-		p.backward = jump == toEnd
-		r.jump, r.loaded = noJump, true
-		r.window = window{pages: []*page{p}}
-		r.above, r.many, r.topStale, r.scanned = nil, false, false, pageSize
-		if jump == toEnd && p.prev != "" {
-			r.window.offset = max(int(r.total.n)-len(p.runs), 0)
-		}
-		r.first, r.last = r.window.offset, r.window.offset+r.window.len()
-		if jump == toHead {
-			r.last = min(r.last, edge-1) // until the screen says more
-		}
-	})
+	r.fetch(&kagziv1.PageRequest{PageSize: pageSize, IncludeTotalCount: r.query.Keep == nil, Last: jump == toEnd},
+		func(p *page) {
+			p.backward = jump == toEnd
+			r.jump, r.loaded = noJump, true
+			r.window = window{pages: []*page{p}}
+			r.above, r.many, r.topStale, r.scanned = nil, false, false, pageSize
+			if jump == toEnd && p.prev != "" {
+				r.window.offset = max(int(r.total.n)-len(p.runs), 0)
+			}
+			r.first, r.last = r.window.offset, r.window.offset+r.window.len()
+			if jump == toHead {
+				r.last = min(r.last, edge-1) // until the screen says more
+			}
+		})
 }
 
 // needsNext says whether the page behind the last is needed.
@@ -183,7 +185,8 @@ func (r *Runs) notice(p *page) {
 	now, some := r.tasks.now(), false
 	for _, run := range p.runs {
 		old := r.window.get(run.GetRunId())
-		if old == nil || old.GetStatus() != run.GetStatus() || old.GetNote() != run.GetNote() || old.GetStepCount() != run.GetStepCount() {
+		if old == nil || old.GetStatus() != run.GetStatus() || old.GetNote() != run.GetNote() ||
+			old.GetStepCount() != run.GetStepCount() {
 			r.fresh.touch(run.GetRunId(), now)
 			some = true
 		}

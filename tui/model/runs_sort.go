@@ -81,8 +81,9 @@ func (r *Runs) SortColumns() []string {
 	return columns
 }
 
-// SortBy sorts the rows. The server's own order, newest first, is "" or "created" or "age" from the newest; every other order is one of the
-// newest 2,000 runs, which are loaded for it. Errors name the columns that there are.
+// SortBy sorts the rows. The server's own order, newest first, is "" or "created" or "age" from the
+// newest; every other order is one of the newest 2,000 runs, which are loaded for it. Errors name
+// the columns that there are.
 func (r *Runs) SortBy(column string, descending bool) error {
 	less := runOrders[column]
 	switch {

@@ -24,7 +24,9 @@ func TestRuns_sort_the_newest_2000(t *testing.T) {
 			t.Fatalf("%d rows, sorted %q", r.Len(), r.Sorted())
 		}
 		all := r.All()
-		if !slices.IsSortedFunc(all, func(a, b *kagziv1.Workflow) int { return int(b.GetAttempts() - a.GetAttempts()) }) {
+		if !slices.IsSortedFunc(all, func(a, b *kagziv1.Workflow) int {
+			return int(b.GetAttempts() - a.GetAttempts())
+		}) {
 			t.Fatal("they are not sorted")
 		}
 		run, _ := r.Row(100)

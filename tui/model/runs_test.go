@@ -150,7 +150,8 @@ func TestRuns_change_in_place_and_leave_when_the_filter_no_longer_means_them(t *
 		calls := s.called("ListWorkflows")
 		noted := proto.CloneOf(s.runs[1])
 		noted.Note = "half way"
-		s.tell(&kagziv1.WatchEvent{Workflows: []*kagziv1.Workflow{noted, aRun(2, failed), aRun(3, completed), aRun(9, failed)}})
+		s.tell(&kagziv1.WatchEvent{Workflows: []*kagziv1.Workflow{
+			noted, aRun(2, failed), aRun(3, completed), aRun(9, failed)}})
 		u.settle()
 		if got := firstRows(r, 9); got != "5 4 3 1" {
 			t.Fatalf("rows %s", got)
@@ -298,7 +299,8 @@ func TestRuns_believe_the_link_more_than_an_answer_that_was_under_way(t *testing
 		s.listGate = gate
 		r.Refresh()
 		u.settle() // the answer is made, and on its way
-		s.tell(&kagziv1.WatchEvent{Workflows: []*kagziv1.Workflow{aRun(5, pending), {Namespace: "default", RunId: runID(4), Status: completed, Note: "newer"}}})
+		s.tell(&kagziv1.WatchEvent{Workflows: []*kagziv1.Workflow{
+			aRun(5, pending), {Namespace: "default", RunId: runID(4), Status: completed, Note: "newer"}}})
 		u.settle()
 		s.mu.Lock()
 		s.listGate = nil
@@ -408,7 +410,10 @@ func TestRuns_count_again_when_the_number_may_be_another(t *testing.T) {
 }
 
 func TestRuns_wait_for_a_server_that_is_not_there(t *testing.T) {
-	withLink(t, func(s *server) { s.watchErr, s.refuse = errDown, errDown; s.fill(3, completed) }, func(t *testing.T, s *server, u *ui, l *Link) {
+	withLink(t, func(s *server) {
+		s.watchErr, s.refuse = errDown, errDown
+		s.fill(3, completed)
+	}, func(t *testing.T, s *server, u *ui, l *Link) {
 		r := opened(t, u, l, "")
 		if r.Err() == nil || r.Loaded() || s.called("ListWorkflows") != 0 {
 			t.Fatalf("error %v, loaded %t, %d calls", r.Err(), r.Loaded(), s.called("ListWorkflows"))

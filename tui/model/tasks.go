@@ -75,8 +75,8 @@ func (t *timer) stop() {
 	delete(t.tasks.timers, t)
 }
 
-// ask makes a call beside the UI goroutine and deals with the answer on it. The call is dropped, and with it its answer, when the function
-// that ask returns is called first.
+// ask makes a call beside the UI goroutine and deals with the answer on it. The call is dropped,
+// and with it its answer, when the function that ask returns is called first.
 func ask[T any](t *tasks, call func(context.Context) (T, error), then func(T, error)) (drop func()) {
 	ctx, cancel := context.WithTimeout(t.ctx, callTimeout)
 	dropped := false

@@ -85,7 +85,8 @@ func ofDisk(info *kagziv1.GetServerInfoResponse) []Warning {
 	case !ok || !known || free >= diskWarn:
 		return nil
 	case free < diskAlarm:
-		return []Warning{{Level: Alarm, Text: "the server's disk is full but for " + value + ": new runs are refused", View: "server"}}
+		return []Warning{{Level: Alarm, Text: "the server's disk is full but for " + value + ": new runs are refused",
+			View: "server"}}
 	}
 	return []Warning{{Level: Warn, Text: "the server's disk has only " + value + " left", View: "server"}}
 }
@@ -132,11 +133,13 @@ func few(names []string) string {
 }
 
 func ofPending(s Situation) []Warning {
-	oldest := aged(s.Stats.GetOldestPendingSeconds(), s.StatsAsOf, s.Now).Truncate(time.Minute) // so that it is not another warning with every frame
+	// so that it is not another warning with every frame
+	oldest := aged(s.Stats.GetOldestPendingSeconds(), s.StatsAsOf, s.Now).Truncate(time.Minute)
 	if oldest < pendingLong {
 		return nil
 	}
-	return []Warning{{Level: Warn, Text: "a run has been waiting for a worker for " + strings.TrimSuffix(render.Duration(oldest), "0s"), View: "runs", Filter: "status:pending"}}
+	return []Warning{{Level: Warn, Text: "a run has been waiting for a worker for " +
+		strings.TrimSuffix(render.Duration(oldest), "0s"), View: "runs", Filter: "status:pending"}}
 }
 
 func ofWorkers(s Situation) []Warning {
@@ -152,7 +155,9 @@ func ofWorkers(s Situation) []Warning {
 		}
 		if silent := s.WorkersAsOf.Sub(w.GetLastHeartbeatAt().AsTime()); silent > limit {
 			name := cmp.Or(w.GetHostname(), w.GetWorkerId())
-			list = append(list, Warning{Level: Warn, Text: fmt.Sprintf("worker %s has been silent for %s", name, render.Duration(silent)), View: "workers", Filter: w.GetWorkerId()})
+			list = append(list, Warning{Level: Warn,
+				Text: fmt.Sprintf("worker %s has been silent for %s", name, render.Duration(silent)), View: "workers",
+				Filter: w.GetWorkerId()})
 		}
 	}
 	return list
@@ -164,9 +169,11 @@ func ofSchedules(schedules []*kagziv1.WorkflowSchedule) []Warning {
 		name := cmp.Or(s.GetName(), s.GetScheduleId())
 		switch {
 		case s.GetBroken() != "":
-			list = append(list, Warning{Level: Alarm, Text: fmt.Sprintf("schedule %s cannot fire: %s", name, s.GetBroken()), View: "schedules", Filter: name})
+			list = append(list, Warning{Level: Alarm,
+				Text: fmt.Sprintf("schedule %s cannot fire: %s", name, s.GetBroken()), View: "schedules", Filter: name})
 		case !s.GetEnabled():
-			list = append(list, Warning{Level: Notice, Text: fmt.Sprintf("schedule %s is paused", name), View: "schedules", Filter: name})
+			list = append(list, Warning{Level: Notice, Text: fmt.Sprintf("schedule %s is paused", name),
+				View: "schedules", Filter: name})
 		}
 	}
 	return list
@@ -179,10 +186,14 @@ func ofServer(s Situation) []Warning {
 		skew, ahead = -skew, "behind"
 	}
 	if skew-s.RoundTrip > skewMost {
-		list = append(list, Warning{Level: Warn, Text: fmt.Sprintf("the server's clock is %s %s this machine's", render.Duration(skew), ahead), View: "server"})
+		list = append(list, Warning{Level: Warn,
+			Text: fmt.Sprintf("the server's clock is %s %s this machine's", render.Duration(skew), ahead),
+			View: "server"})
 	}
 	if Older(s.Info.GetVersion(), s.Version) {
-		list = append(list, Warning{Level: Notice, Text: fmt.Sprintf("the server is %s, older than this program, %s", s.Info.GetVersion(), s.Version), View: "server"})
+		list = append(list, Warning{Level: Notice,
+			Text: fmt.Sprintf("the server is %s, older than this program, %s", s.Info.GetVersion(), s.Version),
+			View: "server"})
 	}
 	for _, text := range s.Info.GetWarnings() {
 		list = append(list, Warning{Level: Alarm, Text: text, View: "server"})

@@ -12,8 +12,8 @@ const (
 	pagesMost = 50  // that a window holds
 )
 
-// page is one page of a list of runs, newest first. It covers all runs with ids from that of the page before, excluded, down to low, also
-// those that a local filter leaves out.
+// page is one page of a list of runs, newest first. It covers all runs with ids from that of the
+// page before, excluded, down to low, also those that a local filter leaves out.
 type page struct {
 	runs       []*kagziv1.Workflow
 	low, high  string               // empty when the page came empty
@@ -23,8 +23,8 @@ type page struct {
 	stale      bool                 // runs may have changed since
 }
 
-// window is the part of a list of runs that is loaded: pages that follow each other. It keeps no more than pagesMost of them, and counts
-// the rows that it let go at the top.
+// window is the part of a list of runs that is loaded: pages that follow each other. It keeps no
+// more than pagesMost of them, and counts the rows that it let go at the top.
 type window struct {
 	pages  []*page
 	offset int // rows before the first page
@@ -85,7 +85,9 @@ func (w *window) find(id string) (row int, ok bool) {
 
 // place is where a run stands in a page, or would.
 func (p *page) place(id string) (int, bool) {
-	return slices.BinarySearchFunc(p.runs, id, func(r *kagziv1.Workflow, id string) int { return strings.Compare(id, r.GetRunId()) })
+	return slices.BinarySearchFunc(p.runs, id, func(r *kagziv1.Workflow, id string) int {
+		return strings.Compare(id, r.GetRunId())
+	})
 }
 
 // covers says that a run with this id, if there is one, is loaded.
@@ -166,8 +168,8 @@ func (w *window) reload(k int) *kagziv1.PageRequest {
 	return &kagziv1.PageRequest{PageSize: pageSize, PageToken: w.pages[k-1].next}
 }
 
-// replace puts a page that was read again in its old place. What it reaches further, the pages behind it lose; what it no longer reaches
-// goes over to the next.
+// replace puts a page that was read again in its old place. What it reaches further, the pages
+// behind it lose; what it no longer reaches goes over to the next.
 func (w *window) replace(k int, p *page) {
 	old := w.pages[k]
 	w.pages[k] = p
@@ -190,7 +192,9 @@ func (w *window) settle(k int) {
 		w.pages = w.pages[k:]
 		w.offset, k = 0, 0
 	}
-	w.pages = append(w.pages[:k+1:k+1], slices.DeleteFunc(w.pages[k+1:], func(other *page) bool { return other.low >= p.low })...)
+	w.pages = append(w.pages[:k+1:k+1], slices.DeleteFunc(w.pages[k+1:], func(other *page) bool {
+		return other.low >= p.low
+	})...)
 	for _, other := range w.pages[k+1:] {
 		other.runs = slices.DeleteFunc(other.runs, func(r *kagziv1.Workflow) bool { return r.GetRunId() >= p.low })
 		other.high = min(other.high, p.low)

@@ -1,7 +1,8 @@
 package render
 
-// Distance is how many letters must be put in, taken out, changed or swapped with their neighbour to turn one word into the other, for
-// finding the name that a mistyped one was meant to be. Letters are bytes: names are ASCII.
+// Distance is how many letters must be put in, taken out, changed or swapped with their neighbour
+// to turn one word into the other, for finding the name that a mistyped one was meant to be.
+// Letters are bytes: names are ASCII.
 func Distance(from, to string) int {
 	older, old, row := make([]int, len(to)+1), make([]int, len(to)+1), make([]int, len(to)+1)
 	for j := range row {

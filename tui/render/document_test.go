@@ -34,7 +34,8 @@ func TestDocument(t *testing.T) {
 			"not JSON":       {Data: []byte("{")},
 			"no valid UTF-8": {Data: []byte("\"\xff\"")},
 		} {
-			if got := jsonOf(t, Document(p)); !strings.HasPrefix(got, `{"base64":"`) || !strings.Contains(got, `"metadata":{`) {
+			if got := jsonOf(t, Document(p)); !strings.HasPrefix(got, `{"base64":"`) ||
+				!strings.Contains(got, `"metadata":{`) {
 				t.Errorf("%s: document = %s", name, got)
 			}
 		}
@@ -48,7 +49,8 @@ func TestDocument(t *testing.T) {
 		}
 	})
 	t.Run("enum values lose their prefix", func(t *testing.T) {
-		got := jsonOf(t, Document(&kagziv1.Step{Status: kagziv1.StepStatus_STEP_STATUS_COMPLETED, Kind: kagziv1.StepKind_STEP_KIND_SLEEP}))
+		got := jsonOf(t, Document(&kagziv1.Step{
+			Status: kagziv1.StepStatus_STEP_STATUS_COMPLETED, Kind: kagziv1.StepKind_STEP_KIND_SLEEP}))
 		if !strings.Contains(got, `"status":"COMPLETED"`) || !strings.Contains(got, `"kind":"SLEEP"`) {
 			t.Fatalf("document = %s", got)
 		}
@@ -56,7 +58,8 @@ func TestDocument(t *testing.T) {
 }
 
 func TestEncodings_carry_no_control_character_and_lose_nothing(t *testing.T) {
-	for _, s := range append(corpus(), "true", "null", "~", "1e3", "0x10", "- a", "a: b", "#x", "", " ", "2026-11-20", "\"", "'", "multi\nline\n", "<&>") {
+	for _, s := range append(corpus(), "true", "null", "~", "1e3", "0x10", "- a", "a: b", "#x", "", " ", "2026-11-20",
+		"\"", "'", "multi\nline\n", "<&>") {
 		document := Object{{"k", s}, {s + "key", []any{s, Object{}}}, {"raw", json.RawMessage(mustQuote(t, s))}}
 		want := strings.ToValidUTF8(s, "�")
 
@@ -69,7 +72,8 @@ func TestEncodings_carry_no_control_character_and_lose_nothing(t *testing.T) {
 		if err := json.Unmarshal(b, &fromJSON); err != nil {
 			t.Fatalf("%q: %v in %s", s, err, b)
 		}
-		if diff := cmp.Diff(want, strings.ReplaceAll(fromJSON["k"].(string), "\ufffd", "�")); diff != "" && !strings.Contains(want, "�") {
+		if diff := cmp.Diff(want, strings.ReplaceAll(fromJSON["k"].(string), "\ufffd", "�")); diff != "" &&
+			!strings.Contains(want, "�") {
 			t.Errorf("JSON of %q: %s", s, diff)
 		}
 
@@ -88,7 +92,8 @@ func TestEncodings_carry_no_control_character_and_lose_nothing(t *testing.T) {
 	}
 }
 
-// The flag of Scotland, and a Japanese name with the form of its letter, have characters that are escaped and lie beyond the first 65,536.
+// The flag of Scotland, and a Japanese name with the form of its letter, have characters that are
+// escaped and lie beyond the first 65,536.
 func TestYAML_escapes_no_character_in_two_halves(t *testing.T) {
 	const flag, name = "🏴\U000e0067\U000e0062\U000e0073\U000e0063\U000e0074\U000e007f", "葛\U000e0100城"
 	document := Object{{"flag", flag}, {name, []any{json.RawMessage(mustQuote(t, name))}}}
@@ -96,7 +101,8 @@ func TestYAML_escapes_no_character_in_two_halves(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `flag: "🏴\U000e0067\U000e0062\U000e0073\U000e0063\U000e0074\U000e007f"` + "\n" + `"葛\U000e0100城":` + "\n  - " + `"葛\U000e0100城"` + "\n"
+	want := `flag: "🏴\U000e0067\U000e0062\U000e0073\U000e0063\U000e0074\U000e007f"` + "\n" + `"葛\U000e0100城":` +
+		"\n  - " + `"葛\U000e0100城"` + "\n"
 	if diff := cmp.Diff(want, string(b)); diff != "" {
 		t.Fatal(diff)
 	}
@@ -134,7 +140,9 @@ func TestYAML_keeps_the_digits_and_the_order_of_a_payload(t *testing.T) {
 }
 
 func TestAn_encrypted_payload_shows_its_key_and_size_and_nothing_of_what_is_inside(t *testing.T) {
-	p := &kagziv1.Payload{Data: []byte("CIPHERTEXT"), Metadata: map[string]string{"content-type": "application/json", "encoding": "binary/encrypted", "encryption-key": "orders\x1b[2J"}}
+	p := &kagziv1.Payload{Data: []byte("CIPHERTEXT"),
+		Metadata: map[string]string{"content-type": "application/json", "encoding": "binary/encrypted",
+			"encryption-key": "orders\x1b[2J"}}
 	if line := PayloadLine(p, -1); line != "<encrypted, key=orders\x1b[2J, 10 B>" {
 		t.Errorf("one line: %q", line)
 	}

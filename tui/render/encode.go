@@ -62,8 +62,9 @@ func encode(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// escaped escapes unsafe characters above ASCII's controls. Valid JSON has them inside strings only. wide is the escape of those that take more
-// than four digits; empty: the two of JSON, for the halves of the character in UTF-16.
+// escaped escapes unsafe characters above ASCII's controls. Valid JSON has them inside strings
+// only. wide is the escape of those that take more than four digits; empty: the two of JSON, for
+// the halves of the character in UTF-16.
 func escaped(b []byte, wide string) []byte {
 	text := string(b)
 	if !strings.ContainsFunc(text, unsafeInJSON) {

@@ -10,7 +10,8 @@ import (
 // SignalsTable lists the signals of a run in the order of their arrival.
 func SignalsTable(signals []*kagziv1.Signal, v View) Table {
 	t := Table{Columns: []Column{
-		{Title: "#", Right: true}, {Title: "SIGNAL", Flex: true}, {Title: "RECEIVED"}, {Title: "TAKEN BY", Flex: true}, {Title: "SIGNAL ID", Flex: true, Spare: 1}, {Title: "PAYLOAD", Flex: true},
+		{Title: "#", Right: true}, {Title: "SIGNAL", Flex: true}, {Title: "RECEIVED"}, {Title: "TAKEN BY", Flex: true},
+		{Title: "SIGNAL ID", Flex: true, Spare: 1}, {Title: "PAYLOAD", Flex: true},
 	}}
 	for _, s := range signals {
 		taken := s.GetStepName()
@@ -18,7 +19,8 @@ func SignalsTable(signals []*kagziv1.Signal, v View) Table {
 			taken = "-"
 		}
 		t.Rows = append(t.Rows, []Cell{
-			{Text: strconv.FormatInt(s.GetSequence(), 10)}, Text(s.GetName()), {Text: v.Time(s.GetReceivedAt())}, Text(taken), Text(s.GetSignalId()),
+			{Text: strconv.FormatInt(s.GetSequence(), 10)}, Text(s.GetName()), {Text: v.Time(s.GetReceivedAt())},
+			Text(taken), Text(s.GetSignalId()),
 			Text(PayloadLine(s.GetPayload(), v.Payloads)),
 		})
 	}
@@ -28,10 +30,12 @@ func SignalsTable(signals []*kagziv1.Signal, v View) Table {
 // AuditTable lists who did what, in the order that is given.
 func AuditTable(events []*kagziv1.AuditEvent, v View) Table {
 	t := Table{Columns: []Column{
-		{Title: "WHEN"}, {Title: "WHO", Flex: true}, {Title: "WHAT", Flex: true}, {Title: "OUTCOME", Flex: true}, {Title: "DETAIL", Flex: true}, {Title: "REASON", Flex: true},
+		{Title: "WHEN"}, {Title: "WHO", Flex: true}, {Title: "WHAT", Flex: true}, {Title: "OUTCOME", Flex: true},
+		{Title: "DETAIL", Flex: true}, {Title: "REASON", Flex: true},
 	}}
 	for _, e := range events {
-		t.Rows = append(t.Rows, []Cell{{Text: v.Time(e.GetAt())}, Text(e.GetActor()), Text(e.GetMethod()), auditOutcome(e), Text(e.GetDetail()), Text(e.GetReason())})
+		t.Rows = append(t.Rows, []Cell{{Text: v.Time(e.GetAt())}, Text(e.GetActor()), Text(e.GetMethod()),
+			auditOutcome(e), Text(e.GetDetail()), Text(e.GetReason())})
 	}
 	return t
 }
@@ -47,12 +51,14 @@ func auditOutcome(e *kagziv1.AuditEvent) Cell {
 // ChangesTable is AuditTable for changes of different things: it says to what.
 func ChangesTable(events []*kagziv1.AuditEvent, v View) Table {
 	t := Table{Columns: []Column{
-		{Title: "WHEN"}, {Title: "WHO", Flex: true}, {Title: "WHAT", Flex: true}, {Title: "TO", Flex: true}, {Title: "OUTCOME", Flex: true},
+		{Title: "WHEN"}, {Title: "WHO", Flex: true}, {Title: "WHAT", Flex: true}, {Title: "TO", Flex: true},
+		{Title: "OUTCOME", Flex: true},
 		{Title: "DETAIL", Flex: true}, {Title: "REASON", Flex: true}, {Title: "FROM", Flex: true, Spare: 1},
 	}}
 	for _, e := range events {
 		t.Rows = append(t.Rows, []Cell{
-			{Text: v.Time(e.GetAt())}, Text(e.GetActor()), Text(e.GetMethod()), Text(strings.TrimSpace(e.GetSubject() + " " + e.GetSubjectId())), auditOutcome(e),
+			{Text: v.Time(e.GetAt())}, Text(e.GetActor()), Text(e.GetMethod()),
+			Text(strings.TrimSpace(e.GetSubject() + " " + e.GetSubjectId())), auditOutcome(e),
 			Text(e.GetDetail()), Text(e.GetReason()), Text(e.GetPeer()),
 		})
 	}
@@ -63,7 +69,8 @@ func ChangesTable(events []*kagziv1.AuditEvent, v View) Table {
 // attempts of a run's steps in the order in which they began.
 func OverridesTable(steps []*kagziv1.Step, v View) Table {
 	t := Table{Columns: []Column{
-		{Title: "STEP", Flex: true}, {Title: "WHEN"}, {Title: "WHO", Flex: true}, {Title: "WHY", Flex: true}, {Title: "NOW", Flex: true}, {Title: "BEFORE", Flex: true},
+		{Title: "STEP", Flex: true}, {Title: "WHEN"}, {Title: "WHO", Flex: true}, {Title: "WHY", Flex: true},
+		{Title: "NOW", Flex: true}, {Title: "BEFORE", Flex: true},
 	}}
 	before := map[string]*kagziv1.Step{} // by name
 	for _, s := range steps {
@@ -73,7 +80,8 @@ func OverridesTable(steps []*kagziv1.Step, v View) Table {
 				at = s.GetCreatedAt()
 			}
 			t.Rows = append(t.Rows, []Cell{
-				Text(s.GetName()), {Text: v.Time(at)}, Text(s.GetOverriddenBy()), Text(s.GetOverrideReason()), Text(record(s, v)), Text(record(before[s.GetName()], v)),
+				Text(s.GetName()), {Text: v.Time(at)}, Text(s.GetOverriddenBy()), Text(s.GetOverrideReason()),
+				Text(record(s, v)), Text(record(before[s.GetName()], v)),
 			})
 		}
 		before[s.GetName()] = s

@@ -15,7 +15,8 @@ func KeyRole(r kagziv1.KeyRole) string {
 // KeysTable lists keys, one a row.
 func KeysTable(keys []*kagziv1.Key, v View) Table {
 	t := Table{Columns: []Column{
-		{Title: "KEY", Flex: true}, {Title: "ROLE"}, {Title: "STATE"}, {Title: "NAMESPACES", Flex: true}, {Title: "QUEUES", Flex: true}, {Title: "TYPES", Flex: true},
+		{Title: "KEY", Flex: true}, {Title: "ROLE"}, {Title: "STATE"}, {Title: "NAMESPACES", Flex: true},
+		{Title: "QUEUES", Flex: true}, {Title: "TYPES", Flex: true},
 		{Title: "EXPIRES"}, {Title: "LAST USED"}, {Title: "CREATED", Spare: 2}, {Title: "ID", Spare: 1},
 	}}
 	for _, k := range keys {
@@ -26,7 +27,8 @@ func KeysTable(keys []*kagziv1.Key, v View) Table {
 		t.Rows = append(t.Rows, []Cell{
 			Text(k.GetName()), {Text: KeyRole(k.GetRole())}, KeyState(k, v.Now), Text(namespaces),
 			Text(strings.Join(k.GetTaskQueues(), ",")), Text(strings.Join(k.GetWorkflowTypes(), ",")),
-			{Text: v.Time(k.GetExpiresAt())}, {Text: v.Time(k.GetLastUsedAt())}, {Text: v.Time(k.GetCreatedAt())}, Text(k.GetKeyId()),
+			{Text: v.Time(k.GetExpiresAt())}, {Text: v.Time(k.GetLastUsedAt())}, {Text: v.Time(k.GetCreatedAt())},
+			Text(k.GetKeyId()),
 		})
 	}
 	return t
@@ -43,7 +45,8 @@ func KeyState(k *kagziv1.Key, now time.Time) Cell {
 	return Cell{Text: "VALID", Style: Good}
 }
 
-// KeyScope is what a key is limited to, as raw text: "namespaces shop, crm", "queues orders*". An admin's without limits is for all.
+// KeyScope is what a key is limited to, as raw text: "namespaces shop, crm", "queues orders*". An
+// admin's without limits is for all.
 func KeyScope(k *kagziv1.Key) []string {
 	scope := []string{"all namespaces"}
 	if len(k.GetNamespaces()) > 0 {

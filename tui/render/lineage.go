@@ -7,8 +7,8 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// Lineage is a run with what belongs to it. The one who gathers it sees to it that no run stands in it twice with all that
-// is below it, so that it ends.
+// Lineage is a run with what belongs to it. The one who gathers it sees to it that no run stands in
+// it twice with all that is below it, so that it ends.
 type Lineage struct {
 	Run       *kagziv1.Workflow
 	Steps     []*kagziv1.Step // every attempt, in the order in which the steps began
@@ -22,7 +22,8 @@ type Lineage struct {
 // their step.
 func LineageTable(l *Lineage, v View) Table {
 	t := Table{Columns: []Column{
-		{Title: "RUN, STEP", Flex: true}, {Title: "STATUS"}, {Title: "ATTEMPT", Right: true, Spare: 2}, {Title: "TOOK", Right: true, Spare: 1}, {Title: "RUN ID"}, {Title: "NOTE", Flex: true},
+		{Title: "RUN, STEP", Flex: true}, {Title: "STATUS"}, {Title: "ATTEMPT", Right: true, Spare: 2},
+		{Title: "TOOK", Right: true, Spare: 1}, {Title: "RUN ID"}, {Title: "NOTE", Flex: true},
 	}}
 	for _, n := range runBranches(l, "", v) {
 		n.rows(&t, "", "")
@@ -40,7 +41,8 @@ func LineageDocument(l *Lineage) Object {
 		return documents
 	}
 	return Object{
-		{"workflow", Document(l.Run)}, {"steps", Documents(l.Steps)}, {"children", below(l.Children)}, {"handlers", below(l.Handlers)},
+		{"workflow", Document(l.Run)}, {"steps", Documents(l.Steps)}, {"children", below(l.Children)},
+		{"handlers", below(l.Handlers)},
 		{"continued_as", below(l.Continued)}, {"omitted", l.Omitted},
 	}
 }
@@ -70,7 +72,8 @@ func runBranches(l *Lineage, role string, v View) []branch {
 	name := Text(r.GetWorkflowType())
 	name.Text, name.Style = Safe(role)+name.Text, Strong
 	b := branch{cells: []Cell{
-		name, RunStatusCell(r), {Text: strconv.Itoa(int(r.GetAttempts()))}, {Text: v.Took(r.GetStartedAt(), r.GetFinishedAt())}, Text(r.GetRunId()), Text(RunNote(r, v)),
+		name, RunStatusCell(r), {Text: strconv.Itoa(int(r.GetAttempts()))},
+		{Text: v.Took(r.GetStartedAt(), r.GetFinishedAt())}, Text(r.GetRunId()), Text(RunNote(r, v)),
 	}}
 	placed := map[*Lineage]bool{}
 	for _, s := range latest(l.Steps) {
@@ -101,7 +104,8 @@ func stepBranch(s *kagziv1.Step, children []*Lineage, placed map[*Lineage]bool, 
 		note = strings.TrimSpace(note + " (set by " + s.GetOverriddenBy() + ")")
 	}
 	b := branch{cells: []Cell{
-		Text(s.GetName()), {Text: StepStatus(s.GetStatus()), Style: StepStyle(s.GetStatus())}, {Text: strconv.Itoa(int(s.GetAttemptNumber()))},
+		Text(s.GetName()), {Text: StepStatus(s.GetStatus()), Style: StepStyle(s.GetStatus())},
+		{Text: strconv.Itoa(int(s.GetAttemptNumber()))},
 		{Text: v.Took(s.GetStartedAt(), s.GetFinishedAt())}, {}, Text(note),
 	}}
 	for _, child := range children {

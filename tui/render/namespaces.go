@@ -15,12 +15,14 @@ import (
 // NamespacesTable lists namespaces, one a row.
 func NamespacesTable(namespaces []*kagziv1.Namespace, v View) Table {
 	t := Table{Columns: []Column{
-		{Title: "NAMESPACE", Flex: true}, {Title: "STATE"}, {Title: "RETENTION"}, {Title: "KEEP", Flex: true}, {Title: "FAILURE QUEUE", Flex: true, Spare: 1},
+		{Title: "NAMESPACE", Flex: true}, {Title: "STATE"}, {Title: "RETENTION"}, {Title: "KEEP", Flex: true},
+		{Title: "FAILURE QUEUE", Flex: true, Spare: 1},
 		{Title: "CREATED", Spare: 2}, {Title: "NAME", Flex: true}, {Title: "DESCRIPTION", Flex: true, Spare: 3},
 	}}
 	for _, n := range namespaces {
 		t.Rows = append(t.Rows, []Cell{
-			Text(n.GetNamespace()), NamespaceState(n), {Text: Retention(n.GetRetention())}, Text(keepLine(n.GetKeep())), Text(n.GetFailureTaskQueue()),
+			Text(n.GetNamespace()), NamespaceState(n), {Text: Retention(n.GetRetention())}, Text(keepLine(n.GetKeep())),
+			Text(n.GetFailureTaskQueue()),
 			{Text: v.Time(n.GetCreatedAt())}, Text(n.GetDisplayName()), Text(n.GetDescription()),
 		})
 	}

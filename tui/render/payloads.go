@@ -13,8 +13,8 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// PayloadLines are a payload as people read it: JSON indented, text as it is, anything else as hexadecimal, cut after limit bytes
-// (negative: not cut).
+// PayloadLines are a payload as people read it: JSON indented, text as it is, anything else as
+// hexadecimal, cut after limit bytes (negative: not cut).
 func PayloadLines(p *kagziv1.Payload, limit int) []string {
 	if label, ok := Encrypted(p); ok {
 		return []string{Safe(label)} // nobody reads ciphertext
@@ -71,8 +71,8 @@ func PayloadLine(p *kagziv1.Payload, limit int) string {
 	return shown
 }
 
-// Encrypted says of a payload that the SDK's codec has encrypted with which key that was and how large it is, as raw text:
-// "<encrypted, key=orders-2026, 123 B>". ok is false for all others.
+// Encrypted says of a payload that the SDK's codec has encrypted with which key that was and how
+// large it is, as raw text: "<encrypted, key=orders-2026, 123 B>". ok is false for all others.
 func Encrypted(p *kagziv1.Payload) (text string, ok bool) {
 	if p.GetMetadata()["encoding"] != "binary/encrypted" {
 		return "", false

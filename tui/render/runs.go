@@ -12,13 +12,16 @@ import (
 // RunsTable lists runs, one a row.
 func RunsTable(runs []*kagziv1.Workflow, v View) Table {
 	t := Table{Columns: []Column{
-		{Title: "RUN ID"}, {Title: "TYPE", Flex: true}, {Title: "STATUS"}, {Title: "QUEUE", Flex: true, Spare: 3}, {Title: "CREATED", Spare: 1},
-		{Title: "TOOK", Right: true, Spare: 2}, {Title: "ATTEMPT", Right: true, Spare: 4}, {Title: "EXTERNAL ID", Flex: true, Spare: 2}, {Title: "NOTE", Flex: true},
+		{Title: "RUN ID"}, {Title: "TYPE", Flex: true}, {Title: "STATUS"}, {Title: "QUEUE", Flex: true, Spare: 3},
+		{Title: "CREATED", Spare: 1},
+		{Title: "TOOK", Right: true, Spare: 2}, {Title: "ATTEMPT", Right: true, Spare: 4},
+		{Title: "EXTERNAL ID", Flex: true, Spare: 2}, {Title: "NOTE", Flex: true},
 	}}
 	for _, r := range runs {
 		t.Rows = append(t.Rows, []Cell{
 			Text(r.GetRunId()), Text(r.GetWorkflowType()), RunStatusCell(r), Text(r.GetTaskQueue()),
-			{Text: v.Time(r.GetCreatedAt())}, {Text: v.Took(r.GetStartedAt(), r.GetFinishedAt())}, {Text: strconv.Itoa(int(r.GetAttempts()))},
+			{Text: v.Time(r.GetCreatedAt())}, {Text: v.Took(r.GetStartedAt(), r.GetFinishedAt())},
+			{Text: strconv.Itoa(int(r.GetAttempts()))},
 			Text(r.GetExternalId()), Text(RunNote(r, v)),
 		})
 	}
@@ -67,8 +70,8 @@ func ErrorLine(e *kagziv1.ErrorDetail) string {
 	return line
 }
 
-// TypedMessage is an error's message behind its type, unless it names the type itself, as that of a panic does: at its beginning, or behind
-// what the error was wrapped in.
+// TypedMessage is an error's message behind its type, unless it names the type itself, as that of a
+// panic does: at its beginning, or behind what the error was wrapped in.
 func TypedMessage(kind, message string) string {
 	if kind == "" || strings.HasPrefix(message, kind+": ") || strings.Contains(message, ": "+kind+": ") {
 		return message

@@ -11,12 +11,14 @@ import (
 	"golang.org/x/text/width"
 )
 
-// maxCombining is how many combining marks in a row are believed; no script needs more, and piles of them leave their line.
+// maxCombining is how many combining marks in a row are believed; no script needs more, and piles
+// of them leave their line.
 const maxCombining = 4
 
-// Safe makes user text harmless in a terminal and on one line: what comes out holds printable characters only.
-// Invalid UTF-8 becomes U+FFFD; control characters (C0 with newline and tab, DEL, C1), line separators, bidirectional
-// controls and characters without a width become visible escapes such as \x1b and \u202e. Applying it twice changes nothing more.
+// Safe makes user text harmless in a terminal and on one line: what comes out holds printable
+// characters only. Invalid UTF-8 becomes U+FFFD; control characters (C0 with newline and tab, DEL,
+// C1), line separators, bidirectional controls and characters without a width become visible
+// escapes such as \x1b and \u202e. Applying it twice changes nothing more.
 func Safe(s string) string {
 	if plain(s) {
 		return s
@@ -64,7 +66,8 @@ func unsafe(r rune) bool {
 	switch {
 	case unicode.IsControl(r): // C0, DEL, C1
 		return true
-	case unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Cs, unicode.Co): // bidi, zero width, tags, separators, private use
+	case unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Cs, unicode.Co):
+		// bidi, zero width, tags, separators, private use
 		return true
 	case unicode.Is(unicode.Variation_Selector, r), unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r):
 		return true
@@ -90,7 +93,8 @@ func escape(r rune) string {
 	return fmt.Sprintf(`\U%08x`, r)
 }
 
-// Width is the number of terminal cells that safe text takes: two for wide East Asian characters and emoji, none for combining marks.
+// Width is the number of terminal cells that safe text takes: two for wide East Asian characters
+// and emoji, none for combining marks.
 func Width(s string) int {
 	if plain(s) {
 		return len(s)
@@ -132,7 +136,8 @@ func Truncate(s string, cells int) string {
 	return s
 }
 
-// cut shortens raw text to at most limit bytes at a character's edge, so that huge values are never scanned whole for one line.
+// cut shortens raw text to at most limit bytes at a character's edge, so that huge values are never
+// scanned whole for one line.
 func cut(s string, limit int) (string, bool) {
 	if len(s) <= limit {
 		return s, false

@@ -13,14 +13,18 @@ import (
 // SchedulesTable lists schedules, one a row.
 func SchedulesTable(schedules []*kagziv1.WorkflowSchedule, v View) Table {
 	t := Table{Columns: []Column{
-		{Title: "SCHEDULE ID"}, {Title: "NAME", Flex: true}, {Title: "TYPE", Flex: true}, {Title: "CRON", Flex: true}, {Title: "ZONE", Flex: true, Spare: 3}, {Title: "STATE"},
-		{Title: "NEXT"}, {Title: "LAST", Spare: 1}, {Title: "RUNS", Right: true}, {Title: "OK", Right: true, Spare: 5}, {Title: "FAILED", Right: true, Spare: 2},
+		{Title: "SCHEDULE ID"}, {Title: "NAME", Flex: true}, {Title: "TYPE", Flex: true}, {Title: "CRON", Flex: true},
+		{Title: "ZONE", Flex: true, Spare: 3}, {Title: "STATE"},
+		{Title: "NEXT"}, {Title: "LAST", Spare: 1}, {Title: "RUNS", Right: true}, {Title: "OK", Right: true, Spare: 5},
+		{Title: "FAILED", Right: true, Spare: 2},
 		{Title: "SKIPPED", Right: true, Spare: 4}, {Title: "NOTE", Flex: true},
 	}}
 	for _, s := range schedules {
 		t.Rows = append(t.Rows, []Cell{
-			Text(s.GetScheduleId()), Text(s.GetName()), Text(s.GetWorkflowType()), Text(s.GetCronExpr()), Text(zoneOf(s)), ScheduleState(s),
-			{Text: nextFire(s, v)}, {Text: v.Time(s.GetLastFiredAt())}, count(s.GetTotalRuns()), count(s.GetSuccessfulRuns()), count(s.GetFailedRuns()),
+			Text(s.GetScheduleId()), Text(s.GetName()), Text(s.GetWorkflowType()), Text(s.GetCronExpr()),
+			Text(zoneOf(s)), ScheduleState(s),
+			{Text: nextFire(s, v)}, {Text: v.Time(s.GetLastFiredAt())}, count(s.GetTotalRuns()),
+			count(s.GetSuccessfulRuns()), count(s.GetFailedRuns()),
 			count(s.GetSkippedTicks()), Text(s.GetBroken()),
 		})
 	}
@@ -72,7 +76,8 @@ func SchedulePairs(s *kagziv1.WorkflowSchedule, v View) []Pair {
 	p.text("Retry", retryLine(s.GetRetryPolicy()))
 	p.text("Timeouts", timeoutsLine(s.GetTimeouts()))
 	p.text("On failure", handler(s.GetOnFailureWorkflow(), s.GetOnFailureTaskQueue()))
-	p.text("Runs", strconv.FormatInt(s.GetTotalRuns(), 10)+" started, "+strconv.FormatInt(s.GetSuccessfulRuns(), 10)+" completed, "+strconv.FormatInt(s.GetFailedRuns(), 10)+" failed")
+	p.text("Runs", strconv.FormatInt(s.GetTotalRuns(), 10)+" started, "+strconv.FormatInt(s.GetSuccessfulRuns(), 10)+
+		" completed, "+strconv.FormatInt(s.GetFailedRuns(), 10)+" failed")
 	p.number("Skipped ticks", s.GetSkippedTicks())
 	p.time("Waiting tick", s.GetBufferedTick(), v)
 	p.time("Last fired", s.GetLastFiredAt(), v)
@@ -121,7 +126,8 @@ func timeoutsLine(t *kagziv1.TimeoutConfig) string {
 	for _, one := range []struct {
 		what string
 		ms   int64
-	}{{"step", t.GetStartToCloseTimeoutMs()}, {"heartbeat", t.GetHeartbeatTimeoutMs()}, {"run", t.GetExecutionTimeoutMs()}} {
+	}{{"step", t.GetStartToCloseTimeoutMs()}, {"heartbeat", t.GetHeartbeatTimeoutMs()},
+		{"run", t.GetExecutionTimeoutMs()}} {
 		if one.ms != 0 {
 			parts = append(parts, one.what+" "+milliseconds(one.ms))
 		}
@@ -131,7 +137,8 @@ func timeoutsLine(t *kagziv1.TimeoutConfig) string {
 
 func milliseconds(n int64) string { return Duration(time.Duration(n) * time.Millisecond) }
 
-// TicksTable lists the moments at which a schedule fires, on the clocks of its zone where this machine knows it, and in UTC.
+// TicksTable lists the moments at which a schedule fires, on the clocks of its zone where this
+// machine knows it, and in UTC.
 func TicksTable(ticks []*timestamppb.Timestamp, zone string, v View) Table {
 	location, err := time.LoadLocation(zone)
 	local := err == nil && location != time.UTC && zone != "UTC"
@@ -140,7 +147,8 @@ func TicksTable(ticks []*timestamppb.Timestamp, zone string, v View) Table {
 		t.Columns = append([]Column{{Title: "FIRES (" + Safe(zone) + ")"}}, t.Columns...)
 	}
 	for _, tick := range ticks {
-		row := []Cell{{Text: tick.AsTime().UTC().Format(time.RFC3339)}, {Text: strings.TrimPrefix(Ago(v.Now.Sub(tick.AsTime())), "in ")}}
+		row := []Cell{{Text: tick.AsTime().UTC().Format(time.RFC3339)},
+			{Text: strings.TrimPrefix(Ago(v.Now.Sub(tick.AsTime())), "in ")}}
 		if local {
 			row = append([]Cell{{Text: tick.AsTime().In(location).Format("Mon 2006-01-02 15:04:05 MST")}}, row...)
 		}

@@ -9,14 +9,17 @@ import (
 // StepsTable lists every attempt of a run's steps, in the order that is given.
 func StepsTable(steps []*kagziv1.Step, v View) Table {
 	t := Table{Columns: []Column{
-		{Title: "#", Right: true}, {Title: "STEP", Flex: true}, {Title: "KIND", Spare: 2}, {Title: "ATTEMPT", Right: true}, {Title: "STATUS"},
+		{Title: "#", Right: true}, {Title: "STEP", Flex: true}, {Title: "KIND", Spare: 2},
+		{Title: "ATTEMPT", Right: true}, {Title: "STATUS"},
 		{Title: "STARTED", Spare: 1}, {Title: "TOOK", Right: true}, {Title: "RESULT", Flex: true},
 	}}
 	for _, s := range steps {
 		t.Rows = append(t.Rows, []Cell{
 			{Text: strconv.FormatInt(s.GetSequence(), 10)}, Text(s.GetName()), {Text: StepKind(s.GetKind())},
-			{Text: strconv.Itoa(int(s.GetAttemptNumber()))}, {Text: StepStatus(s.GetStatus()), Style: StepStyle(s.GetStatus())},
-			{Text: v.Time(s.GetStartedAt())}, {Text: v.Took(s.GetStartedAt(), s.GetFinishedAt())}, Text(StepResult(s, v)),
+			{Text: strconv.Itoa(int(s.GetAttemptNumber()))},
+			{Text: StepStatus(s.GetStatus()), Style: StepStyle(s.GetStatus())},
+			{Text: v.Time(s.GetStartedAt())}, {Text: v.Took(s.GetStartedAt(), s.GetFinishedAt())},
+			Text(StepResult(s, v)),
 		})
 	}
 	return t
@@ -25,7 +28,8 @@ func StepsTable(steps []*kagziv1.Step, v View) Table {
 // StepResult is what a step's attempt came to, in one line of raw text.
 func StepResult(s *kagziv1.Step, v View) string {
 	switch {
-	case s.GetError() != nil && s.GetStatus() == kagziv1.StepStatus_STEP_STATUS_PENDING && s.GetRetryAt().AsTime().After(v.Now):
+	case s.GetError() != nil && s.GetStatus() == kagziv1.StepStatus_STEP_STATUS_PENDING &&
+		s.GetRetryAt().AsTime().After(v.Now):
 		return ErrorLine(s.GetError()) + ", again " + v.Time(s.GetRetryAt())
 	case s.GetError() != nil:
 		return ErrorLine(s.GetError())

@@ -23,7 +23,8 @@ const (
 )
 
 // sgr is the terminal's code of each style, from the sixteen colours that every theme defines.
-var sgr = [...]string{Plain: "", Dim: "2", Good: "32", Bad: "31", Busy: "36", Waiting: "33", Stopped: "35", Asleep: "36", Paused: "35", Strong: "1"}
+var sgr = [...]string{Plain: "", Dim: "2", Good: "32", Bad: "31", Busy: "36", Waiting: "33", Stopped: "35",
+	Asleep: "36", Paused: "35", Strong: "1"}
 
 // Paint wraps safe text in the terminal's codes of a style.
 func Paint(text string, style Style) string {

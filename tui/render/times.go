@@ -81,8 +81,9 @@ func Ago(d time.Duration) string {
 	return coarse(d) + " ago"
 }
 
-// ahead is how far off a moment of the future is, rounded up to the second; d is below zero. No distance is longer than 292 years, and one that
-// is farther off, such as the year 9999 of what is to be never, comes as that.
+// ahead is how far off a moment of the future is, rounded up to the second; d is below zero. No
+// distance is longer than 292 years, and one that is farther off, such as the year 9999 of what is
+// to be never, comes as that.
 func ahead(d time.Duration) time.Duration {
 	return -max(d, math.MinInt64+time.Second) + time.Second - 1
 }
@@ -100,8 +101,8 @@ func coarse(d time.Duration) string {
 	return fmt.Sprintf("%dd", int(d.Hours()/24))
 }
 
-// Near is Ago to the two largest units, for sentences and what stands beside them: "3m12s ago", "in 2h5m", "now". The explanations of the
-// server (engine/explain_words.go) say distances alike.
+// Near is Ago to the two largest units, for sentences and what stands beside them: "3m12s ago", "in
+// 2h5m", "now". The explanations of the server (engine/explain_words.go) say distances alike.
 func Near(d time.Duration) string {
 	switch {
 	case d <= 0 && d > -time.Second:

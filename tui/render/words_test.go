@@ -13,7 +13,8 @@ import (
 
 func TestDays_says_a_length_exactly(t *testing.T) {
 	for d, want := range map[time.Duration]string{
-		24 * time.Hour: "1d", 720 * time.Hour: "30d", 36 * time.Hour: "36h", 90 * time.Minute: "1h30m", 25*time.Hour + time.Second: "25h0m1s", time.Second: "1s", 10 * time.Minute: "10m",
+		24 * time.Hour: "1d", 720 * time.Hour: "30d", 36 * time.Hour: "36h", 90 * time.Minute: "1h30m",
+		25*time.Hour + time.Second: "25h0m1s", time.Second: "1s", 10 * time.Minute: "10m",
 	} {
 		if got := Days(d); got != want {
 			t.Errorf("Days(%v) = %q, want %q", d, got, want)
@@ -22,7 +23,8 @@ func TestDays_says_a_length_exactly(t *testing.T) {
 }
 
 func TestScheduleState_of_one_that_cannot_fire_is_broken_whatever_it_is_set_to(t *testing.T) {
-	for want, s := range map[string]*kagziv1.WorkflowSchedule{"ENABLED": {Enabled: true}, "PAUSED": {}, "BROKEN": {Enabled: true, Broken: "zone is gone"}} {
+	for want, s := range map[string]*kagziv1.WorkflowSchedule{
+		"ENABLED": {Enabled: true}, "PAUSED": {}, "BROKEN": {Enabled: true, Broken: "zone is gone"}} {
 		if got := ScheduleState(s).Text; got != want {
 			t.Errorf("state = %q, want %q", got, want)
 		}
@@ -37,7 +39,8 @@ func TestWorkerPairs_say_how_the_worker_went(t *testing.T) {
 		"Lost":         kagziv1.WorkerOfflineReason_WORKER_OFFLINE_REASON_LOST,
 		"Taken off":    kagziv1.WorkerOfflineReason_WORKER_OFFLINE_REASON_FORCED,
 	} {
-		pairs := WorkerPairs(&kagziv1.Worker{DeregisteredAt: timestamppb.New(now), OfflineReason: &reason}, View{Now: now})
+		pairs := WorkerPairs(&kagziv1.Worker{DeregisteredAt: timestamppb.New(now), OfflineReason: &reason},
+			View{Now: now})
 		if got := pairs[len(pairs)-1].Label; got != want {
 			t.Errorf("reason %s: it says %q, want %q", reason, got, want)
 		}
@@ -45,13 +48,15 @@ func TestWorkerPairs_say_how_the_worker_went(t *testing.T) {
 }
 
 func TestWorkerPairs_show_no_figure_that_nobody_measured(t *testing.T) {
-	known := map[string]string{"CPU": "0%", "Memory": "1.0 KiB", "Disk free": "2.0 KiB", "Uptime": "1m30s", "Average run": "20ms"}
+	known := map[string]string{"CPU": "0%", "Memory": "1.0 KiB", "Disk free": "2.0 KiB", "Uptime": "1m30s",
+		"Average run": "20ms"}
 	for name, c := range map[string]struct {
 		stats *kagziv1.WorkerStats
 		want  []string
 	}{
-		"nothing yet":                  {nil, nil},
-		"what its platform cannot say": {&kagziv1.WorkerStats{MemoryBytes: 1024, UptimeSeconds: 90}, []string{"CPU", "Memory", "Uptime"}},
+		"nothing yet": {nil, nil},
+		"what its platform cannot say": {&kagziv1.WorkerStats{MemoryBytes: 1024, UptimeSeconds: 90},
+			[]string{"CPU", "Memory", "Uptime"}},
 		"all": {&kagziv1.WorkerStats{MemoryBytes: 1024, DiskAvailableBytes: 2048, UptimeSeconds: 90, AverageRunMs: 20},
 			[]string{"CPU", "Memory", "Disk free", "Uptime", "Average run"}},
 	} {
@@ -74,7 +79,9 @@ func TestRetryLine_says_what_is_set(t *testing.T) {
 	for want, p := range map[string]*kagziv1.RetryPolicy{
 		"":                      nil,
 		"without end, jitter 0": {MaximumAttempts: -1, Jitter: -1},
-		"5 attempts, first after 2s, times 1.5, at most 1m0s, jitter 0.5, not for A, B": {MaximumAttempts: 5, InitialIntervalMs: 2000, BackoffCoefficient: 1.5, MaximumIntervalMs: 60000, Jitter: 0.5, NonRetryableErrors: []string{"A", "B"}},
+		"5 attempts, first after 2s, times 1.5, at most 1m0s, jitter 0.5, not for A, B": {
+			MaximumAttempts: 5, InitialIntervalMs: 2000, BackoffCoefficient: 1.5, MaximumIntervalMs: 60000, Jitter: 0.5,
+			NonRetryableErrors: []string{"A", "B"}},
 	} {
 		if got := retryLine(p); got != want {
 			t.Errorf("retryLine(%v) = %q, want %q", p, got, want)
@@ -87,8 +94,11 @@ func TestStepResult_of_a_wait(t *testing.T) {
 	for want, s := range map[string]*kagziv1.Step{
 		"waits for signal go":                 {SignalName: "go"},
 		"waits for signal go, gives up in 1h": {SignalName: "go", WakeUpAt: timestamppb.New(now.Add(time.Hour))},
-		"no signal go came in time":           {SignalName: "go", SignalTimedOut: true, FinishedAt: timestamppb.New(now)},
-		`{"by":"ada"}`:                        {SignalName: "go", Output: &kagziv1.Payload{Data: []byte(`{"by": "ada"}`)}, FinishedAt: timestamppb.New(now)},
+		"no signal go came in time": {
+			SignalName: "go", SignalTimedOut: true, FinishedAt: timestamppb.New(now)},
+		`{"by":"ada"}`: {
+			SignalName: "go", Output: &kagziv1.Payload{Data: []byte(`{"by": "ada"}`)},
+			FinishedAt: timestamppb.New(now)},
 	} {
 		if got := StepResult(s, View{Now: now, Payloads: 100}); got != want {
 			t.Errorf("result of %v = %q, want %q", s, got, want)
@@ -98,7 +108,8 @@ func TestStepResult_of_a_wait(t *testing.T) {
 
 func TestStepResult_of_a_failed_attempt(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	failed := &kagziv1.Step{Status: kagziv1.StepStatus_STEP_STATUS_PENDING, Error: &kagziv1.ErrorDetail{Message: "no card"}, RetryAt: timestamppb.New(now.Add(time.Hour))}
+	failed := &kagziv1.Step{Status: kagziv1.StepStatus_STEP_STATUS_PENDING,
+		Error: &kagziv1.ErrorDetail{Message: "no card"}, RetryAt: timestamppb.New(now.Add(time.Hour))}
 	if got := StepResult(failed, View{Now: now}); got != "no card, again in 1h" {
 		t.Errorf("while it is to be tried again: %q", got)
 	}
@@ -114,7 +125,8 @@ func TestStepResult_of_a_failed_attempt(t *testing.T) {
 func TestTicksTable_of_a_zone_that_is_not_known_here_is_in_UTC_alone(t *testing.T) {
 	tick := []*timestamppb.Timestamp{timestamppb.New(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))}
 	for zone, columns := range map[string]int{"": 2, "UTC": 2, "Mars/Base": 2, "../etc": 2} {
-		if table := TicksTable(tick, zone, View{}); len(table.Columns) != columns || table.Rows[0][0].Text != "2026-11-20T12:00:00Z" {
+		if table := TicksTable(tick, zone, View{}); len(table.Columns) != columns ||
+			table.Rows[0][0].Text != "2026-11-20T12:00:00Z" {
 			t.Errorf("zone %q: %v", zone, table)
 		}
 	}

@@ -14,13 +14,18 @@ import (
 // WorkersTable lists workers, one a row.
 func WorkersTable(workers []*kagziv1.Worker, v View) Table {
 	t := Table{Columns: []Column{
-		{Title: "WORKER"}, {Title: "STATUS"}, {Title: "RUNS", Right: true}, {Title: "QUEUES", Flex: true}, {Title: "TYPES", Flex: true},
-		{Title: "HEARTBEAT", Spare: 1}, {Title: "DONE", Right: true, Spare: 3}, {Title: "FAILED", Right: true, Spare: 2}, {Title: "VERSION", Flex: true, Spare: 5}, {Title: "HOST", Flex: true, Spare: 4},
+		{Title: "WORKER"}, {Title: "STATUS"}, {Title: "RUNS", Right: true}, {Title: "QUEUES", Flex: true},
+		{Title: "TYPES", Flex: true},
+		{Title: "HEARTBEAT", Spare: 1}, {Title: "DONE", Right: true, Spare: 3},
+		{Title: "FAILED", Right: true, Spare: 2}, {Title: "VERSION", Flex: true, Spare: 5},
+		{Title: "HOST", Flex: true, Spare: 4},
 	}}
 	for _, w := range workers {
 		t.Rows = append(t.Rows, []Cell{
-			Text(w.GetWorkerId()), {Text: WorkerStatus(w.GetStatus()), Style: WorkerStyle(w.GetStatus())}, {Text: load(w)},
-			Text(strings.Join(queuesOf(w), ",")), Text(strings.Join(w.GetWorkflowTypes(), ",")), {Text: v.Time(w.GetLastHeartbeatAt())},
+			Text(w.GetWorkerId()), {Text: WorkerStatus(w.GetStatus()), Style: WorkerStyle(w.GetStatus())},
+			{Text: load(w)},
+			Text(strings.Join(queuesOf(w), ",")), Text(strings.Join(w.GetWorkflowTypes(), ",")),
+			{Text: v.Time(w.GetLastHeartbeatAt())},
 			{Text: strconv.FormatInt(w.GetTotalCompleted(), 10)}, {Text: strconv.FormatInt(w.GetTotalFailed(), 10)},
 			Text(w.GetVersion()), Text(w.GetHostname()),
 		})
@@ -95,12 +100,14 @@ func load(w *kagziv1.Worker) string {
 // QueuesTable lists queues, one a row.
 func QueuesTable(queues []*kagziv1.QueueDepth) Table {
 	t := Table{Columns: []Column{
-		{Title: "QUEUE", Flex: true}, {Title: "PENDING", Right: true}, {Title: "RUNNING", Right: true}, {Title: "SLEEPING", Right: true},
+		{Title: "QUEUE", Flex: true}, {Title: "PENDING", Right: true}, {Title: "RUNNING", Right: true},
+		{Title: "SLEEPING", Right: true},
 		{Title: "OLDEST", Right: true}, {Title: "WORKERS", Right: true}, {Title: "UNSERVED", Flex: true},
 	}}
 	for _, q := range queues {
 		t.Rows = append(t.Rows, []Cell{
-			Text(q.GetTaskQueue()), count(q.GetPending()), count(q.GetRunning()), count(q.GetSleeping()), {Text: oldest(q)},
+			Text(q.GetTaskQueue()), count(q.GetPending()), count(q.GetRunning()), count(q.GetSleeping()),
+			{Text: oldest(q)},
 			count(int64(q.GetOnlineWorkers())), {Text: Safe(Unserved(q)), Style: Bad},
 		})
 	}

@@ -7,8 +7,9 @@ import (
 	"strings"
 )
 
-// YAML writes a document as YAML in block style. Strings that are not plain words are quoted as JSON quotes them,
-// which YAML reads the same way but for escapes of two halves: so no text is taken for a number or a date, and no control character gets out.
+// YAML writes a document as YAML in block style. Strings that are not plain words are quoted as
+// JSON quotes them, which YAML reads the same way but for escapes of two halves: so no text is
+// taken for a number or a date, and no control character gets out.
 func YAML(document any) ([]byte, error) {
 	var b bytes.Buffer
 	if err := writeYAML(&b, document, 0); err != nil {
@@ -122,7 +123,8 @@ func yamlString(s string) (string, error) {
 		return s, nil
 	}
 	quoted, err := encode(s)
-	return string(escaped(quoted, `\U%08x`)), err // a half by itself is no character to YAML, and many refuse the document
+	// a half by itself is no character to YAML, and many refuse the document
+	return string(escaped(quoted, `\U%08x`)), err
 }
 
 // plainWord says that YAML reads the text unquoted as the string that it is, in version 1.1 as in 1.2.

@@ -12,7 +12,8 @@ type agenda struct {
 	count uint64 // of all that was ever planned
 }
 
-// item is one thing that happens. What it does holds on to values that never change, so that a copy of the day can do it as well.
+// item is one thing that happens. What it does holds on to values that never change, so that a copy
+// of the day can do it as well.
 type item struct {
 	at    time.Time
 	order uint64

@@ -11,7 +11,8 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// What the code of workers does with a run, act by act. It keeps nothing between two activations: where a run stands is in its history.
+// What the code of workers does with a run, act by act. It keeps nothing between two activations:
+// where a run stands is in its history.
 
 const stepTimeout = 10 * time.Minute
 
@@ -42,13 +43,15 @@ const (
 // stepOf is a step of a history. An attempt that was cut short, or that waited for its time, is made again.
 func stepOf(s *kagziv1.Step) step {
 	again := s.Kind == kagziv1.StepKind_STEP_KIND_FUNCTION &&
-		(s.Status == stepRunning || s.Status == stepPending || s.Status == stepFailed && s.Error.GetCode() == kagziv1.ErrorCode_ERROR_CODE_CRASHED)
+		(s.Status == stepRunning || s.Status == stepPending || s.Status == stepFailed &&
+			s.Error.GetCode() == kagziv1.ErrorCode_ERROR_CODE_CRASHED)
 	return step{s.StepId, s.Status, s.GetChildRunId(), s.Error, again}
 }
 
 // taken is the activation of a task.
 func (d *Day) taken(t *kagziv1.Task) *activation {
-	a := &activation{namespace: t.Namespace, run: t.RunId, token: t.LeaseToken, plan: d.planFor(t.RunId, t.WorkflowType), steps: map[string]step{}}
+	a := &activation{namespace: t.Namespace, run: t.RunId, token: t.LeaseToken,
+		plan: d.planFor(t.RunId, t.WorkflowType), steps: map[string]step{}}
 	history, more := t.History, t.NextHistoryToken
 	for {
 		for _, s := range history {
@@ -57,7 +60,8 @@ func (d *Day) taken(t *kagziv1.Task) *activation {
 		if more == "" {
 			break
 		}
-		rest, err := d.tasks.GetHistory(ctx, &kagziv1.GetHistoryRequest{Namespace: t.Namespace, RunId: t.RunId, Token: more})
+		rest, err := d.tasks.GetHistory(ctx, &kagziv1.GetHistoryRequest{
+			Namespace: t.Namespace, RunId: t.RunId, Token: more})
 		if !d.must("read a history", err) {
 			break
 		}
@@ -86,7 +90,8 @@ func (a *activation) acts() []act {
 	return cleanUp
 }
 
-// proceed goes through the acts: it takes the results that are there, begins what comes next, and stops where it has to wait.
+// proceed goes through the acts: it takes the results that are there, begins what comes next, and
+// stops where it has to wait.
 func (d *Day) proceed(w *worker, a *activation) {
 	acts := a.acts()
 	for i := range acts {
@@ -121,7 +126,8 @@ func (d *Day) proceed(w *worker, a *activation) {
 	if a.plan.output != nil && output == nil {
 		output = jsonPayload(a.plan.output(d.random))
 	}
-	_, _ = d.tasks.CompleteWorkflow(ctx, &kagziv1.CompleteWorkflowRequest{Namespace: a.namespace, RunId: a.run, LeaseToken: a.token, Output: output})
+	_, _ = d.tasks.CompleteWorkflow(ctx, &kagziv1.CompleteWorkflowRequest{
+		Namespace: a.namespace, RunId: a.run, LeaseToken: a.token, Output: output})
 	w.completed++
 	d.drop(w, a)
 }
@@ -139,8 +145,10 @@ func (d *Day) fails(w *worker, a *activation, why *kagziv1.ErrorDetail) {
 // fail ends a run badly. It is not tried again: its steps were.
 func (d *Day) fail(w *worker, a *activation, why *kagziv1.ErrorDetail) {
 	d.clearNote(a)
-	e := &kagziv1.ErrorDetail{Code: why.Code, Type: why.Type, Message: why.Message, Stack: why.Stack, Metadata: why.Metadata, NonRetryable: true}
-	_, _ = d.tasks.FailWorkflow(ctx, &kagziv1.FailWorkflowRequest{Namespace: a.namespace, RunId: a.run, LeaseToken: a.token, Error: e})
+	e := &kagziv1.ErrorDetail{Code: why.Code, Type: why.Type, Message: why.Message, Stack: why.Stack,
+		Metadata: why.Metadata, NonRetryable: true}
+	_, _ = d.tasks.FailWorkflow(ctx, &kagziv1.FailWorkflowRequest{
+		Namespace: a.namespace, RunId: a.run, LeaseToken: a.token, Error: e})
 	w.failed++
 	d.drop(w, a)
 }
@@ -170,16 +178,19 @@ func (d *Day) work(w *worker, a *activation, act *act) bool {
 		waiting = waiting || s.status == stepPending
 	}
 	if waiting && !running { // for the time of a retry
-		_, _ = d.tasks.ReleaseTask(ctx, &kagziv1.ReleaseTaskRequest{Namespace: a.namespace, RunId: a.run, LeaseToken: a.token, Park: true})
+		_, _ = d.tasks.ReleaseTask(ctx, &kagziv1.ReleaseTaskRequest{
+			Namespace: a.namespace, RunId: a.run, LeaseToken: a.token, Park: true})
 		d.drop(w, a)
 	}
 	return !running && !waiting
 }
 
-// beginStep begins an attempt, and decides what will come of it; what a person has tried again was put right. False: the run is lost.
+// beginStep begins an attempt, and decides what will come of it; what a person has tried again was
+// put right. False: the run is lost.
 func (d *Day) beginStep(w *worker, a *activation, act *act, n int, name string) (step, bool) {
 	began, err := d.tasks.BeginStep(ctx, &kagziv1.BeginStepRequest{
-		Namespace: a.namespace, RunId: a.run, LeaseToken: a.token, StepName: name, Input: jsonPayload(act.input), RetryPolicy: act.retry,
+		Namespace: a.namespace, RunId: a.run, LeaseToken: a.token, StepName: name, Input: jsonPayload(act.input),
+		RetryPolicy:           act.retry,
 		StartToCloseTimeoutMs: stepTimeout.Milliseconds(),
 	})
 	if err != nil {
@@ -274,7 +285,8 @@ func (d *Day) nap(w *worker, a *activation, act *act) bool {
 		return true
 	}
 	_, _ = d.tasks.Sleep(ctx, &kagziv1.SleepRequest{
-		Namespace: a.namespace, RunId: a.run, LeaseToken: a.token, StepId: act.name, Duration: durationpb.New(d.random.between(act.takes, act.upTo)),
+		Namespace: a.namespace, RunId: a.run, LeaseToken: a.token, StepId: act.name,
+		Duration: durationpb.New(d.random.between(act.takes, act.upTo)),
 	})
 	d.drop(w, a)
 	return false
@@ -286,7 +298,8 @@ func (d *Day) await(w *worker, a *activation, act *act) bool {
 	if s.status == stepCompleted || s.status == stepFailed {
 		return true
 	}
-	r := &kagziv1.AwaitSignalRequest{Namespace: a.namespace, RunId: a.run, LeaseToken: a.token, StepName: act.name, SignalName: act.signal}
+	r := &kagziv1.AwaitSignalRequest{Namespace: a.namespace, RunId: a.run, LeaseToken: a.token, StepName: act.name,
+		SignalName: act.signal}
 	if act.limit > 0 {
 		r.Timeout = durationpb.New(act.limit)
 	}
@@ -299,7 +312,8 @@ func (d *Day) await(w *worker, a *activation, act *act) bool {
 		wait, o := a.plan.answer(d.random)
 		namespace, run := a.namespace, a.run
 		d.after(wait, func(d *Day) {
-			_, _ = d.runs.SignalWorkflow(ctx, &kagziv1.SignalWorkflowRequest{Namespace: namespace, RunId: run, Name: o.name, Payload: jsonPayload(o.payload)})
+			_, _ = d.runs.SignalWorkflow(ctx, &kagziv1.SignalWorkflowRequest{
+				Namespace: namespace, RunId: run, Name: o.name, Payload: jsonPayload(o.payload)})
 		})
 	}
 	d.drop(w, a)
@@ -320,7 +334,8 @@ func (d *Day) bear(w *worker, a *activation, act *act) bool {
 			r := d.request(p, a.namespace)
 			r.ParentRunId = a.run
 			started, err := d.tasks.StartChild(ctx, &kagziv1.StartChildRequest{
-				StepName: name, LeaseToken: a.token, Child: r, ParentClosePolicy: kagziv1.ParentClosePolicy_PARENT_CLOSE_POLICY_CANCEL,
+				StepName: name, LeaseToken: a.token, Child: r,
+				ParentClosePolicy: kagziv1.ParentClosePolicy_PARENT_CLOSE_POLICY_CANCEL,
 			})
 			if err != nil {
 				d.drop(w, a)
@@ -337,7 +352,8 @@ func (d *Day) bear(w *worker, a *activation, act *act) bool {
 	if len(open) == 0 {
 		return true
 	}
-	answer, err := d.tasks.AwaitChildren(ctx, &kagziv1.AwaitChildrenRequest{Namespace: a.namespace, RunId: a.run, LeaseToken: a.token, ChildRunIds: open})
+	answer, err := d.tasks.AwaitChildren(ctx,
+		&kagziv1.AwaitChildrenRequest{Namespace: a.namespace, RunId: a.run, LeaseToken: a.token, ChildRunIds: open})
 	if err != nil || len(answer.Steps) == 0 {
 		d.drop(w, a)
 		return false

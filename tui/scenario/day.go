@@ -1,9 +1,9 @@
-// Package scenario is a day in a small shop, played on a real server through its API: who starts which runs, what the code of its
-// workers does with them, what goes wrong, and who puts it right. A seed decides all of it. `kagzi tui --demo` and the tests of screens
-// show it.
+// Package scenario is a day in a small shop, played on a real server through its API: who starts
+// which runs, what the code of its workers does with them, what goes wrong, and who puts it right.
+// A seed decides all of it. `kagzi tui --demo` and the tests of screens show it.
 //
-// The day is played as fast as the server's clock can be moved: Play returns when the last day has passed. After that it goes on with
-// Advance or Run.
+// The day is played as fast as the server's clock can be moved: Play returns when the last day has
+// passed. After that it goes on with Advance or Run.
 package scenario
 
 import (
@@ -60,10 +60,12 @@ type Day struct {
 	wrong     error  // the first call that had to be answered and was not
 }
 
-// Play has the last day pass on a server that nobody has used, whose clock stands Running before begin. The clock stands at begin when it
-// returns: some 400 runs have ended, and some 40 are open, among them the pieces of ID.
+// Play has the last day pass on a server that nobody has used, whose clock stands Running before
+// begin. The clock stands at begin when it returns: some 400 runs have ended, and some 40 are open,
+// among them the pieces of ID.
 func Play(server Server, seed uint64, begin time.Time) (*Day, error) {
-	d := &Day{seed: seed, begin: begin, random: newRandom(seed, 2), plans: map[string]*plan{}, pieceRuns: map[Piece]string{}}
+	d := &Day{seed: seed, begin: begin, random: newRandom(seed, 2), plans: map[string]*plan{},
+		pieceRuns: map[Piece]string{}}
 	d.meet(server)
 	d.open()
 	d.advance(begin.Add(-Past))
@@ -77,8 +79,9 @@ func (d *Day) On(server Server) *Day {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	c := &Day{
-		seed: d.seed, begin: d.begin, agenda: d.agenda.clone(), random: d.random.clone(), plans: maps.Clone(d.plans), pieceRuns: maps.Clone(d.pieceRuns),
-		weather: d.weather,
+		seed: d.seed, begin: d.begin, agenda: d.agenda.clone(), random: d.random.clone(), plans: maps.Clone(d.plans),
+		pieceRuns: maps.Clone(d.pieceRuns),
+		weather:   d.weather,
 	}
 	for _, w := range d.workers {
 		c.workers = append(c.workers, w.clone())
@@ -91,7 +94,8 @@ func (d *Day) On(server Server) *Day {
 func (d *Day) meet(server Server) {
 	conn := server.Direct()
 	d.server = server
-	d.runs, d.tasks, d.admin = kagziv1.NewWorkflowServiceClient(conn), kagziv1.NewWorkerServiceClient(conn), kagziv1.NewAdminServiceClient(conn)
+	d.runs, d.tasks, d.admin = kagziv1.NewWorkflowServiceClient(conn), kagziv1.NewWorkerServiceClient(conn),
+		kagziv1.NewAdminServiceClient(conn)
 	d.schedules, d.spaces = kagziv1.NewWorkflowScheduleServiceClient(conn), kagziv1.NewNamespaceServiceClient(conn)
 }
 

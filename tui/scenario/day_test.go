@@ -25,10 +25,11 @@ type played struct {
 func play(t *testing.T, seed uint64) *played {
 	t.Helper()
 	var p played
-	p.box = sandbox.New(sandbox.Options{Seed: seed, Begin: begin.Add(-scenario.Running), Version: "test", Open: func(h sandbox.Hooks) engine.Store {
-		p.db = memory.New(options(h))
-		return p.db.Open(nil)
-	}})
+	p.box = sandbox.New(sandbox.Options{Seed: seed, Begin: begin.Add(-scenario.Running), Version: "test",
+		Open: func(h sandbox.Hooks) engine.Store {
+			p.db = memory.New(options(h))
+			return p.db.Open(nil)
+		}})
 	var err error
 	if p.day, err = scenario.Play(p.box, seed, begin); err != nil {
 		t.Fatal(err)
@@ -142,11 +143,13 @@ func TestEachPieceIsExplainedAsWhatItIs(t *testing.T) {
 func TestAPersonsCallIsHeardByTheWorkers(t *testing.T) {
 	p := play(t, 1)
 	runs := kagziv1.NewWorkflowServiceClient(p.box.Direct())
-	started, err := runs.StartWorkflow(t.Context(), &kagziv1.StartWorkflowRequest{WorkflowType: "invoice.send", TaskQueue: "emails"})
+	started, err := runs.StartWorkflow(t.Context(),
+		&kagziv1.StartWorkflowRequest{WorkflowType: "invoice.send", TaskQueue: "emails"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := runs.TerminateWorkflow(t.Context(), &kagziv1.TerminateWorkflowRequest{RunId: p.day.ID(scenario.FanOut)}); err != nil {
+	if _, err := runs.TerminateWorkflow(t.Context(),
+		&kagziv1.TerminateWorkflowRequest{RunId: p.day.ID(scenario.FanOut)}); err != nil {
 		t.Fatal(err)
 	}
 	p.day.Advance(20 * time.Second)

@@ -32,10 +32,12 @@ const (
 // open makes what there is when the server has just been started.
 func (d *Day) open() {
 	name := "Shop"
-	_, err := d.spaces.UpdateNamespace(ctx, &kagziv1.UpdateNamespaceRequest{Namespace: defaultNamespace, DisplayName: &name})
+	_, err := d.spaces.UpdateNamespace(ctx, &kagziv1.UpdateNamespaceRequest{
+		Namespace: defaultNamespace, DisplayName: &name})
 	d.must("name the namespace", err)
 	about := "what is tried out before it goes live"
-	_, err = d.spaces.CreateNamespace(ctx, &kagziv1.CreateNamespaceRequest{Namespace: "staging", DisplayName: "Staging", Description: &about})
+	_, err = d.spaces.CreateNamespace(ctx, &kagziv1.CreateNamespaceRequest{
+		Namespace: "staging", DisplayName: "Staging", Description: &about})
 	d.must("make the namespace staging", err)
 }
 
@@ -137,9 +139,12 @@ var timetable = []struct {
 	overlap                kagziv1.OverlapPolicy
 	paused                 bool
 }{
-	{name: "nightly-report", kind: "report.nightly", cron: "0 2 * * *", zone: "Europe/Berlin", overlap: kagziv1.OverlapPolicy_OVERLAP_POLICY_SKIP},
-	{name: "catalog-import", kind: "import.catalog", cron: "*/15 * * * *", overlap: kagziv1.OverlapPolicy_OVERLAP_POLICY_SKIP},
-	{name: "crm-sync", kind: "sync.crm", cron: "0 */20 * * * *", overlap: kagziv1.OverlapPolicy_OVERLAP_POLICY_BUFFER_ONE},
+	{name: "nightly-report", kind: "report.nightly", cron: "0 2 * * *", zone: "Europe/Berlin",
+		overlap: kagziv1.OverlapPolicy_OVERLAP_POLICY_SKIP},
+	{name: "catalog-import", kind: "import.catalog", cron: "*/15 * * * *",
+		overlap: kagziv1.OverlapPolicy_OVERLAP_POLICY_SKIP},
+	{name: "crm-sync", kind: "sync.crm", cron: "0 */20 * * * *",
+		overlap: kagziv1.OverlapPolicy_OVERLAP_POLICY_BUFFER_ONE},
 	{name: "thumbnail-sweep", kind: "thumbnail", cron: "@hourly", zone: "America/New_York"},
 	{name: "monthly-invoices", kind: "invoice.send", cron: "0 9 1 * *", zone: "Asia/Tokyo", paused: true},
 	{name: "onboarding-digest", kind: "onboarding", cron: "30 7 * * MON-FRI", zone: "Europe/Kyiv"},
@@ -150,7 +155,8 @@ func (d *Day) timetables() {
 	for _, t := range timetable {
 		p, enabled := planOf(t.kind), !t.paused
 		r := &kagziv1.CreateWorkflowScheduleRequest{
-			Namespace: defaultNamespace, Name: t.name, CronExpr: t.cron, TimeZone: t.zone, OverlapPolicy: t.overlap, Enabled: &enabled,
+			Namespace: defaultNamespace, Name: t.name, CronExpr: t.cron, TimeZone: t.zone, OverlapPolicy: t.overlap,
+			Enabled:   &enabled,
 			TaskQueue: p.queue, WorkflowType: t.kind, Version: &p.version, Input: jsonPayload(p.input(d.random)),
 		}
 		if p.tags != nil {

@@ -126,7 +126,8 @@ func bigPayload() *kagziv1.Payload {
 		if i > 0 {
 			b.WriteByte(',')
 		}
-		fmt.Fprintf(&b, `{"line":%d,"sku":"%s-%04d","quantity":%d,"price_cents":%d,"gift":%t}`, i+1, goods[i%len(goods)], i, 1+i%7, 490+i*3, i%5 == 0)
+		fmt.Fprintf(&b, `{"line":%d,"sku":"%s-%04d","quantity":%d,"price_cents":%d,"gift":%t}`, i+1,
+			goods[i%len(goods)], i, 1+i%7, 490+i*3, i%5 == 0)
 	}
 	b.WriteString(`]}`)
 	return &kagziv1.Payload{Data: b.Bytes(), Metadata: map[string]string{"content-type": "application/json"}}
@@ -135,7 +136,8 @@ func bigPayload() *kagziv1.Payload {
 // textPayload is no JSON.
 func textPayload() *kagziv1.Payload {
 	return &kagziv1.Payload{
-		Data:     []byte("sku;name;price\nKETTLE-17;Kettle, 1.7 l;49.90\nMUG-BLUE;Mug, blue;8.50\nTEAPOT-3;Teapot for three;24.00\n"),
+		Data: []byte(
+			"sku;name;price\nKETTLE-17;Kettle, 1.7 l;49.90\nMUG-BLUE;Mug, blue;8.50\nTEAPOT-3;Teapot for three;24.00\n"),
 		Metadata: map[string]string{"content-type": "text/csv"},
 	}
 }

@@ -150,17 +150,29 @@ func openScenes() []scene {
 	scenes := []scene{
 		{FanOut, 110 * time.Second, batch(), named("photos-2026-autumn"), nil},
 		{Growing, 4 * time.Minute, backfill(), named("revenue-backfill"), nil},
-		{Sleeping, 50 * time.Minute, altered("order", func(p *plan) { p.sure(); p.takes("cool-off", 24*time.Hour) }), named("order-hold-1"), nil},
-		{Sleeping, 12 * time.Minute, altered("order", func(p *plan) { p.sure(); p.takes("cool-off", 30*time.Minute) }), nil, nil},
+		{Sleeping, 50 * time.Minute, altered("order", func(p *plan) { p.sure(); p.takes("cool-off", 24*time.Hour) }),
+			named("order-hold-1"), nil},
+		{Sleeping, 12 * time.Minute, altered("order", func(p *plan) {
+			p.sure()
+			p.takes("cool-off", 30*time.Minute)
+		}), nil, nil},
 		{Signalled, 95 * time.Minute, sureOf("refund.approval"), named("refund-10231"), nil},
 		{Signalled, 41 * time.Minute, sureOf("refund.approval"), nil, nil},
-		{Signalled, 7 * time.Minute, altered("refund.approval", func(p *plan) { p.sure(); p.acts[1].limit = 0 }), nil, nil},
+		{Signalled, 7 * time.Minute, altered("refund.approval", func(p *plan) {
+			p.sure()
+			p.acts[1].limit = 0
+		}), nil, nil},
 		{Parent, 80 * time.Second, parentOf(declinedMail()), named("order-with-gift"), nil},
 		{Retrying, 75 * time.Second, limited(), named("crm-globex"), nil},
-		{Paused, 26 * time.Minute, altered("import.catalog", func(p *plan) { p.sure(); p.takes("parse", 5*time.Minute) }), named("catalog-supplier-7"),
+		{Paused, 26 * time.Minute, altered("import.catalog", func(p *plan) {
+			p.sure()
+			p.takes("parse", 5*time.Minute)
+		}), named("catalog-supplier-7"),
 			func(d *Day, run string) {
 				d.after(3*time.Minute, func(d *Day) {
-					_, err := d.runs.PauseWorkflow(ctx, &kagziv1.PauseWorkflowRequest{RunId: run, Reason: "the feed is broken, the supplier looks into it"})
+					_, err := d.runs.PauseWorkflow(ctx,
+						&kagziv1.PauseWorkflowRequest{RunId: run,
+							Reason: "the feed is broken, the supplier looks into it"})
 					d.must("pause a run", err)
 					d.hear()
 				})
@@ -168,11 +180,15 @@ func openScenes() []scene {
 		{Cancelling, 3 * time.Minute, altered("import.catalog", func(p *plan) {
 			p.sure()
 			p.takes("parse", 10*time.Minute)
-			p.undo = []act{{name: "drop-staging-tables", takes: 4 * time.Minute, output: done, note: "dropping what was imported"}}
+			p.undo = []act{{name: "drop-staging-tables", takes: 4 * time.Minute, output: done,
+				note: "dropping what was imported"}}
 		}), named("catalog-full"), func(d *Day, run string) {
 			d.after(150*time.Second, func(d *Day) { d.cancel(defaultNamespace, run, 5*time.Minute, "the wrong feed") })
 		}},
-		{"", 100 * time.Second, altered("sync.crm", func(p *plan) { p.sure(); p.takes("merge", 6*time.Minute) }), nil, nil},
+		{"", 100 * time.Second, altered("sync.crm", func(p *plan) {
+			p.sure()
+			p.takes("merge", 6*time.Minute)
+		}), nil, nil},
 		{Gated, 70 * time.Second, sureOf("sync.crm"), nil, nil},
 		{Gated, 30 * time.Second, sureOf("sync.crm"), nil, nil},
 		{Delayed, 15 * time.Minute, sureOf("invoice.send"), named("invoice-reminder"), nil},
@@ -187,7 +203,11 @@ func openScenes() []scene {
 		scenes = append(scenes, scene{Waiting, time.Duration(330-50*i) * time.Second, planOf("onboarding"), nil, nil})
 	}
 	for i := range mediaSlots - 1 {
-		scenes = append(scenes, scene{"", time.Duration(105-i) * time.Second, altered("thumbnail", func(p *plan) { p.sure(); p.takes("resize", time.Duration(225+20*i)*time.Second) }), nil, nil})
+		scenes = append(scenes, scene{"", time.Duration(105-i) * time.Second,
+			altered("thumbnail", func(p *plan) {
+				p.sure()
+				p.takes("resize", time.Duration(225+20*i)*time.Second)
+			}), nil, nil})
 	}
 	for i := range 3 {
 		scenes = append(scenes, scene{Busy, time.Duration(40-9*i) * time.Second, sureOf("thumbnail"), nil, nil})
@@ -203,7 +223,8 @@ func batch() *plan {
 	return altered("thumbnail", func(p *plan) {
 		p.acts = []act{
 			{name: "list-photos", takes: 1800 * ms, output: func(random, int) string { return `{"photos":100}` }},
-			{name: "resize", times: 100, takes: 12 * time.Second, upTo: 5 * time.Minute, odds: 0.01, mishap: &mishap{kind: "OutOfMemory", message: "vips: out of memory while decoding a 108 megapixel image"},
+			{name: "resize", times: 100, takes: 12 * time.Second, upTo: 5 * time.Minute, odds: 0.01,
+				mishap: &mishap{kind: "OutOfMemory", message: "vips: out of memory while decoding a 108 megapixel image"},
 				output: resized, note: "resizing 100 photos"},
 			{name: "publish-gallery", takes: 2 * time.Second, output: done},
 		}
@@ -216,7 +237,8 @@ func backfill() *plan {
 		p.acts = nil
 		for day := range 60 {
 			p.acts = append(p.acts, act{
-				name: fmt.Sprintf("day-%02d", day+1), takes: 4 * time.Second, upTo: 11 * time.Second, output: rows, note: fmt.Sprintf("day %d of 60", day+1),
+				name: fmt.Sprintf("day-%02d", day+1), takes: 4 * time.Second, upTo: 11 * time.Second, output: rows,
+				note: fmt.Sprintf("day %d of 60", day+1),
 			})
 		}
 	})
@@ -226,7 +248,8 @@ func backfill() *plan {
 func parentOf(kid *plan) *plan {
 	return altered("order", func(p *plan) {
 		p.sure()
-		p.acts = append(p.acts[:3:3], act{name: "gift-card", kind: child, starts: []string{kid.kind}}, act{name: "confirm", takes: 200 * ms, output: done})
+		p.acts = append(p.acts[:3:3], act{name: "gift-card", kind: child, starts: []string{kid.kind}},
+			act{name: "confirm", takes: 200 * ms, output: done})
 		p.kids = map[int]*plan{0: kid}
 	})
 }
@@ -235,7 +258,8 @@ func parentOf(kid *plan) *plan {
 func declinedMail() *plan {
 	return altered("invoice.send", func(p *plan) {
 		p.sure()
-		p.retry = &kagziv1.RetryPolicy{MaximumAttempts: 10, InitialIntervalMs: 4000, BackoffCoefficient: 2, MaximumIntervalMs: 120_000}
+		p.retry = &kagziv1.RetryPolicy{MaximumAttempts: 10, InitialIntervalMs: 4000, BackoffCoefficient: 2,
+			MaximumIntervalMs: 120_000}
 		p.acts[1].failing = 6
 	})
 }
@@ -245,10 +269,12 @@ func limited() *plan {
 	return altered("sync.crm", func(p *plan) {
 		p.sure()
 		p.key = func(random) string { return "crm:globex" }
-		p.retry = &kagziv1.RetryPolicy{MaximumAttempts: 10, InitialIntervalMs: 5000, BackoffCoefficient: 2, MaximumIntervalMs: 60_000}
+		p.retry = &kagziv1.RetryPolicy{MaximumAttempts: 10, InitialIntervalMs: 5000, BackoffCoefficient: 2,
+			MaximumIntervalMs: 60_000}
 		p.takes("pull-contacts", 1200*ms)
 		p.acts[0].failing = 7
-		p.acts[0].mishap = &mishap{kind: "RateLimited", message: "crm: 429 Too Many Requests (quota of tenant globex)", stack: rateMishap.stack}
+		p.acts[0].mishap = &mishap{kind: "RateLimited", message: "crm: 429 Too Many Requests (quota of tenant globex)",
+			stack: rateMishap.stack}
 	})
 }
 

@@ -14,17 +14,19 @@ type plan struct {
 	version string
 	share   int // how often it is started, among all
 	acts    []act
-	undo    []act                                   // what its code does when it has failed for good, or is told to stop; nil: cleans up
-	input   func(l random) string                   // JSON
-	output  func(l random) string                   // JSON
-	result  *kagziv1.Payload                        // in place of output
-	tags    func(l random) map[string]string        // nil: none
-	named   func(l random) string                   // external id; nil: none
-	key     func(l random) string                   // concurrency key; nil: none
-	retry   *kagziv1.RetryPolicy                    // nil: the default
-	answer  func(l random) (time.Duration, outcome) // when and how people answer the signal that it waits for; nil: nobody does
-	limit   time.Duration                           // on the whole run; 0: none
-	kids    map[int]*plan                           // what its children do, where that is not the usual
+	// what its code does when it has failed for good, or is told to stop; nil: cleans up
+	undo   []act
+	input  func(l random) string            // JSON
+	output func(l random) string            // JSON
+	result *kagziv1.Payload                 // in place of output
+	tags   func(l random) map[string]string // nil: none
+	named  func(l random) string            // external id; nil: none
+	key    func(l random) string            // concurrency key; nil: none
+	retry  *kagziv1.RetryPolicy             // nil: the default
+	// when and how people answer the signal that it waits for; nil: nobody does
+	answer func(l random) (time.Duration, outcome)
+	limit  time.Duration // on the whole run; 0: none
+	kids   map[int]*plan // what its children do, where that is not the usual
 }
 
 // outcome is a signal that somebody sends.
@@ -89,7 +91,8 @@ func (a *act) names() []string {
 
 func (m *mishap) detail() *kagziv1.ErrorDetail {
 	return &kagziv1.ErrorDetail{
-		Type: m.kind, Message: m.message, Stack: m.stack, NonRetryable: m.fatal, RetryAfterMs: m.again.Milliseconds(), Metadata: m.metadata,
+		Type: m.kind, Message: m.message, Stack: m.stack, NonRetryable: m.fatal, RetryAfterMs: m.again.Milliseconds(),
+		Metadata: m.metadata,
 	}
 }
 

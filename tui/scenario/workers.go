@@ -17,17 +17,23 @@ var staffing = []struct {
 	labels, capabilities               map[string]string
 	most                               int32
 }{
-	{id: "orders-1", host: "shop-a1", queue: "orders", version: "2.4.1", platform: "linux-amd64", types: []string{"order", "refund.approval"}, most: 20,
+	{id: "orders-1", host: "shop-a1", queue: "orders", version: "2.4.1", platform: "linux-amd64",
+		types: []string{"order", "refund.approval"}, most: 20,
 		labels: map[string]string{"team": "shop", "zone": "eu-1"}},
-	{id: "orders-0", host: "shop-a0", queue: "orders", version: "2.3.9", platform: "linux-amd64", types: []string{"order", "refund.approval"}, most: 20,
+	{id: "orders-0", host: "shop-a0", queue: "orders", version: "2.3.9", platform: "linux-amd64",
+		types: []string{"order", "refund.approval"}, most: 20,
 		labels: map[string]string{"team": "shop", "zone": "eu-1"}},
-	{id: "mailer-1", host: "shop-b1", queue: "emails", version: "1.9.0", platform: "linux-amd64", types: []string{"invoice.send"}, most: 10,
+	{id: "mailer-1", host: "shop-b1", queue: "emails", version: "1.9.0", platform: "linux-amd64",
+		types: []string{"invoice.send"}, most: 10,
 		labels: map[string]string{"team": "shop", "zone": "eu-1"}},
-	{id: "mailer-2", host: "shop-b2", queue: "emails", version: "1.9.0", platform: "linux-amd64", types: []string{"onboarding"}, most: 10,
+	{id: "mailer-2", host: "shop-b2", queue: "emails", version: "1.9.0", platform: "linux-amd64",
+		types: []string{"onboarding"}, most: 10,
 		labels: map[string]string{"team": "growth", "zone": "eu-2"}},
-	{id: "reports-1", host: "data-1", queue: "reports", version: "0.14.2", platform: "linux-arm64", types: []string{"report.nightly", "import.catalog", "sync.crm"}, most: 8,
+	{id: "reports-1", host: "data-1", queue: "reports", version: "0.14.2", platform: "linux-arm64",
+		types: []string{"report.nightly", "import.catalog", "sync.crm"}, most: 8,
 		labels: map[string]string{"team": "data"}, capabilities: map[string]string{"tool:duckdb": "1.4"}},
-	{id: "media-1", host: "gpu-1", queue: "media", version: "0.7.3", platform: "linux-arm64", types: []string{"thumbnail"}, most: mediaSlots,
+	{id: "media-1", host: "gpu-1", queue: "media", version: "0.7.3", platform: "linux-arm64",
+		types: []string{"thumbnail"}, most: mediaSlots,
 		labels: map[string]string{"team": "shop", "gpu": "true"}, capabilities: map[string]string{"unit:vips": "8.17"}},
 }
 
@@ -99,7 +105,8 @@ func (d *Day) hire(w *worker) {
 	}
 	dice := mix(d.seed, uint64(w.number), uint64(d.now().Unix()))
 	_, err := d.tasks.Register(ctx, &kagziv1.RegisterRequest{
-		Namespace: defaultNamespace, TaskQueue: s.queue, WorkflowTypes: s.types, Hostname: s.host, Pid: int32(800 + dice%30_000), Version: s.version,
+		Namespace: defaultNamespace, TaskQueue: s.queue, WorkflowTypes: s.types, Hostname: s.host,
+		Pid: int32(800 + dice%30_000), Version: s.version,
 		Labels: s.labels, MaxConcurrent: s.most, Capabilities: s.capabilities, Platform: s.platform, WorkerId: s.id,
 		InstanceId: strconv.FormatUint(dice, 36),
 	})
@@ -136,7 +143,8 @@ func (d *Day) beat(w *worker) {
 	uptime := d.now().Sub(w.since)
 	dice := mix(d.seed, uint64(w.number+1), uint64(d.now().Unix()))
 	r := &kagziv1.HeartbeatRequest{
-		WorkerId: w.id, ActiveCount: int32(len(w.held)), CompletedDelta: w.completed, FailedDelta: w.failed, HeldIsWhole: true,
+		WorkerId: w.id, ActiveCount: int32(len(w.held)), CompletedDelta: w.completed, FailedDelta: w.failed,
+		HeldIsWhole: true,
 		Stats: &kagziv1.WorkerStats{
 			CpuPercent:         float64(40+dice%300)/10 + 9*float64(len(w.held)),
 			MemoryBytes:        int64(96+uint64(w.number+1)*37+dice>>8%24) << 20,
@@ -252,7 +260,8 @@ func (d *Day) poll(w *worker, many bool) bool {
 		room = 1
 	}
 	answer, err := d.tasks.PollTask(ctx, &kagziv1.PollTaskRequest{
-		Namespace: defaultNamespace, WorkerId: w.id, TaskQueue: s.queue, WorkflowTypes: s.types, Wait: durationpb.New(0), MaxTasks: int32(room),
+		Namespace: defaultNamespace, WorkerId: w.id, TaskQueue: s.queue, WorkflowTypes: s.types,
+		Wait: durationpb.New(0), MaxTasks: int32(room),
 	})
 	if err != nil || answer.Task == nil {
 		return false

@@ -18,12 +18,15 @@ import (
 // styleNames and roleNames are what a file calls the parts of a theme.
 var (
 	styleNames = [styles]string{
-		render.Plain: "plain", render.Dim: "dim", render.Good: "good", render.Bad: "bad", render.Busy: "busy", render.Waiting: "waiting",
+		render.Plain: "plain", render.Dim: "dim", render.Good: "good", render.Bad: "bad", render.Busy: "busy",
+		render.Waiting: "waiting",
 		render.Stopped: "stopped", render.Asleep: "asleep", render.Paused: "paused", render.Strong: "strong",
 	}
 	roleNames = [roles]string{
-		Text: "text", Faint: "faint", Border: "border", Title: "title", Head: "head", Crumb: "crumb", Key: "key", Selected: "selected", Marked: "marked",
-		Fresh: "fresh", Stale: "stale", Field: "field", Ghost: "ghost", Warning: "warning", Danger: "danger", Success: "success",
+		Text: "text", Faint: "faint", Border: "border", Title: "title", Head: "head", Crumb: "crumb", Key: "key",
+		Selected: "selected", Marked: "marked",
+		Fresh: "fresh", Stale: "stale", Field: "field", Ghost: "ghost", Warning: "warning", Danger: "danger",
+		Success: "success",
 	}
 	attributes = map[string]func(tcell.Style) tcell.Style{
 		"bold":      func(s tcell.Style) tcell.Style { return s.Bold(true) },
@@ -43,9 +46,10 @@ var (
 //	[roles]                        # what the program draws itself
 //	selected = "white on blue"
 //
-// A look is a colour, "on" and a background colour, and attributes. A colour that is missing is that of the base; attributes are those
-// named and no others. Colours are "#rrggbb", names as HTML has them, or "default" for the terminal's own. The theme is called like the
-// file without its ending. Names and words that mean nothing are errors that say which was probably meant.
+// A look is a colour, "on" and a background colour, and attributes. A colour that is missing is
+// that of the base; attributes are those named and no others. Colours are "#rrggbb", names as HTML
+// has them, or "default" for the terminal's own. The theme is called like the file without its
+// ending. Names and words that mean nothing are errors that say which was probably meant.
 func Load(path string) (*Theme, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {

@@ -8,7 +8,8 @@ import (
 	"github.com/kagzi/kagzi/tui/render"
 )
 
-// Glyph is a sign that says something a second way beside its colour. Each has a form for terminals that show ASCII only.
+// Glyph is a sign that says something a second way beside its colour. Each has a form for terminals
+// that show ASCII only.
 type Glyph uint8
 
 const (
@@ -56,17 +57,25 @@ const (
 )
 
 var unicodeGlyphs = [glyphs]string{
-	Pending: "○", Running: "●", Sleeping: "◔", Retrying: "↻", Completed: "✓", Failed: "✗", Cancelled: "⊘", Terminated: "■", TimedOut: "⧖",
-	Paused: "‖", Scheduled: "◷", Online: "●", Draining: "◐", Offline: "○", Mark: "◆", Alert: "▲", Broken: "▲", Polling: "◌",
-	Up: "▲", Down: "▼", Left: "◂", Right: "›", Folded: "▸", Unfolded: "▾", Ellipsis: "…", Full: "█", Empty: "·", Rest: "░", Between: "┄", Tip: "▶", Break: "≈",
-	Line: "─", Bar: "│", Branch: "├─ ", LastOne: "└─ ", Through: "│  ", CornerTL: "┌", CornerTR: "┐", CornerBL: "└", CornerBR: "┘",
+	Pending: "○", Running: "●", Sleeping: "◔", Retrying: "↻", Completed: "✓", Failed: "✗", Cancelled: "⊘",
+	Terminated: "■", TimedOut: "⧖",
+	Paused: "‖", Scheduled: "◷", Online: "●", Draining: "◐", Offline: "○", Mark: "◆", Alert: "▲", Broken: "▲",
+	Polling: "◌",
+	Up:      "▲", Down: "▼", Left: "◂", Right: "›", Folded: "▸", Unfolded: "▾", Ellipsis: "…", Full: "█", Empty: "·",
+	Rest: "░", Between: "┄", Tip: "▶", Break: "≈",
+	Line: "─", Bar: "│", Branch: "├─ ", LastOne: "└─ ", Through: "│  ", CornerTL: "┌", CornerTR: "┐", CornerBL: "└",
+	CornerBR: "┘",
 }
 
 var asciiGlyphs = [glyphs]string{
-	Pending: ".", Running: ">", Sleeping: "z", Retrying: "r", Completed: "+", Failed: "x", Cancelled: "-", Terminated: "#", TimedOut: "t",
-	Paused: "=", Scheduled: "@", Online: ">", Draining: "~", Offline: ".", Mark: "*", Alert: "!", Broken: "!", Polling: "o",
-	Up: "^", Down: "v", Left: "<", Right: ">", Folded: "+", Unfolded: "-", Ellipsis: "~", Full: "#", Empty: ".", Rest: ":", Between: "-", Tip: ">", Break: "~",
-	Line: "-", Bar: "|", Branch: "|- ", LastOne: "`- ", Through: "|  ", CornerTL: "+", CornerTR: "+", CornerBL: "+", CornerBR: "+",
+	Pending: ".", Running: ">", Sleeping: "z", Retrying: "r", Completed: "+", Failed: "x", Cancelled: "-",
+	Terminated: "#", TimedOut: "t",
+	Paused: "=", Scheduled: "@", Online: ">", Draining: "~", Offline: ".", Mark: "*", Alert: "!", Broken: "!",
+	Polling: "o",
+	Up:      "^", Down: "v", Left: "<", Right: ">", Folded: "+", Unfolded: "-", Ellipsis: "~", Full: "#", Empty: ".",
+	Rest: ":", Between: "-", Tip: ">", Break: "~",
+	Line: "-", Bar: "|", Branch: "|- ", LastOne: "`- ", Through: "|  ", CornerTL: "+", CornerTR: "+", CornerBL: "+",
+	CornerBR: "+",
 }
 
 // Eighths are a cell filled from the left by one to eight eighths; only full cells in ASCII.
@@ -85,7 +94,8 @@ func (t *Theme) Levels() []string {
 	return []string{"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"}
 }
 
-// For is the theme fit for a screen: without colours where there are none or they are not wanted, and with glyphs that it can show.
+// For is the theme fit for a screen: without colours where there are none or they are not wanted,
+// and with glyphs that it can show.
 func (t *Theme) For(screen tcell.Screen, noColour, ascii bool) *Theme {
 	if noColour || screen.Colors() == 0 {
 		t = Mono()

@@ -1,5 +1,5 @@
-// Package theme owns how the terminal UI looks: which colours and attributes a meaning has, and which glyphs the terminal
-// can show. It draws nothing.
+// Package theme owns how the terminal UI looks: which colours and attributes a meaning has, and
+// which glyphs the terminal can show. It draws nothing.
 package theme
 
 import (

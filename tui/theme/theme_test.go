@@ -46,9 +46,10 @@ border = "default on #102030 dim italic"
 		"bad":      {got.Style(render.Bad), base.Foreground(tcell.ColorRed).Underline(true)},
 		"dim":      {got.Style(render.Dim), dark.Style(render.Dim).Normal()},
 		"selected": {got.Role(Selected), plain.Foreground(tcell.ColorWhite).Background(tcell.ColorBlue)},
-		"border":   {got.Role(Border), plain.Foreground(tcell.ColorDefault).Background(tcell.NewHexColor(0x102030)).Dim(true).Italic(true)},
-		"busy":     {got.Style(render.Busy), dark.Style(render.Busy)},
-		"title":    {got.Role(Title), dark.Role(Title)},
+		"border": {got.Role(Border), plain.Foreground(tcell.ColorDefault).Background(tcell.NewHexColor(0x102030)).Dim(
+			true).Italic(true)},
+		"busy":  {got.Style(render.Busy), dark.Style(render.Busy)},
+		"title": {got.Role(Title), dark.Role(Title)},
 	} {
 		if look[0] != look[1] {
 			t.Errorf("%s looks like %+v, want %+v", name, look[0], look[1])
@@ -122,11 +123,13 @@ func TestThemes_name_every_part(t *testing.T) {
 	}
 }
 
-// TestMono_names_no_colour pins what a terminal without colours needs: tcell would turn every coloured cell into reverse video there.
+// TestMono_names_no_colour pins what a terminal without colours needs: tcell would turn every
+// coloured cell into reverse video there.
 func TestMono_names_no_colour(t *testing.T) {
 	m := Mono()
 	for _, style := range append(m.styles[:], m.roles[:]...) {
-		if foreground, background, _ := style.Decompose(); foreground != tcell.ColorDefault || background != tcell.ColorDefault {
+		if foreground, background, _ := style.Decompose(); foreground != tcell.ColorDefault ||
+			background != tcell.ColorDefault {
 			t.Errorf("%+v names a colour", style)
 		}
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/kagzi/kagzi/tui/widget"
 )
 
-// about is what pages about one thing have in common: facts at the top, and below them facets that one goes through with tab. Where there
-// is room all facets are seen at once.
+// about is what pages about one thing have in common: facts at the top, and below them facets that
+// one goes through with tab. Where there is room all facets are seen at once.
 type about struct {
 	app    *App
 	facets []*facet
@@ -75,8 +75,8 @@ func (p *about) Draw(c widget.Canvas) {
 // leastFacet is the rows of a facet, with its rule, below which it is of no use beside others.
 const leastFacet = 5
 
-// share divides rows among the facets, two to the first for one to another; nil when they have no room beside each other. The last
-// takes what is left.
+// share divides rows among the facets, two to the first for one to another; nil when they have no
+// room beside each other. The last takes what is left.
 func (p *about) share(rows int) []int {
 	heights := make([]int, len(p.facets))
 	wants := make([]int, len(p.facets))
@@ -229,8 +229,10 @@ func (p *about) moves(title string) []*Action {
 		}
 	}
 	return []*Action{
-		{Name: "describe", Keys: []string{"d"}, Help: "all that is known of it", Group: GroupView, Hint: 8, Run: p.describe(title)},
-		{Name: "next-part", Keys: []string{"tab"}, Short: "next part", Help: "to the next part of this page", Group: GroupMove, Hint: 9, Run: turn(1)},
+		{Name: "describe", Keys: []string{"d"}, Help: "all that is known of it", Group: GroupView, Hint: 8,
+			Run: p.describe(title)},
+		{Name: "next-part", Keys: []string{"tab"}, Short: "next part", Help: "to the next part of this page",
+			Group: GroupMove, Hint: 9, Run: turn(1)},
 		{Name: "part-before", Keys: []string{"shift-tab"}, Help: "to the part before", Group: GroupMove, Run: turn(-1)},
 	}
 }
@@ -252,8 +254,9 @@ const (
 	wideColumns = 4  // from so many on a wide fact takes half of them
 )
 
-// drawFacts lays facts out in columns, line by line, and is how many rows that took. A wide one begins a line where not enough of it is left.
-// What has no room is left out: it can be read in whole with describe.
+// drawFacts lays facts out in columns, line by line, and is how many rows that took. A wide one
+// begins a line where not enough of it is left. What has no room is left out: it can be read in
+// whole with describe.
 func drawFacts(c widget.Canvas, facts []fact) int {
 	columns := min(max(c.W/factWidth, 1), mostFacts)
 	width := c.W / columns
@@ -302,7 +305,8 @@ func (a *App) readPairs(title string, pairs []render.Pair) {
 	for _, p := range pairs {
 		label := p.Label
 		for _, text := range p.Lines {
-			lines = append(lines, widget.Line{Cells: []render.Cell{{Text: " " + format.Pad(label, wide+2), Style: render.Dim}, {Text: text, Style: p.Style}}})
+			lines = append(lines, widget.Line{Cells: []render.Cell{
+				{Text: " " + format.Pad(label, wide+2), Style: render.Dim}, {Text: text, Style: p.Style}}})
 			label = ""
 		}
 	}
@@ -312,7 +316,8 @@ func (a *App) readPairs(title string, pairs []render.Pair) {
 }
 
 // runsFacet is a list of runs as a part of a page; enter opens one.
-func (a *App) runsFacet(title, none string, columns []widget.Column, items *model.Collection[*kagziv1.Workflow], row func(*kagziv1.Workflow) widget.Row) *facet {
+func (a *App) runsFacet(title, none string, columns []widget.Column, items *model.Collection[*kagziv1.Workflow],
+	row func(*kagziv1.Workflow) widget.Row) *facet {
 	t := widget.NewTable(a.theme, columns)
 	t.SetRows(shelfRows[*kagziv1.Workflow]{a, items, row})
 	t.Opened = func(id string) { a.done(a.pushView("run", id)) }
@@ -355,5 +360,7 @@ func (a *App) runsFacet(title, none string, columns []widget.Column, items *mode
 func (a *App) linesFacet(title func() string, lines func() []widget.Line) *facet {
 	l := widget.NewLines(a.theme)
 	l.SetWrap(false)
-	return &facet{title: title, part: l, prepare: func() { l.SetLines(lines()) }, want: func() int { return len(lines()) }}
+	return &facet{title: title, part: l, prepare: func() { l.SetLines(lines()) }, want: func() int {
+		return len(lines())
+	}}
 }

@@ -36,15 +36,17 @@ type deed struct {
 	name   func(target string) string // of a target, for people; nil: the target itself
 	lines  []string                   // what else there is to say
 	done   func(j *model.Job)         // after all targets, when at least one worked; nil: nothing
-	failed func(r model.Result)       // in place of a complaint, when it has one target and that failed; nil: a complaint
+	// in place of a complaint, when it has one target and that failed; nil: a complaint
+	failed func(r model.Result)
 }
 
-// confirm asks whether something is to be done, and does it. The question names what it is done to and the command line that does the
-// same; nothing is what enter chooses.
+// confirm asks whether something is to be done, and does it. The question names what it is done to
+// and the command line that does the same; nothing is what enter chooses.
 func (a *App) confirm(d deed) {
 	verb := strings.ToUpper(d.action.Name[:1]) + d.action.Name[1:]
 	question := widget.Question{
-		Title: verb + " " + d.what + "?", Command: shortened(d.action.CommandLine(), longestCommand), Danger: d.action.Danger,
+		Title: verb + " " + d.what + "?", Command: shortened(d.action.CommandLine(), longestCommand),
+		Danger:  d.action.Danger,
 		Buttons: []string{"Cancel", verb}, Want: a.wanted(d.action),
 	}
 	if d.action.Name == "cancel" {
@@ -58,14 +60,17 @@ func (a *App) confirm(d deed) {
 			question.Lines = append(question.Lines, widget.TextLine("  "+d.nameOf(target), render.Dim))
 		}
 		if n > listedTargets {
-			question.Lines = append(question.Lines, widget.TextLine(fmt.Sprintf("  and %d more", n-listedTargets), render.Dim))
+			question.Lines = append(question.Lines,
+				widget.TextLine(fmt.Sprintf("  and %d more", n-listedTargets), render.Dim))
 		}
 	}
 	if question.Want != "" {
-		question.Lines = append(question.Lines, widget.Line{}, widget.TextLine(fmt.Sprintf("Type %s to go on.", question.Want), render.Strong))
+		question.Lines = append(question.Lines, widget.Line{},
+			widget.TextLine(fmt.Sprintf("Type %s to go on.", question.Want), render.Strong))
 	}
 	dialog := widget.NewDialog(a.theme, question)
-	o := &over{primitive: dialog, place: wholeScreen, hints: []hint{{"tab", "next button"}, {"enter", "choose"}, {"esc", "cancel"}}}
+	o := &over{primitive: dialog, place: wholeScreen,
+		hints: []hint{{"tab", "next button"}, {"enter", "choose"}, {"esc", "cancel"}}}
 	dialog.Choose = func(button int) {
 		a.lift(o)
 		if button > 0 {
@@ -151,10 +156,12 @@ func (a *App) showFailures(d deed, j *model.Job) {
 	var lines []widget.Line
 	for _, r := range j.Results {
 		if r.Err != nil {
-			lines = append(lines, widget.Line{Cells: []render.Cell{{Text: d.nameOf(r.Target) + "  ", Style: render.Strong}, {Text: problem(r), Style: render.Bad}}})
+			lines = append(lines, widget.Line{Cells: []render.Cell{
+				{Text: d.nameOf(r.Target) + "  ", Style: render.Strong}, {Text: problem(r), Style: render.Bad}}})
 		}
 	}
-	a.reader(fmt.Sprintf("%s: %d of %d failed", d.action.Name, j.Failed, len(j.Results)), widget.NewLines(a.theme).SetLines(lines), nil)
+	a.reader(fmt.Sprintf("%s: %d of %d failed", d.action.Name, j.Failed, len(j.Results)),
+		widget.NewLines(a.theme).SetLines(lines), nil)
 }
 
 // again does the last action once more to what failed.
@@ -169,7 +176,8 @@ func (a *App) again() error {
 	return nil
 }
 
-// form lays a form over the page. submit gets the values; what it refuses can be changed. A field named input is edited in the person's editor.
+// form lays a form over the page. submit gets the values; what it refuses can be changed. A field
+// named input is edited in the person's editor.
 func (a *App) form(title, label string, fields []widget.Field, submit func(values map[string]string) error) {
 	f := widget.NewForm(a.theme, title, fields)
 	f.SubmitLabel = label
@@ -258,6 +266,7 @@ func (a *App) forbid(action *Action) {
 	}
 	name := a.overview.Me().GetKey().GetName()
 	action.Off = func() string {
-		return fmt.Sprintf("your key %s has the role %s, which may not %s; it takes the role %s", name, render.KeyRole(role), action.Name, render.KeyRole(least))
+		return fmt.Sprintf("your key %s has the role %s, which may not %s; it takes the role %s", name,
+			render.KeyRole(role), action.Name, render.KeyRole(least))
 	}
 }

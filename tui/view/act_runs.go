@@ -17,21 +17,36 @@ import (
 	"github.com/kagzi/kagzi/tui/widget"
 )
 
-// runActions are what can be done to runs. targets are those that an action is for; step is the one under the cursor, empty for none.
+// runActions are what can be done to runs. targets are those that an action is for; step is the one
+// under the cursor, empty for none.
 func (a *App) runActions(targets func() []*kagziv1.Workflow, step func() string) []*Action {
 	r := runDeeds{app: a, targets: targets, step: step}
 	return []*Action{
-		{Name: "cancel", Keys: []string{"x"}, Args: "[GRACE]", Help: "cancel the run; with a grace such as 30s its code may clean up", Group: GroupAct, Changes: true, Least: clients, Hint: 3, Off: r.noneOpen, Run: r.cancel},
-		{Name: "terminate", Keys: []string{"X"}, Help: "end the run now, whatever its code does", Group: GroupAct, Changes: true, Off: r.noneOpen, Run: r.terminate},
-		{Name: "retry", Keys: []string{"t"}, Args: "[STEP | --restart]", Help: "start the ended run again, from the step under the cursor", Group: GroupAct, Changes: true, Hint: 4, Off: r.noneEnded, Run: r.retry},
-		{Name: "signal", Keys: []string{"s"}, Help: "send the run a signal", Group: GroupAct, Changes: true, Least: clients, Hint: 5, Off: r.noneOpen, Run: r.signal},
-		{Name: "toggle", Keys: []string{"P"}, Short: "pause", Help: "take the run out of the workers' hands, or let it go on", Group: GroupAct, Changes: true, Hint: 6, Off: r.noneOpen, Run: r.pauseOrResume},
-		{Name: "pause", Help: "take the run out of the workers' hands", Group: GroupAct, Changes: true, Off: r.noneOpen, Run: r.pause},
-		{Name: "resume", Help: "let the paused run go on", Group: GroupAct, Changes: true, Off: r.noneOpen, Run: r.resume},
-		{Name: "override", Keys: []string{"O"}, Help: "set the result of a step by hand", Group: GroupAct, Changes: true, Off: r.notOne, Run: r.override},
-		{Name: "toggle-pin", Keys: []string{"I"}, Help: "keep the run whatever the retention, or let it go", Group: GroupAct, Changes: true, Off: r.none, Run: r.pinOrUnpin},
-		{Name: "pin", Help: "keep the run whatever the retention", Group: GroupAct, Changes: true, Off: r.none, Run: r.pin},
-		{Name: "unpin", Help: "let the pinned run go with the retention", Group: GroupAct, Changes: true, Off: r.none, Run: r.unpin},
+		{Name: "cancel", Keys: []string{"x"}, Args: "[GRACE]",
+			Help: "cancel the run; with a grace such as 30s its code may clean up", Group: GroupAct, Changes: true,
+			Least: clients, Hint: 3, Off: r.noneOpen, Run: r.cancel},
+		{Name: "terminate", Keys: []string{"X"}, Help: "end the run now, whatever its code does", Group: GroupAct,
+			Changes: true, Off: r.noneOpen, Run: r.terminate},
+		{Name: "retry", Keys: []string{"t"}, Args: "[STEP | --restart]",
+			Help: "start the ended run again, from the step under the cursor", Group: GroupAct, Changes: true, Hint: 4,
+			Off: r.noneEnded, Run: r.retry},
+		{Name: "signal", Keys: []string{"s"}, Help: "send the run a signal", Group: GroupAct, Changes: true,
+			Least: clients, Hint: 5, Off: r.noneOpen, Run: r.signal},
+		{Name: "toggle", Keys: []string{"P"}, Short: "pause",
+			Help: "take the run out of the workers' hands, or let it go on", Group: GroupAct, Changes: true, Hint: 6,
+			Off: r.noneOpen, Run: r.pauseOrResume},
+		{Name: "pause", Help: "take the run out of the workers' hands", Group: GroupAct, Changes: true, Off: r.noneOpen,
+			Run: r.pause},
+		{Name: "resume", Help: "let the paused run go on", Group: GroupAct, Changes: true, Off: r.noneOpen,
+			Run: r.resume},
+		{Name: "override", Keys: []string{"O"}, Help: "set the result of a step by hand", Group: GroupAct,
+			Changes: true, Off: r.notOne, Run: r.override},
+		{Name: "toggle-pin", Keys: []string{"I"}, Help: "keep the run whatever the retention, or let it go",
+			Group: GroupAct, Changes: true, Off: r.none, Run: r.pinOrUnpin},
+		{Name: "pin", Help: "keep the run whatever the retention", Group: GroupAct, Changes: true, Off: r.none,
+			Run: r.pin},
+		{Name: "unpin", Help: "let the pinned run go with the retention", Group: GroupAct, Changes: true, Off: r.none,
+			Run: r.unpin},
 	}
 }
 
@@ -115,7 +130,8 @@ func (r runDeeds) deed(action model.Action, runs []*kagziv1.Workflow, lines ...s
 		lines = append(lines, stay+" not in a state for it.")
 	}
 	if len(runs) == 1 {
-		lines = append(lines, fmt.Sprintf("%s in namespace %q, %s.", names[runs[0].GetRunId()], r.app.link.Namespace(), render.RunStatusCell(runs[0]).Text))
+		lines = append(lines, fmt.Sprintf("%s in namespace %q, %s.", names[runs[0].GetRunId()], r.app.link.Namespace(),
+			render.RunStatusCell(runs[0]).Text))
 	}
 	return deed{action: action, what: what, lines: lines, name: func(id string) string { return names[id] }}
 }
@@ -173,7 +189,8 @@ func (r runDeeds) retry(args []string) error {
 	case o.FromStep == "--restart":
 		o, line = model.RetryOptions{Restart: true}, "A new run begins from nothing; no result is kept."
 	case o.FromStep != "":
-		line = fmt.Sprintf("A new run keeps what was completed before %q; that step and all begun after it run again.", o.FromStep)
+		line = fmt.Sprintf("A new run keeps what was completed before %q; that step and all begun after it run again.",
+			o.FromStep)
 	}
 	d := r.deed(r.app.scope().Retry(idsOf(runs), o), runs, line)
 	if here := r.app.trails.top(); len(runs) == 1 {
@@ -206,7 +223,8 @@ func (r runDeeds) pause([]string) error {
 	if len(runs) == 0 {
 		return errors.New("it is paused already")
 	}
-	r.app.confirm(r.deed(r.app.scope().Pause(idsOf(runs), ""), runs, "Nothing claims it and its timers wait until it is resumed."))
+	r.app.confirm(r.deed(r.app.scope().Pause(idsOf(runs), ""), runs,
+		"Nothing claims it and its timers wait until it is resumed."))
 	return nil
 }
 
@@ -290,7 +308,8 @@ func (r runDeeds) override([]string) error {
 		} else if o.Output = jsonOf(values["input"]); o.Output == nil {
 			return &fieldError{"input", errors.New("say what the step came to, as JSON")}
 		}
-		r.app.confirm(r.deed(r.app.scope().Override(runs[0].GetRunId(), o), runs, "The old record and your reason stay in the history."))
+		r.app.confirm(r.deed(r.app.scope().Override(runs[0].GetRunId(), o), runs,
+			"The old record and your reason stay in the history."))
 		return nil
 	})
 	return nil
@@ -314,17 +333,22 @@ func (a *App) startForm(types, queues []string) {
 		{Name: "queue", Label: "Queue", Value: "", Complete: within(queues), Note: whenEmpty(`empty means "default"`)},
 		{Name: "input", Label: "Input", Kind: widget.JSONField},
 		{Name: "external", Label: "External id"},
-		{Name: "priority", Label: "Priority", Kind: widget.NumberField, Note: whenEmpty("-100 to 100, higher first; empty means 0")},
-		{Name: "delay", Label: "Delay", Kind: widget.DurationField, Note: whenEmpty("such as 90s, 2h or 7d; empty means now")},
+		{Name: "priority", Label: "Priority", Kind: widget.NumberField,
+			Note: whenEmpty("-100 to 100, higher first; empty means 0")},
+		{Name: "delay", Label: "Delay", Kind: widget.DurationField,
+			Note: whenEmpty("such as 90s, 2h or 7d; empty means now")},
 	}
 	names := map[string]string{
-		"workflow_type": "type", "task_queue": "queue", "input": "input", "external_id": "external", "priority": "priority",
+		"workflow_type": "type", "task_queue": "queue", "input": "input", "external_id": "external",
+		"priority": "priority",
 		"start_at": "delay", "start_in": "delay",
 	}
 	a.fill("Start a run", "Start", fields, filling{names: names, deed: func(values map[string]string) (deed, error) {
-		request := &kagziv1.StartWorkflowRequest{WorkflowType: values["type"], TaskQueue: values["queue"], ExternalId: values["external"]}
+		request := &kagziv1.StartWorkflowRequest{
+			WorkflowType: values["type"], TaskQueue: values["queue"], ExternalId: values["external"]}
 		if input := jsonOf(values["input"]); input != nil {
-			request.Input = &kagziv1.Payload{Data: input, Metadata: map[string]string{"content-type": "application/json"}}
+			request.Input = &kagziv1.Payload{Data: input,
+				Metadata: map[string]string{"content-type": "application/json"}}
 		}
 		if values["priority"] != "" {
 			n, err := strconv.ParseInt(values["priority"], 10, 32)

@@ -66,7 +66,8 @@ func TestACancellationTakesNoNegativeGrace(t *testing.T) {
 	var w *shop
 	onFixture(t, inShop(&w, "runs"), 100, 24, func(r *fixture) {
 		onRun(t, r, "status:sleeping")
-		if err := r.app.command("cancel -30s"); err == nil || !strings.Contains(err.Error(), `grace "-30s"`) || r.app.layer() != nil {
+		if err := r.app.command("cancel -30s"); err == nil || !strings.Contains(err.Error(), `grace "-30s"`) ||
+			r.app.layer() != nil {
 			t.Errorf("%v, want the grace refused and nothing asked", err)
 		}
 	})
@@ -77,7 +78,8 @@ func TestARetryTakesOneStep(t *testing.T) {
 	onFixture(t, inShop(&w, "runs"), 100, 24, func(r *fixture) {
 		onRun(t, r, "status:failed")
 		for _, words := range []string{"--from-step charge-card", "--restart charge-card"} {
-			if err := r.app.command("retry " + words); err == nil || !strings.Contains(err.Error(), words) || r.app.layer() != nil {
+			if err := r.app.command("retry " + words); err == nil || !strings.Contains(err.Error(), words) ||
+				r.app.layer() != nil {
 				t.Errorf("retry %s: %v, want it refused and nothing asked", words, err)
 			}
 		}
@@ -268,7 +270,8 @@ type slowToPause struct {
 	came chan error
 }
 
-func (a *slowToPause) PauseWorkflow(ctx context.Context, request *kagziv1.PauseWorkflowRequest, options ...grpc.CallOption) (*kagziv1.PauseWorkflowResponse, error) {
+func (a *slowToPause) PauseWorkflow(ctx context.Context, request *kagziv1.PauseWorkflowRequest,
+	options ...grpc.CallOption) (*kagziv1.PauseWorkflowResponse, error) {
 	if err := <-a.came; err != nil {
 		return nil, err
 	}

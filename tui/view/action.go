@@ -16,8 +16,8 @@ import (
 	"github.com/kagzi/kagzi/tui/widget"
 )
 
-// Action is something that a person can do. The one list of them drives the keys, the hints, the help and the commands, so that none
-// of these can say what another does not.
+// Action is something that a person can do. The one list of them drives the keys, the hints, the
+// help and the commands, so that none of these can say what another does not.
 type Action struct {
 	Name    string   // as a command: "cancel"
 	Aliases []string // other names of the command
@@ -48,7 +48,8 @@ const (
 	GroupGlobal              // everywhere
 )
 
-var groupTitles = [...]string{GroupView: "This view", GroupAct: "Act", GroupMove: "Move", GroupGo: "Go to", GroupGlobal: "Everywhere"}
+var groupTitles = [...]string{GroupView: "This view", GroupAct: "Act", GroupMove: "Move", GroupGo: "Go to",
+	GroupGlobal: "Everywhere"}
 
 // short is what the hints say.
 func (a *Action) short() string {
@@ -103,7 +104,9 @@ func (r registry) names(prefix string) []string {
 
 // hints are the actions to name at the bottom, the page's own first.
 func (r registry) hints() registry {
-	list := slices.DeleteFunc(slices.Clone(r), func(a *Action) bool { return a.Hint == 0 || len(a.Keys) == 0 || a.Off != nil && a.Off() != "" })
+	list := slices.DeleteFunc(slices.Clone(r), func(a *Action) bool {
+		return a.Hint == 0 || len(a.Keys) == 0 || a.Off != nil && a.Off() != ""
+	})
 	slices.SortStableFunc(list, func(a, b *Action) int { return cmp.Compare(a.Hint, b.Hint) })
 	return list
 }
@@ -150,7 +153,8 @@ func (a *App) actions() registry {
 		if keys, ok := a.options.Config.Keys[action.Name]; ok {
 			action.Keys = keys
 		}
-		action.Keys = slices.DeleteFunc(slices.Clone(action.Keys), func(key string) bool { return taken[key] }) // a page's own go first
+		// a page's own go first
+		action.Keys = slices.DeleteFunc(slices.Clone(action.Keys), func(key string) bool { return taken[key] })
 		for _, key := range action.Keys {
 			taken[key] = true
 		}

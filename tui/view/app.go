@@ -1,16 +1,18 @@
-// Package view draws the screens of the terminal UI. Everything here belongs to one goroutine, that of the event loop; other goroutines
-// reach it through post.
+// Package view draws the screens of the terminal UI. Everything here belongs to one goroutine, that
+// of the event loop; other goroutines reach it through post.
 //
-// Start with page.go, which defines a page and lists the pages, and action.go, which defines what people can do and which keys do it.
-// By subject:
+// Start with page.go, which defines a page and lists the pages, and action.go, which defines what
+// people can do and which keys do it. By subject:
 //
-//   - Pages that are a table: list.go holds what they share, internal/tables their columns and rows. Collections that are loaded whole are
-//     a shelf (list.go); runs are loaded as far as one looks (runs.go). Pages about one thing use about.go, except the run, which has
-//     tabs (run*.go). The overview, the event log and the comparison of two runs are thin pages over internal/overview, eventlist and diff.
+//   - Pages that are a table: list.go holds what they share, internal/tables their columns and
+//     rows. Collections that are loaded whole are a shelf (list.go); runs are loaded as far as one
+//     looks (runs.go). Pages about one thing use about.go, except the run, which has tabs
+//     (run*.go). The overview, the event log and the comparison of two runs are thin pages over
+//     internal/overview, eventlist and diff.
 //   - Around a page: the frame (frame.go), what lies over it (layer.go), keys that work everywhere (global.go).
 //   - Changes: act.go, act_runs.go and the file of each kind of thing.
-//   - The program: options and event loop (app.go), the clipboard, files and the editor (copy.go). The screen, times, figures and settings
-//     are in internal/terminal, clock, format and settings.
+//   - The program: options and event loop (app.go), the clipboard, files and the editor (copy.go).
+//     The screen, times, figures and settings are in internal/terminal, clock, format and settings.
 package view
 
 import (
@@ -52,7 +54,8 @@ type Options struct {
 	Source    string     // where the address came from: "--address", "KAGZI_ADDRESS", "the default"
 	Home      model.Home // where a command line goes that names no place
 	Version   string     // of this program
-	// Note is what the person must know of the server: "demo", "orders.db, for looking only"; empty for one that was reached as usual.
+	// Note is what the person must know of the server: "demo", "orders.db, for looking only"; empty
+	// for one that was reached as usual.
 	Note     string
 	File     bool   // it is a database file that Address names: there is no server, and nothing of one is shown
 	ReadOnly bool   // nothing that changes anything is there
@@ -126,8 +129,9 @@ type App struct {
 	wrong    error      // why the program cannot begin as the options ask
 }
 
-// Run shows the terminal UI until the person quits or ctx ends. The terminal is as it was when Run returns, also after a panic, which is
-// returned as an error with its stack in the log. Errors are about the terminal, and an *OptionError about what the options ask for.
+// Run shows the terminal UI until the person quits or ctx ends. The terminal is as it was when Run
+// returns, also after a panic, which is returned as an error with its stack in the log. Errors are
+// about the terminal, and an *OptionError about what the options ask for.
 func Run(ctx context.Context, o Options) (err error) {
 	if o.Screen == nil {
 		if o.Screen, err = terminal.Open(o.withDefaults().Lookup); err != nil {
@@ -166,7 +170,8 @@ func newApp(ctx context.Context, o Options) *App {
 	if o.State != "" {
 		a.state = settings.LoadState(o.State)
 	}
-	a.tv = tview.NewApplication().SetScreen(terminal.NewScreen(a.screen)).EnableMouse(o.Mouse || o.Config.Mouse).EnablePaste(true)
+	a.tv = tview.NewApplication().SetScreen(terminal.NewScreen(a.screen)).EnableMouse(o.Mouse ||
+		o.Config.Mouse).EnablePaste(true)
 	a.tv.SetRoot(newFrame(a), true).SetInputCapture(a.key)
 	registerPlainer(a.screen)
 	if err := a.setTheme(a.firstTheme()); err != nil {
@@ -243,7 +248,8 @@ func (a *App) now() time.Time {
 // theme is the look to draw with.
 func (a *App) theme() *theme.Theme { return a.look }
 
-// slowPace is how often ages are brought up to date on a screen on which nothing grows: so seldom that a line that costs money stays quiet.
+// slowPace is how often ages are brought up to date on a screen on which nothing grows: so seldom
+// that a line that costs money stays quiet.
 const slowPace = 5 * time.Second
 
 // pace is after how long the screen is drawn again although nothing happened.
@@ -311,7 +317,8 @@ func (a *App) setTheme(name string) error {
 }
 
 // plainer is what stands for the signs in our own words on a terminal that does not have them.
-var plainer = map[rune]string{'…': "~", '–': "-", '·': "|", '›': ">", '↑': "^", '↓': "v", '←': "<", '→': ">", 'Δ': "d", '×': "x"}
+var plainer = map[rune]string{'…': "~", '–': "-", '·': "|", '›': ">", '↑': "^", '↓': "v", '←': "<", '→': ">",
+	'Δ': "d", '×': "x"}
 
 // registerPlainer tells the screen what to show instead.
 func registerPlainer(screen tcell.Screen) {
@@ -335,7 +342,9 @@ func (a *App) chooseTheme(args []string) error {
 		return a.memorize(func(s *settings.State) { s.Theme = args[0] })
 	}
 	before := a.look
-	a.pick("Theme", a.themeNames(), before.Name, func(name string) { a.done(a.setTheme(name)) }, func(name string, ok bool) {
+	a.pick("Theme", a.themeNames(), before.Name, func(name string) {
+		a.done(a.setTheme(name))
+	}, func(name string, ok bool) {
 		if !ok {
 			a.look = before
 			return
@@ -346,8 +355,8 @@ func (a *App) chooseTheme(args []string) error {
 	return nil
 }
 
-// memorize changes what is remembered, at once and in the file as it stands: another window may have changed it too, and this one may be closed
-// without a word.
+// memorize changes what is remembered, at once and in the file as it stands: another window may
+// have changed it too, and this one may be closed without a word.
 func (a *App) memorize(what func(*settings.State)) error {
 	what(&a.state)
 	if a.options.State == "" {

@@ -19,14 +19,15 @@ import (
 // maxCopy is how much terminals take through OSC 52: 100,000 bytes of base64 with what is around them.
 const maxCopy = 74_994
 
-// copy hands text to the terminal's clipboard, which works over SSH as well, and says what it did. The text is base64 on its way, so that
-// nothing in it can be obeyed.
+// copy hands text to the terminal's clipboard, which works over SSH as well, and says what it did.
+// The text is base64 on its way, so that nothing in it can be obeyed.
 func (a *App) copy(what, text string) error {
 	if text == "" {
 		return fmt.Errorf("there is no %s to copy", what)
 	}
 	if len(text) > maxCopy {
-		return fmt.Errorf("the %s has %s, and terminals take %s at most: save it with ctrl-s", what, render.Bytes(int64(len(text))), render.Bytes(maxCopy))
+		return fmt.Errorf("the %s has %s, and terminals take %s at most: save it with ctrl-s", what,
+			render.Bytes(int64(len(text))), render.Bytes(maxCopy))
 	}
 	a.screen.SetClipboard([]byte(text))
 	a.say("copied the %s, %s", what, render.Bytes(int64(len(text))))
@@ -83,8 +84,8 @@ func inHome(path string) (string, error) {
 	return filepath.Join(home, rest), nil
 }
 
-// fillNew writes a file that was just made. One that is not whole is taken away: it would be taken for what was saved, and its name is needed
-// for the next try.
+// fillNew writes a file that was just made. One that is not whole is taken away: it would be taken
+// for what was saved, and its name is needed for the next try.
 func fillNew(f *os.File, data []byte) error {
 	_, err := f.Write(data)
 	if err = errors.Join(err, f.Close()); err != nil {
@@ -93,7 +94,8 @@ func fillNew(f *os.File, data []byte) error {
 	return nil
 }
 
-// csvOf writes a table. A cell that a spreadsheet would take for a formula gets a quote in front: names come from users.
+// csvOf writes a table. A cell that a spreadsheet would take for a formula gets a quote in front:
+// names come from users.
 func csvOf(titles []string, rows [][]string) ([]byte, error) {
 	var b bytes.Buffer
 	w := csv.NewWriter(&b)
@@ -114,13 +116,14 @@ func csvOf(titles []string, rows [][]string) ([]byte, error) {
 	return b.Bytes(), w.Error()
 }
 
-// lent is more than 0 while the terminal is another program's, and for lentAfter then: a Ctrl-C may be told to this one later than to that. Where the
-// terminal is the UI's, Ctrl-C is a key.
+// lent is more than 0 while the terminal is another program's, and for lentAfter then: a Ctrl-C may
+// be told to this one later than to that. Where the terminal is the UI's, Ctrl-C is a key.
 var lent atomic.Int32
 
 const lentAfter = 2 * time.Second
 
-// Lent says that the terminal is lent to a person's editor: a Ctrl-C is for that one then, although all programs of the terminal get it.
+// Lent says that the terminal is lent to a person's editor: a Ctrl-C is for that one then, although
+// all programs of the terminal get it.
 func Lent() bool { return lent.Load() > 0 }
 
 // edit gives the terminal to the person's editor with a text and is what became of it.

@@ -52,7 +52,8 @@ func TestNoKeyMeansTwoThings(t *testing.T) {
 				}
 				for _, key := range action.Keys {
 					other, taken := keys[key]
-					if taken && !(command != "runs" && strings.Contains("0123456789-", key)) { // a run's tabs are on the digits, its zoom on + and -
+					if taken && !(command != "runs" && strings.Contains("0123456789-", key)) {
+						// a run's tabs are on the digits, its zoom on + and -
 						t.Errorf(":%s: the key %q is of %q and of %q", command, key, other, action.Name)
 					}
 					keys[key] = action.Name
@@ -234,14 +235,21 @@ func TestWhatCanBeDoneAboutAConnectionDependsOnWhatIsWrong(t *testing.T) {
 		err  error
 		want []string
 	}{
-		"nobody is there": {errGone, []string{"no server answers", "See that one runs there and can be reached from here"}},
-		"no key": {status.Error(codes.Unauthenticated, "an API key is needed: give --api-key-file or KAGZI_API_KEY, or in other clients"),
-			[]string{"Cannot show this: an API key is needed: give a key with --api-key-file", "Give a key with:  kagzi tui --address db:1 --api-key-file FILE"}},
-		"too weak a key": {status.Error(codes.PermissionDenied, "the API key may not read here"), []string{"may not read here", "kagzi doctor --address db:1"}},
-		"another authority": {status.Error(codes.Unavailable, `connection error: desc = "transport: authentication handshake failed: tls: failed to verify certificate: x509: certificate signed by unknown authority"`),
+		"nobody is there": {errGone, []string{"no server answers",
+			"See that one runs there and can be reached from here"}},
+		"no key": {status.Error(codes.Unauthenticated,
+			"an API key is needed: give --api-key-file or KAGZI_API_KEY, or in other clients"),
+			[]string{"Cannot show this: an API key is needed: give a key with --api-key-file",
+				"Give a key with:  kagzi tui --address db:1 --api-key-file FILE"}},
+		"too weak a key": {status.Error(codes.PermissionDenied, "the API key may not read here"),
+			[]string{"may not read here", "kagzi doctor --address db:1"}},
+		"another authority": {status.Error(codes.Unavailable,
+			`connection error: desc = "transport: authentication handshake failed: tls: failed to verify certificate: x509: certificate signed by unknown authority"`),
 			[]string{"Cannot show this: the certificate of the server is signed by an authority", "--tls-ca ca.crt"}},
-		"no TLS here": {status.Error(codes.Unavailable, `connection error: desc = "error reading server preface: EOF"`), []string{"it may speak TLS", "Encrypt the connection with --tls"}},
-		"a stop":      {status.Error(codes.Unavailable, "the server is stopping; try again"), []string{"the server is stopping", "kagzi doctor --address db:1"}},
+		"no TLS here": {status.Error(codes.Unavailable, `connection error: desc = "error reading server preface: EOF"`),
+			[]string{"it may speak TLS", "Encrypt the connection with --tls"}},
+		"a stop": {status.Error(codes.Unavailable, "the server is stopping; try again"),
+			[]string{"the server is stopping", "kagzi doctor --address db:1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			options := func() Options {
@@ -255,7 +263,8 @@ func TestWhatCanBeDoneAboutAConnectionDependsOnWhatIsWrong(t *testing.T) {
 			})
 		})
 	}
-	for address, want := range map[string]string{"": "Start one with:  kagzi server  ", "127.0.0.1:7": "Start one with:  kagzi server --listen 127.0.0.1:7"} {
+	for address, want := range map[string]string{
+		"": "Start one with:  kagzi server  ", "127.0.0.1:7": "Start one with:  kagzi server --listen 127.0.0.1:7"} {
 		t.Run("nobody is there at "+address, func(t *testing.T) {
 			options := func() Options {
 				w := newShop()
@@ -297,13 +306,17 @@ func TestACommandWithMoreThanItTakesDoesNothing(t *testing.T) {
 	var w *shop
 	onFixture(t, inShop(&w, "runs status:sleeping"), 120, 24, func(r *fixture) {
 		for command, why := range map[string]string{
-			"overview now": `overview takes no argument, got "now"`, "pulse now": `overview takes no argument, got "now"`,
-			"mark all": `mark takes no argument, got "all"`, "pin order-1 order-2": `pin takes no argument, got "order-1 order-2"`,
-			"terminate all": `terminate takes no argument, got "all"`, "close now": `close takes no argument, got "now"`,
+			"overview now":        `overview takes no argument, got "now"`,
+			"pulse now":           `overview takes no argument, got "now"`,
+			"mark all":            `mark takes no argument, got "all"`,
+			"pin order-1 order-2": `pin takes no argument, got "order-1 order-2"`,
+			"terminate all":       `terminate takes no argument, got "all"`,
+			"close now":           `close takes no argument, got "now"`,
 		} {
 			err := r.app.command(command)
 			r.settle()
-			if err == nil || err.Error() != why || r.app.layer() != nil || len(r.app.trails.top().(sortable).table().Marked()) != 0 {
+			if err == nil || err.Error() != why || r.app.layer() != nil ||
+				len(r.app.trails.top().(sortable).table().Marked()) != 0 {
 				t.Errorf(":%s: %v, want %s and nothing done", command, err, why)
 			}
 		}
@@ -396,7 +409,8 @@ func TestWhatIsSavedIsThereAtOnceAndStaysWhenAnotherWindowIsClosed(t *testing.T)
 			t.Errorf("after it was saved the file holds %+v", s)
 		}
 		// another window, which began before and has saved and typed something too
-		if err := (settings.State{Filters: map[string]string{"mine": "status:failed", "other": "type:order"}, Commands: []string{"queues"}}).Save(path); err != nil {
+		if err := (settings.State{Filters: map[string]string{"mine": "status:failed", "other": "type:order"},
+			Commands: []string{"queues"}}).Save(path); err != nil {
 			t.Fatal(err)
 		}
 		r.press(":", "w", "o", "r", "k", "e", "r", "s", "enter")
@@ -444,7 +458,9 @@ func TestWhatTheOptionsAskForAndCannotBeHadIsToldAndNothingShown(t *testing.T) {
 		ask    func(o *Options)
 		reason string // empty: it is shown
 	}{
-		{"a view that there is not", func(o *Options) { o.Open = "rums" }, `there is no command "rums"; did you mean runs?`},
+		{"a view that there is not", func(o *Options) {
+			o.Open = "rums"
+		}, `there is no command "rums"; did you mean runs?`},
 		{"a filter that is none", func(o *Options) { o.Open = "runs status:sideways" }, "sideways"},
 		{"a theme that there is not", func(o *Options) { o.Theme = "pink" }, `there is no theme "pink"; there are `},
 		{"a theme of the settings that there is not", func(o *Options) { o.Config.Theme = "pink" }, ""},
@@ -456,7 +472,9 @@ func TestWhatTheOptionsAskForAndCannotBeHadIsToldAndNothingShown(t *testing.T) {
 					t.Fatal(err)
 				}
 				w := newShop()
-				o := Options{API: w, Open: "runs", Screen: screen, Now: w.Now, Lookup: func(string) (string, bool) { return "", false }}
+				o := Options{API: w, Open: "runs", Screen: screen, Now: w.Now, Lookup: func(string) (string, bool) {
+					return "", false
+				}}
 				try.ask(&o)
 				ctx, cancel := context.WithCancel(t.Context())
 				time.AfterFunc(time.Minute, cancel)
@@ -465,7 +483,8 @@ func TestWhatTheOptionsAskForAndCannotBeHadIsToldAndNothingShown(t *testing.T) {
 				switch {
 				case try.reason == "" && (err != nil || ctx.Err() == nil):
 					t.Errorf("Run returned %v before it was told to", err)
-				case try.reason != "" && (!errors.As(err, &wrong) || !strings.Contains(wrong.Error(), try.reason) || ctx.Err() != nil):
+				case try.reason != "" && (!errors.As(err, &wrong) || !strings.Contains(wrong.Error(), try.reason) ||
+					ctx.Err() != nil):
 					t.Errorf("Run returned %v, want an option error at once that says %q", err, try.reason)
 				case screen.finished == 0:
 					t.Error("the terminal was not given back")

@@ -20,8 +20,9 @@ import (
 
 var allHostile = flag.Bool("hostile.all", false, "every screen meets every hostile text (some, in turns)")
 
-// TestHostileTextIsHarmlessOnEveryScreen tries each text on every other screen, and those that are little more than one character on every fourth,
-// so that each screen meets about a hundred and forty with KAGZI_TEST_LONG, and a twentieth of them without; with -hostile.all each text on every
+// TestHostileTextIsHarmlessOnEveryScreen tries each text on every other screen, and those that are
+// little more than one character on every fourth, so that each screen meets about a hundred and
+// forty with KAGZI_TEST_LONG, and a twentieth of them without; with -hostile.all each text on every
 // screen.
 func TestHostileTextIsHarmlessOnEveryScreen(t *testing.T) {
 	useXterm(t)
@@ -40,7 +41,9 @@ func TestHostileTextIsHarmlessOnEveryScreen(t *testing.T) {
 			if *allHostile {
 				every = 1
 			}
-			onTerminal(t, func() *shop { return newShop() }, func(w *shop) tui.API { return spoil(w, text) }, "overview", width, height,
+			onTerminal(t, func() *shop { return newShop() }, func(w *shop) tui.API {
+				return spoil(w, text)
+			}, "overview", width, height,
 				func(r *fixture, w *shop, tty *memoryTty) { screens(r, w, tty, number, every, text) })
 		})
 	}
@@ -57,8 +60,8 @@ func TestHostileTextIsHarmlessOnEveryScreen(t *testing.T) {
 	}
 }
 
-// screens goes through one of so many views with its tabs, others for the next number, through the dialogs of one of them, and through what can lie
-// over them, and looks at what is drawn.
+// screens goes through one of so many views with its tabs, others for the next number, through the
+// dialogs of one of them, and through what can lie over them, and looks at what is drawn.
 func screens(r *fixture, w *shop, tty *memoryTty, number, every int, text string) {
 	views := append(everyView(w), "run "+w.ID(scenario.Failed))
 	for i, view := range views {
@@ -183,7 +186,8 @@ func (c *frameCheck) box(left, top, right, bottom int) error {
 	for _, corner := range []struct {
 		x, y  int
 		glyph theme.Glyph
-	}{{left, top, theme.CornerTL}, {right, top, theme.CornerTR}, {left, bottom, theme.CornerBL}, {right, bottom, theme.CornerBR}} {
+	}{{left, top, theme.CornerTL}, {right, top, theme.CornerTR}, {left, bottom, theme.CornerBL},
+		{right, bottom, theme.CornerBR}} {
 		if got := c.at(corner.x, corner.y); got != c.look.Glyph(corner.glyph) {
 			return fmt.Errorf("the corner at %d,%d is %q", corner.x, corner.y, got)
 		}

@@ -28,7 +28,8 @@ func (c *spoiledLine) Invoke(ctx context.Context, method string, request, reply 
 	return nil
 }
 
-func (c *spoiledLine) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, options ...grpc.CallOption) (grpc.ClientStream, error) {
+func (c *spoiledLine) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string,
+	options ...grpc.CallOption) (grpc.ClientStream, error) {
 	stream, err := c.line.NewStream(ctx, desc, method, options...)
 	return &spoiledStream{stream, c.spoiler}, err
 }
@@ -59,15 +60,19 @@ type spoiler struct{ text string }
 
 // kept are fields that servers make, or check so strictly that nothing can hide in them.
 var kept = map[protoreflect.Name]bool{
-	"run_id": true, "schedule_id": true, "worker_id": true, "step_id": true, "parent_run_id": true, "namespace": true, "next_page_token": true, "page_token": true,
-	"retried_from_run_id": true, "failed_run_id": true, "continued_as_run_id": true, "continued_from_run_id": true, "parent_step_id": true, "workflows_by_status": true,
+	"run_id": true, "schedule_id": true, "worker_id": true, "step_id": true, "parent_run_id": true, "namespace": true,
+	"next_page_token": true, "page_token": true,
+	"retried_from_run_id": true, "failed_run_id": true, "continued_as_run_id": true, "continued_from_run_id": true,
+	"parent_step_id": true, "workflows_by_status": true,
 	"cron_expr": true, "session_id": true, "new_run_id": true,
 }
 
 // longestName is how long a server lets names be; longFields are those that may hold more.
 const longestName = 255
 
-var longFields = map[protoreflect.Name]bool{"message": true, "stack": true, "value": true, "note": true, "description": true, "sentence": true, "reason": true, "detail": true}
+var longFields = map[protoreflect.Name]bool{
+	"message": true, "stack": true, "value": true, "note": true, "description": true, "sentence": true, "reason": true,
+	"detail": true}
 
 // value is what a text becomes. What it was stays behind it, so that things that differ still do.
 func (s spoiler) value(name protoreflect.Name, was string) string {

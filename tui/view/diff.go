@@ -182,7 +182,8 @@ func (p *diffPage) Draw(c widget.Canvas) {
 	if made := p.app.clock.Stamp(); p.stale || p.width != c.W || p.made != made {
 		p.stale, p.width, p.made = false, c.W, made
 		p.rows = diff.Runs([2]diff.Side{
-			{Run: p.sides[0].workflow(), Steps: p.sides[0].run.Lanes()}, {Run: p.sides[1].workflow(), Steps: p.sides[1].run.Lanes()},
+			{Run: p.sides[0].workflow(), Steps: p.sides[0].run.Lanes()},
+			{Run: p.sides[1].workflow(), Steps: p.sides[1].run.Lanes()},
 		}, &p.app.clock, p.app.look)
 		lines := make([]widget.Line, len(p.rows))
 		for i, row := range p.rows {
@@ -231,10 +232,14 @@ func (p *diffPage) Actions() []*Action {
 		}
 	}
 	return []*Action{
-		{Name: "next-difference", Keys: []string{"n"}, Short: "next", Help: "to the next difference", Group: GroupMove, Hint: 1, Run: func([]string) error { return p.leap(1) }},
-		{Name: "previous-difference", Keys: []string{"N"}, Help: "to the difference before", Group: GroupMove, Run: func([]string) error { return p.leap(-1) }},
+		{Name: "next-difference", Keys: []string{"n"}, Short: "next", Help: "to the next difference", Group: GroupMove,
+			Hint: 1, Run: func([]string) error { return p.leap(1) }},
+		{Name: "previous-difference", Keys: []string{"N"}, Help: "to the difference before", Group: GroupMove,
+			Run: func([]string) error { return p.leap(-1) }},
 		{Name: "left", Keys: []string{"<"}, Help: "open the run on the left", Group: GroupMove, Hint: 2, Run: open(0)},
-		{Name: "right", Keys: []string{">"}, Help: "open the run on the right", Group: GroupMove, Hint: 3, Run: open(1)},
-		{Name: "copy-text", Keys: []string{"y"}, Short: "copy", Help: "copy the comparison as text", Group: GroupView, Hint: 4, Run: func([]string) error { return p.app.copy("comparison", p.text.Text()) }},
+		{Name: "right", Keys: []string{">"}, Help: "open the run on the right", Group: GroupMove, Hint: 3,
+			Run: open(1)},
+		{Name: "copy-text", Keys: []string{"y"}, Short: "copy", Help: "copy the comparison as text", Group: GroupView,
+			Hint: 4, Run: func([]string) error { return p.app.copy("comparison", p.text.Text()) }},
 	}
 }

@@ -60,7 +60,8 @@ func TestADifferenceIsBroughtToTheScreen(t *testing.T) {
 		for i, row := range all {
 			r.press("n")
 			text := strings.TrimSpace(cmp.Or(p.rows[row].Left, p.rows[row].Right))
-			if text = render.Truncate(render.Safe(text), 20); !strings.Contains(r.draw(), strings.TrimSuffix(text, "…")) {
+			if text = render.Truncate(render.Safe(text), 20); !strings.Contains(
+				r.draw(), strings.TrimSuffix(text, "…")) {
 				t.Errorf("difference %d of %d, %q, is not on the screen:\n%s", i+1, len(all), text, r.draw())
 			}
 		}

@@ -53,7 +53,8 @@ func (p *eventsPage) Title() string {
 	if p.filter.Text == "" {
 		return fmt.Sprintf("Events (%s)", format.Number(int64(kept)))
 	}
-	return fmt.Sprintf("Events (%s of %s)  %s", format.Number(int64(p.rows.Count)), format.Number(int64(kept)), p.filter.Text)
+	return fmt.Sprintf("Events (%s of %s)  %s", format.Number(int64(p.rows.Count)), format.Number(int64(kept)),
+		p.filter.Text)
 }
 
 // Status says whether the end is followed, or what has come below meanwhile.
@@ -140,7 +141,8 @@ func (p *eventsPage) describe() error {
 		return errNothingUnder
 	}
 	lines := []widget.Line{
-		{Cells: []render.Cell{eventlist.LevelCell(p.app.look, e.GetLevel()), {Text: "  " + e.GetMessage(), Style: render.Strong}}}, {},
+		{Cells: []render.Cell{eventlist.LevelCell(p.app.look, e.GetLevel()),
+			{Text: "  " + e.GetMessage(), Style: render.Strong}}}, {},
 		pairLine("at", p.app.clock.Full(e.GetAt())), pairLine("number", format.Number(e.GetSequence())), {},
 	}
 	for _, at := range e.GetAttributes() {
@@ -164,7 +166,8 @@ func (p *eventsPage) describe() error {
 
 // pairLine is a name and what it is.
 func pairLine(name, value string) widget.Line {
-	return widget.Line{Cells: []render.Cell{{Text: format.Pad(render.Safe(name), 16), Style: render.Dim}, {Text: value}}}
+	return widget.Line{Cells: []render.Cell{{Text: format.Pad(render.Safe(name), 16), Style: render.Dim},
+		{Text: value}}}
 }
 
 // errNoSubject refuses to open what an event is about when that is nothing to look at.
@@ -221,16 +224,21 @@ const onlyTrouble = "level:warn"
 // Actions are to look closer, to follow, and to open what an event is about.
 func (p *eventsPage) Actions() []*Action {
 	return []*Action{
-		{Name: "show", Aliases: []string{"describe"}, Keys: []string{"enter"}, Help: "all that is known of the event", Group: GroupMove, Hint: 1, Run: func([]string) error { return p.describe() }},
-		{Name: "open", Keys: []string{"o"}, Help: "the run, worker or schedule that the event is about", Group: GroupMove, Hint: 2, Run: func([]string) error { return p.follow() }},
-		{Name: "follow", Keys: []string{"s"}, Help: "stay with the newest event, or not", Group: GroupView, Hint: 3, Run: func([]string) error { p.list.Follow = !p.list.Follow; return nil }},
-		{Name: "wrap", Keys: []string{"w"}, Help: "show long events in several lines, or in one", Group: GroupView, Hint: 4, Run: func([]string) error { p.list.Wrap = !p.list.Wrap; return nil }},
-		{Name: "failed", Keys: []string{"ctrl-z"}, Help: "only warnings and errors, and back", Group: GroupView, Run: func([]string) error {
-			if p.filter.Text == onlyTrouble {
-				return p.SetFilter("")
-			}
-			return p.SetFilter(onlyTrouble)
-		}},
+		{Name: "show", Aliases: []string{"describe"}, Keys: []string{"enter"}, Help: "all that is known of the event",
+			Group: GroupMove, Hint: 1, Run: func([]string) error { return p.describe() }},
+		{Name: "open", Keys: []string{"o"}, Help: "the run, worker or schedule that the event is about",
+			Group: GroupMove, Hint: 2, Run: func([]string) error { return p.follow() }},
+		{Name: "follow", Keys: []string{"s"}, Help: "stay with the newest event, or not", Group: GroupView, Hint: 3,
+			Run: func([]string) error { p.list.Follow = !p.list.Follow; return nil }},
+		{Name: "wrap", Keys: []string{"w"}, Help: "show long events in several lines, or in one", Group: GroupView,
+			Hint: 4, Run: func([]string) error { p.list.Wrap = !p.list.Wrap; return nil }},
+		{Name: "failed", Keys: []string{"ctrl-z"}, Help: "only warnings and errors, and back", Group: GroupView,
+			Run: func([]string) error {
+				if p.filter.Text == onlyTrouble {
+					return p.SetFilter("")
+				}
+				return p.SetFilter(onlyTrouble)
+			}},
 	}
 }
 
@@ -254,7 +262,8 @@ func (p *eventsPage) Rows() (titles []string, rows [][]string) {
 	p.refill()
 	for _, r := range p.rows.List {
 		if e := r.Event; e != nil {
-			rows = append(rows, []string{e.GetAt().AsTime().UTC().Format(time.RFC3339Nano), e.GetLevel(), r.Kind, r.Subject, r.Text})
+			rows = append(rows, []string{e.GetAt().AsTime().UTC().Format(time.RFC3339Nano), e.GetLevel(), r.Kind,
+				r.Subject, r.Text})
 		}
 	}
 	return []string{"TIME", "LEVEL", "KIND", "SUBJECT", "MESSAGE"}, rows

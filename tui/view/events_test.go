@@ -115,7 +115,8 @@ type lossyStream struct {
 	grpc.ServerStreamingClient[kagziv1.ServerEvent]
 }
 
-func (a lossy) WatchEvents(ctx context.Context, request *kagziv1.WatchEventsRequest, options ...grpc.CallOption) (grpc.ServerStreamingClient[kagziv1.ServerEvent], error) {
+func (a lossy) WatchEvents(ctx context.Context, request *kagziv1.WatchEventsRequest,
+	options ...grpc.CallOption) (grpc.ServerStreamingClient[kagziv1.ServerEvent], error) {
 	stream, err := a.API.WatchEvents(ctx, request, options...)
 	return lossyStream{stream}, err
 }

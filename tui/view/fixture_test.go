@@ -12,8 +12,8 @@ import (
 	"github.com/gdamore/tcell/v2"
 )
 
-// fixture is the program on a screen in memory, in a bubble in which time stands until everything is at rest. What it would do in its event
-// loop is done step by step.
+// fixture is the program on a screen in memory, in a bubble in which time stands until everything
+// is at rest. What it would do in its event loop is done step by step.
 type fixture struct {
 	t      *testing.T
 	app    *App
@@ -70,8 +70,10 @@ func (r *fixture) pass(d time.Duration) {
 
 // keyNames are the keys that are no single character.
 var keyNames = map[string]tcell.Key{
-	"enter": tcell.KeyEnter, "esc": tcell.KeyEscape, "tab": tcell.KeyTab, "shift-tab": tcell.KeyBacktab, "up": tcell.KeyUp, "down": tcell.KeyDown,
-	"left": tcell.KeyLeft, "right": tcell.KeyRight, "pgdn": tcell.KeyPgDn, "pgup": tcell.KeyPgUp, "home": tcell.KeyHome, "end": tcell.KeyEnd,
+	"enter": tcell.KeyEnter, "esc": tcell.KeyEscape, "tab": tcell.KeyTab, "shift-tab": tcell.KeyBacktab,
+	"up": tcell.KeyUp, "down": tcell.KeyDown,
+	"left": tcell.KeyLeft, "right": tcell.KeyRight, "pgdn": tcell.KeyPgDn, "pgup": tcell.KeyPgUp, "home": tcell.KeyHome,
+	"end":       tcell.KeyEnd,
 	"backspace": tcell.KeyBackspace2, "ctrl-space": tcell.KeyCtrlSpace, `ctrl-\`: tcell.KeyCtrlBackslash,
 }
 
@@ -179,7 +181,8 @@ func golden(t *testing.T, name, got string) {
 			screen = line
 		}
 		if i >= len(had) || line != had[i] {
-			t.Errorf("%s is not what it was from line %d on, %s\n got %q\nwant %q\nlook at it, and write it with UPDATE=1 when it is right", path, i+1, screen, line, append(had, "")[min(i, len(had))])
+			t.Errorf(
+				"%s is not what it was from line %d on, %s\n got %q\nwant %q\nlook at it, and write it with UPDATE=1 when it is right", path, i+1, screen, line, append(had, "")[min(i, len(had))])
 			return
 		}
 	}

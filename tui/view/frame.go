@@ -29,7 +29,8 @@ func (a *App) cramped() bool {
 	return w < leastWidth || h < leastHeight
 }
 
-// frame is the whole screen: the header, the page, what is wrong, the hints, and what lies over them. It is the only thing that tview knows.
+// frame is the whole screen: the header, the page, what is wrong, the hints, and what lies over
+// them. It is the only thing that tview knows.
 type frame struct {
 	*tview.Box
 	app *App
@@ -56,7 +57,8 @@ func (f *frame) PasteHandler() func(string, func(tview.Primitive)) {
 }
 
 // MouseHandler gives the mouse to what is on top.
-func (f *frame) MouseHandler() func(tview.MouseAction, *tcell.EventMouse, func(tview.Primitive)) (bool, tview.Primitive) {
+func (f *frame) MouseHandler() func(tview.MouseAction, *tcell.EventMouse, func(tview.Primitive)) (bool,
+	tview.Primitive) {
 	return func(action tview.MouseAction, event *tcell.EventMouse, _ func(tview.Primitive)) (bool, tview.Primitive) {
 		if f.app.layer() != nil || f.app.cramped() {
 			return true, nil
@@ -75,7 +77,8 @@ func (f *frame) Draw(screen tcell.Screen) {
 	c := widget.On(screen, a.look, 0, 0, w, h)
 	c.Clear(a.look.Role(theme.Text))
 	if a.cramped() {
-		for i, line := range []string{fmt.Sprintf("%dx%d is too small,", w, h), fmt.Sprintf("%dx%d is needed.", leastWidth, leastHeight), "q quits."} {
+		for i, line := range []string{fmt.Sprintf("%dx%d is too small,", w, h),
+			fmt.Sprintf("%dx%d is needed.", leastWidth, leastHeight), "q quits."} {
 			c.Text(0, i, line, a.look.Role(theme.Warning))
 		}
 		return
@@ -128,7 +131,8 @@ func (a *App) drawFailure(c widget.Canvas, err error) {
 	}
 	if state := a.link.State(); state.Err != nil {
 		lines = append(lines, "retry    "+a.connection().Word, "")
-		lines = append(lines, format.Wrapped(render.Safe(remedy(state.Err, a.options.Address, a.scope().Reach())), max(c.W-4, 1))...)
+		lines = append(lines, format.Wrapped(render.Safe(remedy(state.Err, a.options.Address, a.scope().Reach())),
+			max(c.W-4, 1))...)
 		lines = append(lines, "ctrl-r tries again now, q quits.")
 	} else {
 		lines = append(lines, "", "ctrl-r tries again, esc goes back.")
@@ -172,7 +176,8 @@ func (a *App) drawCrumbs(c widget.Canvas, crumbs []string) {
 	line := strings.Join(crumbs, arrow)
 	for i := 2; render.Width(render.Safe(line)) > c.W && len(crumbs) > 3; {
 		crumbs = append(crumbs[:i:i], crumbs[i+1:]...)
-		line = strings.Join(crumbs[:i], arrow) + arrow + a.look.Glyph(theme.Ellipsis) + arrow + strings.Join(crumbs[i:], arrow)
+		line = strings.Join(crumbs[:i], arrow) + arrow + a.look.Glyph(theme.Ellipsis) + arrow +
+			strings.Join(crumbs[i:], arrow)
 	}
 	c.Cut(0, 0, c.W, line, a.look.Role(theme.Crumb))
 }
@@ -204,7 +209,8 @@ func (a *App) banner() string {
 		if a.link.AsOf().IsZero() {
 			return fmt.Sprintf("%s: %s", a.connection().Word, sentence(state.Err))
 		}
-		return fmt.Sprintf("%s, as of %s: %s", a.connection().Word, a.link.AsOf().In(a.options.Zone).Format(time.TimeOnly), sentence(state.Err))
+		return fmt.Sprintf("%s, as of %s: %s", a.connection().Word,
+			a.link.AsOf().In(a.options.Zone).Format(time.TimeOnly), sentence(state.Err))
 	}
 	if p, ok := a.trails.top().(warned); ok {
 		return p.Banner()
@@ -246,10 +252,12 @@ func (a *App) drawHints(c widget.Canvas) {
 
 // counted are the statuses in the line of counters.
 var counted = []kagziv1.WorkflowStatus{
-	kagziv1.WorkflowStatus_WORKFLOW_STATUS_RUNNING, kagziv1.WorkflowStatus_WORKFLOW_STATUS_PENDING, kagziv1.WorkflowStatus_WORKFLOW_STATUS_SLEEPING,
+	kagziv1.WorkflowStatus_WORKFLOW_STATUS_RUNNING, kagziv1.WorkflowStatus_WORKFLOW_STATUS_PENDING,
+	kagziv1.WorkflowStatus_WORKFLOW_STATUS_SLEEPING,
 }
 
-// drawCounters says how many runs are in each state, who works, and how much gets done. What does not fit is left out, from the right.
+// drawCounters says how many runs are in each state, who works, and how much gets done. What does
+// not fit is left out, from the right.
 func (a *App) drawCounters(c widget.Canvas) {
 	stats := a.overview.Stats()
 	if stats == nil {
@@ -278,23 +286,28 @@ func (a *App) counters(stats *kagziv1.GetStatsResponse) []render.Cell {
 		if n == 0 {
 			sign.Style = render.Dim
 		}
-		cells = append(cells, render.Cell{Text: a.look.Glyph(sign.Glyph) + " " + format.Number(n) + " " + sign.Word, Style: sign.Style})
+		cells = append(cells, render.Cell{Text: a.look.Glyph(sign.Glyph) + " " + format.Number(n) + " " + sign.Word,
+			Style: sign.Style})
 	}
 	lately, since, _ := a.failed(stats)
-	failed := render.Cell{Text: fmt.Sprintf("%s %s failed %s", a.look.Glyph(theme.Failed), format.Number(lately), since), Style: render.Dim}
+	failed := render.Cell{Text: fmt.Sprintf("%s %s failed %s", a.look.Glyph(theme.Failed), format.Number(lately),
+		since), Style: render.Dim}
 	if lately > 0 {
 		failed.Style = render.Bad
 	}
-	workers := render.Cell{Text: fmt.Sprintf("%d of %d workers online", stats.GetOnlineWorkers(), stats.GetTotalWorkers())}
+	workers := render.Cell{Text: fmt.Sprintf(
+		"%d of %d workers online", stats.GetOnlineWorkers(), stats.GetTotalWorkers())}
 	if stats.GetOnlineWorkers() == 0 {
 		workers = render.Cell{Text: "no worker online", Style: render.Waiting}
 	}
 	return append(cells, failed, workers)
 }
 
-// failed is how many runs failed lately, and where and since when, also in the few cells of a tile: in the last hour, or since the start of a
-// server that is younger, which counts from then on. It is of the server that this terminal is connected to, in all namespaces, and says so,
-// since the numbers beside it are the namespace's. Where the server does not tell that, it is those of the namespace that are kept.
+// failed is how many runs failed lately, and where and since when, also in the few cells of a tile:
+// in the last hour, or since the start of a server that is younger, which counts from then on. It
+// is of the server that this terminal is connected to, in all namespaces, and says so, since the
+// numbers beside it are the namespace's. Where the server does not tell that, it is those of the
+// namespace that are kept.
 func (a *App) failed(stats *kagziv1.GetStatsResponse) (n int64, since, short string) {
 	started := a.overview.Info().GetStartedAt()
 	switch {

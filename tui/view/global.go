@@ -16,13 +16,17 @@ import (
 	"github.com/kagzi/kagzi/tui/widget"
 )
 
-// shared are the actions that a page has because of what it can do: a filter, rows to mark and sort, things to copy and save.
+// shared are the actions that a page has because of what it can do: a filter, rows to mark and
+// sort, things to copy and save.
 func (a *App) shared(p page) []*Action {
 	var list []*Action
 	if f, ok := p.(filtered); ok {
 		list = append(list, &Action{
-			Name: "filter", Keys: []string{"/"}, Args: "[TEXT | save NAME | NAME]", Help: "choose what is shown; save it by name, use it by name", Group: GroupView, Hint: 20,
-			Whole: true, Run: func(args []string) error { return a.filter(f, strings.Join(args, "")) }, Complete: func(text string) []string { return a.completeFilter(f, text) },
+			Name: "filter", Keys: []string{"/"}, Args: "[TEXT | save NAME | NAME]",
+			Help: "choose what is shown; save it by name, use it by name", Group: GroupView, Hint: 20,
+			Whole: true, Run: func(args []string) error {
+				return a.filter(f, strings.Join(args, ""))
+			}, Complete: func(text string) []string { return a.completeFilter(f, text) },
 		})
 	}
 	if l, ok := p.(sortable); ok {
@@ -30,29 +34,36 @@ func (a *App) shared(p page) []*Action {
 	}
 	if c, ok := p.(copied); ok {
 		list = append(list,
-			&Action{Name: "copy", Keys: []string{"Y"}, Help: "copy the id of what is under the cursor", Group: GroupView, Run: func([]string) error { return a.copy("id", c.CopyID()) }},
-			&Action{Name: "copy-json", Keys: []string{"ctrl-y"}, Help: "copy what is under the cursor as JSON", Group: GroupView, Run: func([]string) error { return a.copy("JSON", c.CopyAll()) }},
-			&Action{Name: "json", Keys: []string{"y"}, Help: "show what is under the cursor as JSON", Group: GroupView, Run: func([]string) error { return a.showJSON(c) }},
+			&Action{Name: "copy", Keys: []string{"Y"}, Help: "copy the id of what is under the cursor",
+				Group: GroupView, Run: func([]string) error { return a.copy("id", c.CopyID()) }},
+			&Action{Name: "copy-json", Keys: []string{"ctrl-y"}, Help: "copy what is under the cursor as JSON",
+				Group: GroupView, Run: func([]string) error { return a.copy("JSON", c.CopyAll()) }},
+			&Action{Name: "json", Keys: []string{"y"}, Help: "show what is under the cursor as JSON", Group: GroupView,
+				Run: func([]string) error { return a.showJSON(c) }},
 		)
 	}
 	if _, ok := p.(saved); ok {
 		list = append(list, &Action{
-			Name: "save", Keys: []string{"ctrl-s"}, Args: "FILE.csv | FILE.json", Help: "save the loaded rows to a file", Group: GroupView,
+			Name: "save", Keys: []string{"ctrl-s"}, Args: "FILE.csv | FILE.json",
+			Help: "save the loaded rows to a file", Group: GroupView,
 			Run: func(args []string) error {
 				if len(args) == 1 {
 					return a.save(args[0])
 				}
-				a.ask("save to (.csv or .json): ", p.Name()+".csv", nil, func(path string) error { return a.save(path) })
+				a.ask("save to (.csv or .json): ", p.Name()+".csv", nil, func(path string) error {
+					return a.save(path)
+				})
 				return nil
 			},
 		})
 	}
 	if r, ok := p.(refreshable); ok {
-		list = append(list, &Action{Name: "refresh", Keys: []string{"ctrl-r"}, Help: "read everything again", Group: GroupView, Run: func([]string) error {
-			a.link.Retry()
-			r.Refresh()
-			return nil
-		}})
+		list = append(list, &Action{Name: "refresh", Keys: []string{"ctrl-r"}, Help: "read everything again",
+			Group: GroupView, Run: func([]string) error {
+				a.link.Retry()
+				r.Refresh()
+				return nil
+			}})
 	}
 	return list
 }
@@ -64,10 +75,14 @@ func (a *App) tableActions(p sortable) []*Action {
 		return func([]string) error { f(); return nil }
 	}
 	list := []*Action{
-		{Name: "mark", Keys: []string{"space"}, Help: "mark the row for the next action, or not", Group: GroupMove, Hint: 25, Run: do(t.ToggleMark)},
-		{Name: "mark-range", Keys: []string{"ctrl-space"}, Help: "mark all rows from the last mark to here", Group: GroupMove, Run: func([]string) error { return t.MarkRange() }},
-		{Name: "unmark", Keys: []string{`ctrl-\`}, Help: "take all marks away", Group: GroupMove, Run: do(t.ClearMarks)},
-		{Name: "wide", Keys: []string{"ctrl-w"}, Help: "show all columns, to be scrolled with h and l", Group: GroupView, Run: do(func() { t.SetWide(!t.Wide()) })},
+		{Name: "mark", Keys: []string{"space"}, Help: "mark the row for the next action, or not", Group: GroupMove,
+			Hint: 25, Run: do(t.ToggleMark)},
+		{Name: "mark-range", Keys: []string{"ctrl-space"}, Help: "mark all rows from the last mark to here",
+			Group: GroupMove, Run: func([]string) error { return t.MarkRange() }},
+		{Name: "unmark", Keys: []string{`ctrl-\`}, Help: "take all marks away", Group: GroupMove,
+			Run: do(t.ClearMarks)},
+		{Name: "wide", Keys: []string{"ctrl-w"}, Help: "show all columns, to be scrolled with h and l",
+			Group: GroupView, Run: do(func() { t.SetWide(!t.Wide()) })},
 	}
 	if s, ok := p.(interface {
 		SortBy(column string, descending bool) error
@@ -77,19 +92,23 @@ func (a *App) tableActions(p sortable) []*Action {
 			return func([]string) error { _, desc := t.Sort(); return s.SortBy(s.nextSort(n), desc) }
 		}
 		list = append(list,
-			&Action{Name: "sort-right", Keys: []string{">"}, Help: "sort by the next column", Group: GroupView, Run: step(1)},
-			&Action{Name: "sort-left", Keys: []string{"<"}, Help: "sort by the column before", Group: GroupView, Run: step(-1)},
-			&Action{Name: "reverse", Keys: []string{"r"}, Help: "turn the order around", Group: GroupView, Run: func([]string) error {
-				column, desc := t.Sort()
-				return s.SortBy(column, !desc)
-			}},
-			&Action{Name: "sort", Args: "COLUMN", Help: "sort by a column", Group: GroupView, Run: func(args []string) error {
-				if len(args) != 1 {
-					return errors.New("sort by which column? " + strings.Join(columnIDs(t), ", "))
-				}
-				_, desc := t.Sort()
-				return s.SortBy(args[0], desc)
-			}, Complete: func(text string) []string { return beginning(columnIDs(t), text) }},
+			&Action{Name: "sort-right", Keys: []string{">"}, Help: "sort by the next column", Group: GroupView,
+				Run: step(1)},
+			&Action{Name: "sort-left", Keys: []string{"<"}, Help: "sort by the column before", Group: GroupView,
+				Run: step(-1)},
+			&Action{Name: "reverse", Keys: []string{"r"}, Help: "turn the order around", Group: GroupView,
+				Run: func([]string) error {
+					column, desc := t.Sort()
+					return s.SortBy(column, !desc)
+				}},
+			&Action{Name: "sort", Args: "COLUMN", Help: "sort by a column", Group: GroupView,
+				Run: func(args []string) error {
+					if len(args) != 1 {
+						return errors.New("sort by which column? " + strings.Join(columnIDs(t), ", "))
+					}
+					_, desc := t.Sort()
+					return s.SortBy(args[0], desc)
+				}, Complete: func(text string) []string { return beginning(columnIDs(t), text) }},
 		)
 	}
 	return list
@@ -117,38 +136,61 @@ func beginning(list []string, text string) []string {
 // global are the actions that are there everywhere.
 func (a *App) global() registry {
 	list := registry{
-		{Name: "command", Keys: []string{":"}, Short: "cmd", Help: "type a command; tab or right completes it", Group: GroupGlobal, Hint: 30, Run: func([]string) error { a.typeCommand(); return nil }},
-		{Name: "help", Keys: []string{"?"}, Help: "list what can be done here", Group: GroupGlobal, Hint: 31, Run: func([]string) error { a.help(); return nil }},
-		{Name: "back", Keys: []string{"esc"}, Help: "back to where this was opened from", Group: GroupGlobal, Run: func([]string) error { a.back(false); return nil }},
-		{Name: "close", Keys: []string{"q"}, Help: "back, or quit where there is no way back", Group: GroupGlobal, Run: func([]string) error { a.back(true); return nil }},
-		{Name: "quit", Aliases: []string{"exit"}, Keys: []string{"ctrl-c"}, Help: "quit", Group: GroupGlobal, Run: func([]string) error { a.quit(); return nil }},
-		{Name: "last", Keys: []string{"-"}, Help: "to the view that was open before", Group: GroupGo, Run: func([]string) error { a.trails.toLast(); return nil }},
-		{Name: "earlier", Keys: []string{"["}, Help: "to the view before, in the order of opening", Group: GroupGo, Run: func([]string) error { a.trails.back(); return nil }},
-		{Name: "later", Keys: []string{"]"}, Help: "to the view after", Group: GroupGo, Run: func([]string) error { a.trails.forward(); return nil }},
-		{Name: "freeze", Keys: []string{"p"}, Help: "hold everything still, and let it go on", Group: GroupGlobal, Run: func([]string) error { a.freeze(); return nil }},
-		{Name: "header", Keys: []string{"ctrl-e"}, Help: "show the counters, or not", Group: GroupGlobal, Run: func([]string) error { a.header = !a.header; return nil }},
-		{Name: "time", Keys: []string{"u"}, Args: "[relative|local|utc|epoch]", Help: "show times another way", Group: GroupGlobal, Run: a.setTime,
+		{Name: "command", Keys: []string{":"}, Short: "cmd", Help: "type a command; tab or right completes it",
+			Group: GroupGlobal, Hint: 30, Run: func([]string) error { a.typeCommand(); return nil }},
+		{Name: "help", Keys: []string{"?"}, Help: "list what can be done here", Group: GroupGlobal, Hint: 31,
+			Run: func([]string) error { a.help(); return nil }},
+		{Name: "back", Keys: []string{"esc"}, Help: "back to where this was opened from", Group: GroupGlobal,
+			Run: func([]string) error { a.back(false); return nil }},
+		{Name: "close", Keys: []string{"q"}, Help: "back, or quit where there is no way back", Group: GroupGlobal,
+			Run: func([]string) error { a.back(true); return nil }},
+		{Name: "quit", Aliases: []string{"exit"}, Keys: []string{"ctrl-c"}, Help: "quit", Group: GroupGlobal,
+			Run: func([]string) error { a.quit(); return nil }},
+		{Name: "last", Keys: []string{"-"}, Help: "to the view that was open before", Group: GroupGo,
+			Run: func([]string) error { a.trails.toLast(); return nil }},
+		{Name: "earlier", Keys: []string{"["}, Help: "to the view before, in the order of opening", Group: GroupGo,
+			Run: func([]string) error { a.trails.back(); return nil }},
+		{Name: "later", Keys: []string{"]"}, Help: "to the view after", Group: GroupGo, Run: func([]string) error {
+			a.trails.forward()
+			return nil
+		}},
+		{Name: "freeze", Keys: []string{"p"}, Help: "hold everything still, and let it go on", Group: GroupGlobal,
+			Run: func([]string) error { a.freeze(); return nil }},
+		{Name: "header", Keys: []string{"ctrl-e"}, Help: "show the counters, or not", Group: GroupGlobal,
+			Run: func([]string) error { a.header = !a.header; return nil }},
+		{Name: "time", Keys: []string{"u"}, Args: "[relative|local|utc|epoch]", Help: "show times another way",
+			Group: GroupGlobal, Run: a.setTime,
 			Complete: func(text string) []string { return beginning(clock.Styles, text) }},
-		{Name: "theme", Keys: []string{"T"}, Args: "[NAME]", Help: "choose another look", Group: GroupGlobal, Run: a.chooseTheme,
+		{Name: "theme", Keys: []string{"T"}, Args: "[NAME]", Help: "choose another look", Group: GroupGlobal,
+			Run:      a.chooseTheme,
 			Complete: func(text string) []string { return beginning(a.themeNames(), text) }},
-		{Name: "redraw", Keys: []string{"ctrl-l"}, Help: "draw the whole screen again", Group: GroupGlobal, Run: func([]string) error { a.screen.Sync(); return nil }},
-		{Name: "messages", Help: "what this program said", Group: GroupGo, Run: func([]string) error { a.showMessages(); return nil }},
-		{Name: "mouse", Args: "on|off", Help: "take the mouse, or leave it to the terminal", Group: GroupGlobal, Run: a.setMouse,
+		{Name: "redraw", Keys: []string{"ctrl-l"}, Help: "draw the whole screen again", Group: GroupGlobal,
+			Run: func([]string) error { a.screen.Sync(); return nil }},
+		{Name: "messages", Help: "what this program said", Group: GroupGo, Run: func([]string) error {
+			a.showMessages()
+			return nil
+		}},
+		{Name: "mouse", Args: "on|off", Help: "take the mouse, or leave it to the terminal", Group: GroupGlobal,
+			Run:      a.setMouse,
 			Complete: func(text string) []string { return beginning([]string{"on", "off"}, text) }},
-		{Name: "again", Help: "do the last action once more to what failed; what had worked is not done twice", Group: GroupAct, Changes: true, Least: clients, Run: func([]string) error { return a.again() }},
-		{Name: "suspend", Help: "go to the shell; fg comes back", Group: GroupGlobal, Run: func([]string) error { return terminal.Suspend(a.tv) }},
+		{Name: "again", Help: "do the last action once more to what failed; what had worked is not done twice",
+			Group: GroupAct, Changes: true, Least: clients, Run: func([]string) error { return a.again() }},
+		{Name: "suspend", Help: "go to the shell; fg comes back", Group: GroupGlobal, Run: func([]string) error {
+			return terminal.Suspend(a.tv)
+		}},
 	}
 	for _, v := range views {
 		list = append(list, &Action{
-			Name: v.name, Aliases: v.aliases, Keys: v.keys, Args: v.args, Help: v.help, Group: GroupGo, Whole: v.args == filterArgs,
-			Run: func(args []string) error { return a.open(v, args) }, Complete: a.completeView(v),
+			Name: v.name, Aliases: v.aliases, Keys: v.keys, Args: v.args, Help: v.help, Group: GroupGo,
+			Whole: v.args == filterArgs,
+			Run:   func(args []string) error { return a.open(v, args) }, Complete: a.completeView(v),
 		})
 	}
 	return list
 }
 
-// back goes to the page that this one was opened from. A page may first use it to undo something of its own. From the first page it
-// goes nowhere, or out of the program.
+// back goes to the page that this one was opened from. A page may first use it to undo something of
+// its own. From the first page it goes nowhere, or out of the program.
 func (a *App) back(orQuit bool) {
 	if p, ok := a.trails.top().(escaped); ok && p.Escape() {
 		return
@@ -259,7 +301,8 @@ func messageLine(m message, zone *time.Location) widget.Line {
 	if m.bad {
 		style = render.Bad
 	}
-	return widget.Line{Cells: []render.Cell{{Text: m.at.In(zone).Format(time.TimeOnly) + "  ", Style: render.Dim}, {Text: m.text, Style: style}}}
+	return widget.Line{Cells: []render.Cell{{Text: m.at.In(zone).Format(time.TimeOnly) + "  ", Style: render.Dim},
+		{Text: m.text, Style: style}}}
 }
 
 // ask lets the person type a line at the bottom of the screen. What done refuses can be typed again.
@@ -268,7 +311,8 @@ func (a *App) ask(label, text string, complete func(string) []string, done func(
 }
 
 // prompt is ask with a history, a look at what is being typed, and a word when it was given up.
-func (a *App) prompt(label, text string, history []string, complete func(string) []string, changed func(string), done func(string) error, given func()) {
+func (a *App) prompt(label, text string, history []string, complete func(string) []string, changed func(string),
+	done func(string) error, given func()) {
 	p := widget.NewPrompt(a.theme, label)
 	p.SetText(text)
 	p.SetHistory(history)
@@ -297,7 +341,8 @@ func (a *App) typeCommand() {
 		if err := a.command(line); err != nil {
 			return err
 		}
-		a.state.Commands, a.typed.Commands = settings.Remember(a.state.Commands, line), settings.Remember(a.typed.Commands, line)
+		a.state.Commands, a.typed.Commands = settings.Remember(a.state.Commands, line),
+			settings.Remember(a.typed.Commands, line)
 		return nil
 	}, nil)
 }
@@ -345,7 +390,8 @@ func (a *App) savedFilters() map[string]string {
 }
 
 func (a *App) completeFilter(p filtered, text string) []string {
-	return slices.Concat(beginning(slices.Sorted(maps.Keys(a.savedFilters())), text), beginning([]string{"save ", "forget "}, text), p.CompleteFilter(text))
+	return slices.Concat(beginning(slices.Sorted(maps.Keys(a.savedFilters())), text),
+		beginning([]string{"save ", "forget "}, text), p.CompleteFilter(text))
 }
 
 // typeFilter takes a filter and shows what it does while it is typed.
@@ -355,7 +401,8 @@ func (a *App) typeFilter(p filtered) {
 		if err := p.SetFilter(text); err != nil {
 			return err
 		}
-		a.state.Searches, a.typed.Searches = settings.Remember(a.state.Searches, text), settings.Remember(a.typed.Searches, text)
+		a.state.Searches, a.typed.Searches = settings.Remember(a.state.Searches, text),
+			settings.Remember(a.typed.Searches, text)
 		return nil
 	}, func() { a.done(p.SetFilter(before)) })
 }

@@ -32,7 +32,8 @@ func (a resting) at(t *timestamppb.Timestamp) *timestamppb.Timestamp {
 	return timestamppb.New(t.AsTime().Add(a.offset()))
 }
 
-func (a resting) HealthCheck(ctx context.Context, request *kagziv1.HealthCheckRequest, options ...grpc.CallOption) (*kagziv1.HealthCheckResponse, error) {
+func (a resting) HealthCheck(ctx context.Context, request *kagziv1.HealthCheckRequest,
+	options ...grpc.CallOption) (*kagziv1.HealthCheckResponse, error) {
 	answer, err := a.API.HealthCheck(ctx, request, options...)
 	if err == nil {
 		answer.Timestamp = a.at(answer.Timestamp)
@@ -40,7 +41,8 @@ func (a resting) HealthCheck(ctx context.Context, request *kagziv1.HealthCheckRe
 	return answer, err
 }
 
-func (a resting) Watch(ctx context.Context, request *kagziv1.WatchRequest, options ...grpc.CallOption) (grpc.ServerStreamingClient[kagziv1.WatchEvent], error) {
+func (a resting) Watch(ctx context.Context, request *kagziv1.WatchRequest,
+	options ...grpc.CallOption) (grpc.ServerStreamingClient[kagziv1.WatchEvent], error) {
 	stream, err := a.API.Watch(ctx, request, options...)
 	return restingStream{stream, a}, err
 }
@@ -101,7 +103,9 @@ func TestTheProgramAsItRunsCostsLittle(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		over := make(chan error)
 		go func() {
-			over <- Run(ctx, Options{API: resting{w, elapsed}, Open: "runs", Screen: screen, Now: func() time.Time { return begin.Add(elapsed()) }, Lookup: func(string) (string, bool) { return "", false }})
+			over <- Run(ctx, Options{API: resting{w, elapsed}, Open: "runs", Screen: screen, Now: func() time.Time {
+				return begin.Add(elapsed())
+			}, Lookup: func(string) (string, bool) { return "", false }})
 		}()
 		time.Sleep(10 * time.Second) // in the bubble
 		if drawn := len(tty.take()); drawn < 1000 {
@@ -155,7 +159,9 @@ func TestNothingIsLeftRunningAfterQuit(t *testing.T) {
 				screen.press(string(key))
 			}
 		}()
-		if err := Run(t.Context(), Options{API: w, Now: w.Now, Screen: screen, Lookup: func(string) (string, bool) { return "", false }}); err != nil {
+		if err := Run(t.Context(), Options{API: w, Now: w.Now, Screen: screen, Lookup: func(string) (string, bool) {
+			return "", false
+		}}); err != nil {
 			t.Fatal(err)
 		}
 		if screen.finished == 0 {
@@ -202,15 +208,17 @@ func TestAPanicGivesTheTerminalBackAndIsReported(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			before := views
 			defer func() { views = before }()
-			views = append(views[:len(views):len(views)], &entry{name: "faulty", help: "a page with a mistake", open: func(a *App, _ []string) (page, error) {
-				p := c.page
-				p.list = newList(a, "faulty", tables.RunColumns)
-				return &p, nil
-			}})
+			views = append(views[:len(views):len(views)],
+				&entry{name: "faulty", help: "a page with a mistake", open: func(a *App, _ []string) (page, error) {
+					p := c.page
+					p.list = newList(a, "faulty", tables.RunColumns)
+					return &p, nil
+				}})
 			log := filepath.Join(t.TempDir(), "panic.log")
 			screen, w := newSimulated(t), newShop()
 			screen.press(c.keys)
-			err := Run(t.Context(), Options{API: w, Now: w.Now, Screen: screen, Open: "faulty", Log: log, Lookup: func(string) (string, bool) { return "", false }})
+			err := Run(t.Context(), Options{API: w, Now: w.Now, Screen: screen, Open: "faulty", Log: log,
+				Lookup: func(string) (string, bool) { return "", false }})
 			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), log) {
 				t.Fatalf("the error is %v, want %q and where the stack is", err, c.want)
 			}
@@ -231,7 +239,8 @@ type changesCounted struct {
 	count *int
 }
 
-func (a changesCounted) Watch(ctx context.Context, request *kagziv1.WatchRequest, options ...grpc.CallOption) (grpc.ServerStreamingClient[kagziv1.WatchEvent], error) {
+func (a changesCounted) Watch(ctx context.Context, request *kagziv1.WatchRequest,
+	options ...grpc.CallOption) (grpc.ServerStreamingClient[kagziv1.WatchEvent], error) {
 	stream, err := a.API.Watch(ctx, request, options...)
 	return countingStream{stream, a.count}, err
 }
@@ -259,7 +268,8 @@ func BenchmarkBusy(b *testing.B) {
 			over := make(chan error, 2)
 			go func() { w.Run(ctx, 400); over <- nil }()
 			go func() {
-				over <- Run(ctx, Options{API: changesCounted{w, &changes}, Open: open, Screen: screen, Now: w.Now, Lookup: func(string) (string, bool) { return "", false }})
+				over <- Run(ctx, Options{API: changesCounted{w, &changes}, Open: open, Screen: screen, Now: w.Now,
+					Lookup: func(string) (string, bool) { return "", false }})
 			}()
 			<-time.After(time.Second)
 			tty.take()
@@ -292,7 +302,8 @@ func BenchmarkDrawManyRuns(b *testing.B) {
 			screen.SetSize(size.width, size.height)
 			w := theDay.withMore(20_000).open()
 			ctx, cancel := context.WithCancel(b.Context())
-			a := newApp(ctx, Options{API: w, Open: "runs", Screen: screen, Now: w.Now, Lookup: func(string) (string, bool) { return "", false }})
+			a := newApp(ctx, Options{API: w, Open: "runs", Screen: screen, Now: w.Now,
+				Lookup: func(string) (string, bool) { return "", false }})
 			a.begin()
 			defer a.end()
 			defer cancel()

@@ -108,7 +108,8 @@ func (a *App) reader(title string, p tview.Primitive, more func(key string) bool
 	a.lay(o)
 }
 
-// filling is a form that is given up only once what it asks for has been done: what the server refuses can be changed and tried again.
+// filling is a form that is given up only once what it asks for has been done: what the server
+// refuses can be changed and tried again.
 type filling struct {
 	app  *App
 	form *widget.Form
@@ -245,7 +246,8 @@ func sentence(err error) string {
 		what, _, _ := strings.Cut(s.Message(), ": give ") // a server says it for other clients too, and at length
 		return what + ": give a key with --api-key-file or KAGZI_API_KEY"
 	case codes.Unavailable:
-		if _, reason, found := strings.Cut(s.Message(), "rror while dialing: "); found { // gRPC writes error or Error, by its options
+		if _, reason, found := strings.Cut(s.Message(), "rror while dialing: "); found {
+			// gRPC writes error or Error, by its options
 			return "no server answers: " + strings.TrimSuffix(reason, `"`)
 		}
 		if why := tui.WhyUnreached("", s.Message()); !why.Absent {
@@ -255,13 +257,15 @@ func sentence(err error) string {
 	return s.Message()
 }
 
-// remedy is what can be done about a connection that does not come about; what a server says that is there passes by itself. reach are the flags
-// that lead a command line to it, and address is where it should be.
+// remedy is what can be done about a connection that does not come about; what a server says that
+// is there passes by itself. reach are the flags that lead a command line to it, and address is
+// where it should be.
 func remedy(err error, address, reach string) string {
 	s := status.Convert(err)
 	switch s.Code() {
 	case codes.Unauthenticated:
-		return "Give a key with:  kagzi tui" + reach + " --api-key-file FILE, or KAGZI_API_KEY, or a profile. An admin makes keys:  kagzi key create --help"
+		return "Give a key with:  kagzi tui" + reach +
+			" --api-key-file FILE, or KAGZI_API_KEY, or a profile. An admin makes keys:  kagzi key create --help"
 	case codes.PermissionDenied:
 		return "Give a key that may do this; whose is used now:  kagzi doctor" + reach
 	case codes.Unavailable:

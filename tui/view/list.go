@@ -117,11 +117,13 @@ type shelf[T proto.Message] struct {
 	items *model.Collection[T]
 	row   func(T) widget.Row
 	order map[string]func(a, b T) int // of columns that do not sort by what their cells say
-	empty func() []widget.Line        // in place of items when there are none at all; the namespace may be another one than before
+	// in place of items when there are none at all; the namespace may be another one than before
+	empty func() []widget.Line
 }
 
 // newShelf makes the page; the caller sets what is done with rows.
-func newShelf[T proto.Message](a *App, name, title string, columns []widget.Column, items *model.Collection[T], row func(T) widget.Row) shelf[T] {
+func newShelf[T proto.Message](a *App, name, title string, columns []widget.Column, items *model.Collection[T],
+	row func(T) widget.Row) shelf[T] {
 	s := shelf[T]{list: newList(a, name, columns), title: title, items: items, row: row}
 	s.messages = func() []proto.Message {
 		messages := make([]proto.Message, 0, items.Len())
@@ -179,7 +181,8 @@ func (s *shelf[T]) Title() string {
 	}
 	title := fmt.Sprintf("%s (%s)", s.title, count)
 	if s.items.Filter() != "" {
-		title = fmt.Sprintf("%s (%s of %s)  %s", s.title, count, format.Number(int64(len(s.items.All()))), s.items.Filter())
+		title = fmt.Sprintf("%s (%s of %s)  %s", s.title, count, format.Number(int64(len(s.items.All()))),
+			s.items.Filter())
 	}
 	return title
 }
@@ -189,7 +192,8 @@ func (s *shelf[T]) Draw(c widget.Canvas) {
 	case !s.items.Loaded():
 		s.tab.SetEmpty([]widget.Line{widget.TextLine("Reading …", render.Dim)})
 	case s.items.Filter() != "":
-		s.tab.SetEmpty([]widget.Line{widget.TextLine(fmt.Sprintf("0 of %d match  %s   esc clears", len(s.items.All()), s.items.Filter()), render.Dim)})
+		s.tab.SetEmpty([]widget.Line{widget.TextLine(
+			fmt.Sprintf("0 of %d match  %s   esc clears", len(s.items.All()), s.items.Filter()), render.Dim)})
 	default:
 		s.tab.SetEmpty(s.empty())
 	}

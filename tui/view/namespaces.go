@@ -32,15 +32,18 @@ func openNamespaces(a *App, _ []string) (page, error) {
 	row := func(n *kagziv1.Namespace) widget.Row {
 		return a.tables.Namespace(n, a.link.Namespace(), figures.Of(n.GetNamespace()))
 	}
-	p := &namespacesPage{shelf: newShelf(a, "namespaces", "Namespaces", tables.NamespaceColumns, model.NewNamespaces(a.link), row), figures: figures}
+	p := &namespacesPage{shelf: newShelf(a, "namespaces", "Namespaces", tables.NamespaceColumns,
+		model.NewNamespaces(a.link), row), figures: figures}
 	of := func(figure func(*kagziv1.GetStatsResponse) int64) func(a, b *kagziv1.Namespace) int {
 		return func(a, b *kagziv1.Namespace) int {
 			return cmp.Compare(figure(figures.Of(a.GetNamespace())), figure(figures.Of(b.GetNamespace())))
 		}
 	}
 	p.order = map[string]func(a, b *kagziv1.Namespace) int{
-		"running": of((*kagziv1.GetStatsResponse).GetRunningWorkflows), "pending": of((*kagziv1.GetStatsResponse).GetPendingWorkflows),
-		"workers": of((*kagziv1.GetStatsResponse).GetOnlineWorkers), "schedules": of((*kagziv1.GetStatsResponse).GetEnabledSchedules),
+		"running":   of((*kagziv1.GetStatsResponse).GetRunningWorkflows),
+		"pending":   of((*kagziv1.GetStatsResponse).GetPendingWorkflows),
+		"workers":   of((*kagziv1.GetStatsResponse).GetOnlineWorkers),
+		"schedules": of((*kagziv1.GetStatsResponse).GetEnabledSchedules),
 		"created": func(a, b *kagziv1.Namespace) int {
 			return b.GetCreatedAt().AsTime().Compare(a.GetCreatedAt().AsTime())
 		},
@@ -98,17 +101,25 @@ func (p *namespacesPage) Actions() []*Action {
 	}
 	a := p.app
 	return []*Action{
-		{Name: "use", Keys: []string{"enter"}, Help: "work in this namespace", Group: GroupMove, Hint: 1, Run: one(func(n *kagziv1.Namespace) error { return a.useAndShow(n.GetNamespace()) })},
-		{Name: "describe", Keys: []string{"d"}, Help: "all that is known of it", Group: GroupView, Hint: 8, Run: one(func(n *kagziv1.Namespace) error {
-			a.readPairs("Namespace "+n.GetNamespace(), render.NamespacePairs(n, a.clock.View()))
-			return nil
-		})},
-		{Name: "new", Keys: []string{"n"}, Help: "make a namespace", Group: GroupAct, Changes: true, Least: admins, Hint: 2, Run: func([]string) error { a.newNamespace(); return nil }},
-		{Name: "edit", Keys: []string{"e"}, Help: "change the namespace", Group: GroupAct, Changes: true, Least: admins, Hint: 3, Run: one(func(n *kagziv1.Namespace) error { a.changeNamespace(n); return nil })},
-		{Name: "toggle", Keys: []string{"x"}, Short: "disable or enable", Help: "let no run start in namespaces, or let them again", Group: GroupAct, Changes: true, Least: admins, Hint: 4,
+		{Name: "use", Keys: []string{"enter"}, Help: "work in this namespace", Group: GroupMove, Hint: 1,
+			Run: one(func(n *kagziv1.Namespace) error { return a.useAndShow(n.GetNamespace()) })},
+		{Name: "describe", Keys: []string{"d"}, Help: "all that is known of it", Group: GroupView, Hint: 8,
+			Run: one(func(n *kagziv1.Namespace) error {
+				a.readPairs("Namespace "+n.GetNamespace(), render.NamespacePairs(n, a.clock.View()))
+				return nil
+			})},
+		{Name: "new", Keys: []string{"n"}, Help: "make a namespace", Group: GroupAct, Changes: true, Least: admins,
+			Hint: 2, Run: func([]string) error { a.newNamespace(); return nil }},
+		{Name: "edit", Keys: []string{"e"}, Help: "change the namespace", Group: GroupAct, Changes: true, Least: admins,
+			Hint: 3, Run: one(func(n *kagziv1.Namespace) error { a.changeNamespace(n); return nil })},
+		{Name: "toggle", Keys: []string{"x"}, Short: "disable or enable",
+			Help: "let no run start in namespaces, or let them again", Group: GroupAct, Changes: true,
+			Least: admins, Hint: 4,
 			Run: func([]string) error { return a.disableOrEnable(targetsOf(&p.shelf)) }},
-		{Name: "disable", Help: "let no run start in namespaces", Group: GroupAct, Changes: true, Least: admins, Run: func([]string) error { return a.disableNamespaces(targetsOf(&p.shelf)) }},
-		{Name: "enable", Help: "let runs start in namespaces again", Group: GroupAct, Changes: true, Least: admins, Run: func([]string) error { return a.enableNamespaces(targetsOf(&p.shelf)) }},
+		{Name: "disable", Help: "let no run start in namespaces", Group: GroupAct, Changes: true, Least: admins,
+			Run: func([]string) error { return a.disableNamespaces(targetsOf(&p.shelf)) }},
+		{Name: "enable", Help: "let runs start in namespaces again", Group: GroupAct, Changes: true, Least: admins,
+			Run: func([]string) error { return a.enableNamespaces(targetsOf(&p.shelf)) }},
 	}
 }
 
@@ -179,33 +190,37 @@ func (a *App) newNamespace() {
 		Name: "namespace", Label: "Name", Required: true, Check: checkNamespaceName,
 		Note: whenEmpty("lower-case letters, digits and '-'"),
 	}}, namespaceFields(&kagziv1.Namespace{})...)
-	a.fill("A new namespace", "Create", fields, filling{names: namespaceNames, unique: "namespace", deed: func(values map[string]string) (deed, error) {
-		v := trimmed(values)
-		request := &kagziv1.CreateNamespaceRequest{
-			Namespace: v["namespace"], DisplayName: v["title"], Retention: retentionOf(v["retention"]), FailureTaskQueue: v["failures"],
-		}
-		if v["description"] != "" {
-			request.Description = new(v["description"])
-		}
-		return deed{action: a.scope().CreateNamespace(request), what: request.GetNamespace()}, nil
-	}})
+	a.fill("A new namespace", "Create", fields,
+		filling{names: namespaceNames, unique: "namespace", deed: func(values map[string]string) (deed, error) {
+			v := trimmed(values)
+			request := &kagziv1.CreateNamespaceRequest{
+				Namespace: v["namespace"], DisplayName: v["title"], Retention: retentionOf(v["retention"]),
+				FailureTaskQueue: v["failures"],
+			}
+			if v["description"] != "" {
+				request.Description = new(v["description"])
+			}
+			return deed{action: a.scope().CreateNamespace(request), what: request.GetNamespace()}, nil
+		}})
 }
 
 // changeNamespace asks what of a namespace is to change, and changes no more than that.
 func (a *App) changeNamespace(old *kagziv1.Namespace) {
-	a.fill("Namespace "+old.GetNamespace(), "Change", namespaceFields(old), filling{names: namespaceNames, deed: func(values map[string]string) (deed, error) {
-		request, changed := updateNamespace(old, values)
-		if !changed {
-			a.say("nothing of %q was changed", old.GetNamespace())
-			return deed{}, nil
-		}
-		return deed{action: a.scope().UpdateNamespace(old, request), what: old.GetNamespace()}, nil
-	}})
+	a.fill("Namespace "+old.GetNamespace(), "Change", namespaceFields(old),
+		filling{names: namespaceNames, deed: func(values map[string]string) (deed, error) {
+			request, changed := updateNamespace(old, values)
+			if !changed {
+				a.say("nothing of %q was changed", old.GetNamespace())
+				return deed{}, nil
+			}
+			return deed{action: a.scope().UpdateNamespace(old, request), what: old.GetNamespace()}, nil
+		}})
 }
 
 // namespaceNames are the fields of the forms by what the server calls them.
 var namespaceNames = map[string]string{
-	"namespace": "namespace", "display_name": "title", "description": "description", "retention": "retention", "failure_task_queue": "failures",
+	"namespace": "namespace", "display_name": "title", "description": "description", "retention": "retention",
+	"failure_task_queue": "failures",
 }
 
 // namespaceFields are what can be said of a namespace beside its name.
@@ -219,7 +234,8 @@ func namespaceFields(n *kagziv1.Namespace) []widget.Field {
 		{Name: "description", Label: "Description", Value: n.GetDescription()},
 		{Name: "retention", Label: "Keep runs for", Kind: widget.DurationField, Value: retention, Check: checkRetention,
 			Note: whenEmpty("empty: as long as the server's setting says; else such as 30d")},
-		{Name: "failures", Label: "Failures to", Value: n.GetFailureTaskQueue(), Note: whenEmpty("queue of the failure handler's runs when no worker serves it")},
+		{Name: "failures", Label: "Failures to", Value: n.GetFailureTaskQueue(),
+			Note: whenEmpty("queue of the failure handler's runs when no worker serves it")},
 	}
 }
 
@@ -244,12 +260,14 @@ func retentionOf(text string) *durationpb.Duration {
 }
 
 // updateNamespace is the request that changes what the values of the form say otherwise than the namespace.
-func updateNamespace(old *kagziv1.Namespace, values map[string]string) (r *kagziv1.UpdateNamespaceRequest, changed bool) {
+func updateNamespace(old *kagziv1.Namespace, values map[string]string) (r *kagziv1.UpdateNamespaceRequest,
+	changed bool) {
 	v, r := trimmed(values), &kagziv1.UpdateNamespaceRequest{}
 	for _, text := range []struct {
 		field, was string
 		to         **string
-	}{{"title", old.GetDisplayName(), &r.DisplayName}, {"description", old.GetDescription(), &r.Description}, {"failures", old.GetFailureTaskQueue(), &r.FailureTaskQueue}} {
+	}{{"title", old.GetDisplayName(), &r.DisplayName}, {"description", old.GetDescription(), &r.Description},
+		{"failures", old.GetFailureTaskQueue(), &r.FailureTaskQueue}} {
 		if v[text.field] != text.was {
 			*text.to, changed = new(v[text.field]), true
 		}
@@ -271,16 +289,19 @@ func (a *App) disableOrEnable(list []*kagziv1.Namespace) error {
 // disableNamespaces asks, and disables those that are enabled.
 func (a *App) disableNamespaces(list []*kagziv1.Namespace) error {
 	return a.turnNamespaces(list, true, "it is disabled already", a.scope().DisableNamespaces,
-		"No run starts, is taken up or is fired there any more.", "What a worker holds now may end. Nothing is deleted.")
+		"No run starts, is taken up or is fired there any more.",
+		"What a worker holds now may end. Nothing is deleted.")
 }
 
 // enableNamespaces asks, because what came due meanwhile starts at once, and enables those that are disabled.
 func (a *App) enableNamespaces(list []*kagziv1.Namespace) error {
-	return a.turnNamespaces(list, false, "it is enabled already", a.scope().EnableNamespaces, "Runs start again, and ticks that came due meanwhile are caught up.")
+	return a.turnNamespaces(list, false, "it is enabled already", a.scope().EnableNamespaces,
+		"Runs start again, and ticks that came due meanwhile are caught up.")
 }
 
 // turnNamespaces asks about the namespaces that are enabled or not; none is why there is nothing to do.
-func (a *App) turnNamespaces(list []*kagziv1.Namespace, enabled bool, none string, do func(names []string, reason string) model.Action, lines ...string) error {
+func (a *App) turnNamespaces(list []*kagziv1.Namespace, enabled bool, none string,
+	do func(names []string, reason string) model.Action, lines ...string) error {
 	var names []string
 	for _, n := range list {
 		if n.GetEnabled() == enabled {

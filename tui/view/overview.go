@@ -13,8 +13,8 @@ import (
 	"github.com/kagzi/kagzi/tui/view/internal/overview"
 )
 
-// overviewPage says at a glance how everything is: what is wrong first, then how much there is to do and what comes next. A cursor goes
-// through its blocks, and enter opens what it is on.
+// overviewPage says at a glance how everything is: what is wrong first, then how much there is to
+// do and what comes next. A cursor goes through its blocks, and enter opens what it is on.
 type overviewPage struct {
 	app *App
 	*overview.Board
@@ -69,8 +69,10 @@ func (p *overviewPage) Actions() []*Action {
 				}
 				return i.Open()
 			}},
-		{Name: "next", Keys: []string{"tab"}, Short: "next part", Help: "to the next part of the page", Group: GroupMove, Hint: 2, Run: do(func() { p.Step(1) })},
-		{Name: "previous", Keys: []string{"shift-tab"}, Help: "to the part before", Group: GroupMove, Run: do(func() { p.Step(-1) })},
+		{Name: "next", Keys: []string{"tab"}, Short: "next part", Help: "to the next part of the page",
+			Group: GroupMove, Hint: 2, Run: do(func() { p.Step(1) })},
+		{Name: "previous", Keys: []string{"shift-tab"}, Help: "to the part before", Group: GroupMove,
+			Run: do(func() { p.Step(-1) })},
 	}
 	if p.app.options.File { // there are no charts
 		return list
@@ -78,8 +80,10 @@ func (p *overviewPage) Actions() []*Action {
 	return append(list,
 		&Action{Name: "range", Args: "5m|1h|24h", Help: "how far back the charts go", Group: GroupView, Run: p.setRange,
 			Complete: func(text string) []string { return beginning(rangeNames, text) }},
-		&Action{Name: "longer", Keys: []string{"}"}, Short: "longer", Help: "charts that go further back", Group: GroupView, Hint: 3, Run: do(func() { p.Span = min(p.Span+1, model.Day) })},
-		&Action{Name: "shorter", Keys: []string{"{"}, Help: "charts of a shorter time", Group: GroupView, Run: do(func() { p.Span = max(p.Span, 1) - 1 })},
+		&Action{Name: "longer", Keys: []string{"}"}, Short: "longer", Help: "charts that go further back",
+			Group: GroupView, Hint: 3, Run: do(func() { p.Span = min(p.Span+1, model.Day) })},
+		&Action{Name: "shorter", Keys: []string{"{"}, Help: "charts of a shorter time", Group: GroupView,
+			Run: do(func() { p.Span = max(p.Span, 1) - 1 })},
 	)
 }
 

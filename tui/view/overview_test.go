@@ -31,7 +31,8 @@ func TestTheOverviewOpensWhatTheCursorIsOn(t *testing.T) {
 			{[]string{"right"}, "› runs status:pending"},
 			{[]string{"l"}, "› runs status:failed,timed_out since:1h"},
 			{[]string{"l", "l", "l"}, "› workers"},
-			{[]string{"tab"}, "› schedule onboarding-digest"}, // a schedule that cannot fire is the worst of the warnings
+			// a schedule that cannot fire is the worst of the warnings
+			{[]string{"tab"}, "› schedule onboarding-digest"},
 			{[]string{"j"}, "› runs status:pending queue:emails type:onboarding"},
 			{[]string{"tab"}, "› runs status:open queue:emails"},
 			{[]string{"tab"}, "› run order"},
@@ -69,7 +70,8 @@ func TestTheCursorOfTheOverviewStaysWithItsThing(t *testing.T) {
 		}
 		r.draw()
 		if got := p.Under().ID; got != id || p.On[overview.FailuresBlock].Index <= index {
-			t.Errorf("the cursor is on %s in row %d, want %s further down than row %d", got, p.On[overview.FailuresBlock].Index, id, index)
+			t.Errorf("the cursor is on %s in row %d, want %s further down than row %d", got,
+				p.On[overview.FailuresBlock].Index, id, index)
 		}
 	})
 }
@@ -120,7 +122,8 @@ type young struct {
 	since time.Duration
 }
 
-func (y young) GetServerInfo(ctx context.Context, r *kagziv1.GetServerInfoRequest, o ...grpc.CallOption) (*kagziv1.GetServerInfoResponse, error) {
+func (y young) GetServerInfo(ctx context.Context, r *kagziv1.GetServerInfoRequest,
+	o ...grpc.CallOption) (*kagziv1.GetServerInfoResponse, error) {
 	info, err := y.shop.GetServerInfo(ctx, r, o...)
 	info.StartedAt = timestamppb.New(y.Now().Add(-y.since))
 	return info, err
@@ -137,7 +140,9 @@ func TestFailuresAreCountedSinceTheStartOfAYoungServer(t *testing.T) {
 			return Options{API: young{w, since}, Open: "overview", Now: w.Now}
 		}
 		onFixture(t, options, 80, 24, func(r *fixture) { r.shows(want[1]) })
-		onFixture(t, options, 120, 32, func(r *fixture) { r.shows(want[0], strings.TrimSpace(strings.Trim(want[1], "│"))) })
+		onFixture(t, options, 120, 32, func(r *fixture) {
+			r.shows(want[0], strings.TrimSpace(strings.Trim(want[1], "│")))
+		})
 	}
 }
 
@@ -145,7 +150,8 @@ func TestTheChartsGoBackAsFarAsIsWanted(t *testing.T) {
 	var w *shop
 	onFixture(t, inShop(&w, "overview"), 120, 32, func(r *fixture) {
 		for _, c := range []struct{ key, want string }{
-			{"{", "last 5 m"}, {"}", "last 1 h"}, {"}", "last 24 h"}, {"}", "last 24 h"}, {"{", "last 1 h"}, {"{", "last 5 m"},
+			{"{", "last 5 m"}, {"}", "last 1 h"}, {"}", "last 24 h"}, {"}", "last 24 h"}, {"{", "last 1 h"},
+			{"{", "last 5 m"},
 		} {
 			r.press(c.key)
 			r.shows(c.want)

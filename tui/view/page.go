@@ -90,19 +90,26 @@ var views []*entry
 
 func init() {
 	views = []*entry{
-		{name: "overview", aliases: []string{"o", "pulse"}, keys: []string{"1"}, help: "how everything is", open: openOverview},
-		{name: "runs", aliases: []string{"r", "wf", "workflows"}, keys: []string{"2"}, args: filterArgs, help: "the runs, newest first", open: openRuns, complete: completeRuns},
+		{name: "overview", aliases: []string{"o", "pulse"}, keys: []string{"1"}, help: "how everything is",
+			open: openOverview},
+		{name: "runs", aliases: []string{"r", "wf", "workflows"}, keys: []string{"2"}, args: filterArgs,
+			help: "the runs, newest first", open: openRuns, complete: completeRuns},
 		{name: "run", args: "ID", help: "one run", open: openRun},
 		{name: "diff", args: "RUN RUN", help: "two runs side by side", open: openDiff},
 		{name: "workers", aliases: []string{"w"}, keys: []string{"4"}, help: "who does the work", open: openWorkers},
 		{name: "worker", args: "ID", help: "one worker and the runs that it holds", open: openWorker},
-		{name: "schedules", aliases: []string{"s", "sched", "cron"}, keys: []string{"6"}, help: "what starts by itself, and when next", open: openSchedules},
+		{name: "schedules", aliases: []string{"s", "sched", "cron"}, keys: []string{"6"},
+			help: "what starts by itself, and when next", open: openSchedules},
 		{name: "schedule", args: "ID | NAME", help: "one schedule, its next ticks and its runs", open: openSchedule},
-		{name: "queues", aliases: []string{"qu"}, keys: []string{"7"}, help: "what waits, and who polls", open: openQueues},
+		{name: "queues", aliases: []string{"qu"}, keys: []string{"7"}, help: "what waits, and who polls",
+			open: openQueues},
 		{name: "namespaces", keys: []string{"8"}, help: "all namespaces", open: openNamespaces},
-		{name: "ns", aliases: []string{"namespace"}, args: "NAME", help: "work in another namespace", open: useNamespace, complete: completeNamespace},
-		{name: "server", aliases: []string{"health"}, keys: []string{"9"}, help: "the server, its database and its calls", open: openServer},
-		{name: "events", aliases: []string{"ev", "log"}, keys: []string{"0"}, args: filterArgs, help: "what the server noted", open: openEvents},
+		{name: "ns", aliases: []string{"namespace"}, args: "NAME", help: "work in another namespace",
+			open: useNamespace, complete: completeNamespace},
+		{name: "server", aliases: []string{"health"}, keys: []string{"9"},
+			help: "the server, its database and its calls", open: openServer},
+		{name: "events", aliases: []string{"ev", "log"}, keys: []string{"0"}, args: filterArgs,
+			help: "what the server noted", open: openEvents},
 	}
 }
 

@@ -21,7 +21,8 @@ func openQueues(a *App, _ []string) (page, error) {
 	workers := model.NewWorkers(a.link)
 	queues := model.NewQueues(a.link)
 	row := func(q *kagziv1.QueueDepth) widget.Row {
-		return a.tables.Queue(q, model.Oldest(q, queues.AsOf(), a.now()), tables.SlotsOf(q.GetTaskQueue(), workers.All()))
+		return a.tables.Queue(q, model.Oldest(q, queues.AsOf(), a.now()),
+			tables.SlotsOf(q.GetTaskQueue(), workers.All()))
 	}
 	p := &queuesPage{shelf: newShelf(a, "queues", "Queues", tables.QueueColumns, queues, row), workers: workers}
 	p.order = map[string]func(a, b *kagziv1.QueueDepth) int{
@@ -31,9 +32,12 @@ func openQueues(a *App, _ []string) (page, error) {
 		"oldest": func(a, b *kagziv1.QueueDepth) int {
 			return cmp.Compare(a.GetOldestPendingSeconds(), b.GetOldestPendingSeconds())
 		},
-		"workers": func(a, b *kagziv1.QueueDepth) int { return cmp.Compare(a.GetOnlineWorkers(), b.GetOnlineWorkers()) },
+		"workers": func(a, b *kagziv1.QueueDepth) int {
+			return cmp.Compare(a.GetOnlineWorkers(), b.GetOnlineWorkers())
+		},
 		"slots": func(a, b *kagziv1.QueueDepth) int {
-			return cmp.Compare(tables.SlotsOf(a.GetTaskQueue(), workers.All()).Free(), tables.SlotsOf(b.GetTaskQueue(), workers.All()).Free())
+			return cmp.Compare(tables.SlotsOf(a.GetTaskQueue(), workers.All()).Free(),
+				tables.SlotsOf(b.GetTaskQueue(), workers.All()).Free())
 		},
 	}
 	p.empty = func() []widget.Line {
@@ -71,11 +75,12 @@ func (p *queuesPage) Banner() string {
 
 // Actions are to see the runs of a queue.
 func (p *queuesPage) Actions() []*Action {
-	return []*Action{{Name: "open", Keys: []string{"enter"}, Help: "the runs of this queue", Group: GroupMove, Hint: 1, Run: func([]string) error {
-		q, ok := p.under()
-		if !ok {
-			return errNothingUnder
-		}
-		return p.app.pushView("runs", "queue:"+q.GetTaskQueue())
-	}}}
+	return []*Action{{Name: "open", Keys: []string{"enter"}, Help: "the runs of this queue", Group: GroupMove, Hint: 1,
+		Run: func([]string) error {
+			q, ok := p.under()
+			if !ok {
+				return errNothingUnder
+			}
+			return p.app.pushView("runs", "queue:"+q.GetTaskQueue())
+		}}}
 }

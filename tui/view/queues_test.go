@@ -15,8 +15,10 @@ func TestQueuesLookRight(t *testing.T) { goldenView(t, "queues", always("queues"
 // noWorkers is a server with a queue in which runs of two types wait for a worker that is not there.
 type noWorkers struct{ tui.API }
 
-func (noWorkers) GetQueueDepth(context.Context, *kagziv1.GetQueueDepthRequest, ...grpc.CallOption) (*kagziv1.GetQueueDepthResponse, error) {
-	return &kagziv1.GetQueueDepthResponse{Queues: []*kagziv1.QueueDepth{{TaskQueue: "media", Pending: 3, UnservedByType: map[string]int64{"encode": 1, "thumbnail": 2}}}}, nil
+func (noWorkers) GetQueueDepth(context.Context, *kagziv1.GetQueueDepthRequest,
+	...grpc.CallOption) (*kagziv1.GetQueueDepthResponse, error) {
+	return &kagziv1.GetQueueDepthResponse{Queues: []*kagziv1.QueueDepth{
+		{TaskQueue: "media", Pending: 3, UnservedByType: map[string]int64{"encode": 1, "thumbnail": 2}}}}, nil
 }
 
 func TestTheBannerOfQueuesCountsAllThatNobodyTakes(t *testing.T) {

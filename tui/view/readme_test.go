@@ -42,7 +42,8 @@ func TestTheScreensInTheReadmeAreTrue(t *testing.T) {
 			if os.Getenv("UPDATE") != "" {
 				page = before + begins + drawn + "```" + after
 			} else if shown != drawn {
-				t.Errorf("the screen %s in %s is not what is drawn; UPDATE=1 puts this there:\n%s", shot.name, readme, drawn)
+				t.Errorf("the screen %s in %s is not what is drawn; UPDATE=1 puts this there:\n%s", shot.name,
+					readme, drawn)
 			}
 		})
 	}

@@ -30,7 +30,8 @@ type cautious struct {
 	of string
 }
 
-func (a cautious) GetServerInfo(ctx context.Context, request *kagziv1.GetServerInfoRequest, options ...grpc.CallOption) (*kagziv1.GetServerInfoResponse, error) {
+func (a cautious) GetServerInfo(ctx context.Context, request *kagziv1.GetServerInfoRequest,
+	options ...grpc.CallOption) (*kagziv1.GetServerInfoResponse, error) {
 	info, err := a.API.GetServerInfo(ctx, request, options...)
 	if err == nil {
 		info.Warnings = []string{a.of}
@@ -108,11 +109,13 @@ func TestAnExposedServerIsMarkedEverywhere(t *testing.T) {
 // discreet is a server that does not tell the caller its activity, nor its workers.
 type discreet struct{ *shop }
 
-func (discreet) GetActivity(context.Context, *kagziv1.GetActivityRequest, ...grpc.CallOption) (*kagziv1.GetActivityResponse, error) {
+func (discreet) GetActivity(context.Context, *kagziv1.GetActivityRequest,
+	...grpc.CallOption) (*kagziv1.GetActivityResponse, error) {
 	return nil, status.Error(codes.PermissionDenied, "an admin's")
 }
 
-func (discreet) ListWorkers(context.Context, *kagziv1.ListWorkersRequest, ...grpc.CallOption) (*kagziv1.ListWorkersResponse, error) {
+func (discreet) ListWorkers(context.Context, *kagziv1.ListWorkersRequest,
+	...grpc.CallOption) (*kagziv1.ListWorkersResponse, error) {
 	return nil, status.Error(codes.PermissionDenied, "a keeper's")
 }
 
@@ -126,11 +129,13 @@ func TestWhoIsNotToldWhatTheServerDoesIsShownNoFiguresOfIt(t *testing.T) {
 		if kept == 0 {
 			t.Fatal("no run has failed")
 		}
-		r.shows(format.Number(kept)+" failed in all", "What it does, all namespaces together,", "is told to admins of all of them only.")
+		r.shows(format.Number(kept)+" failed in all", "What it does, all namespaces together,",
+			"is told to admins of all of them only.")
 		r.lacks("0 failed", "/s done", "started", "most 0/s", "0 of 0 slots")
 		p := r.app.trails.top().(*overviewPage)
 		for _, tile := range p.Tiles() {
-			if tile.ID == "failed" && (tile.Cells[0].Text != r.app.look.Glyph(theme.Failed)+" "+format.Number(kept) || tile.Cells[2].Text != "in all") {
+			if tile.ID == "failed" && (tile.Cells[0].Text != r.app.look.Glyph(theme.Failed)+" "+format.Number(kept) ||
+				tile.Cells[2].Text != "in all") {
 				t.Errorf("the tile of failed runs says %q", tile.Cells)
 			}
 		}

@@ -73,13 +73,15 @@ func (p *runPage) follow(id string) {
 	}
 }
 
-// changed notes that what is worked out is out of date. What was taken for a run id may be an external id that looks like one.
+// changed notes that what is worked out is out of date. What was taken for a run id may be an
+// external id that looks like one.
 func (p *runPage) changed() {
 	for _, t := range p.tabs {
 		t.Changed()
 	}
 	run := p.run.Workflow()
-	p.open = run != nil && !render.Ended(run.GetStatus()) && slices.ContainsFunc(p.run.Lanes(), func(l model.Lane) bool { return l.Open })
+	p.open = run != nil && !render.Ended(run.GetStatus()) &&
+		slices.ContainsFunc(p.run.Lanes(), func(l model.Lane) bool { return l.Open })
 	if e := p.run.Explanation(); e != p.explained {
 		p.explained, p.asked = e, p.app.now()
 	}
@@ -192,7 +194,8 @@ func (p *runPage) Failure() error {
 	return nil
 }
 
-// atHome says that the run is of the namespace that is worked in: its server knows it in no other, which does not mean that it is gone.
+// atHome says that the run is of the namespace that is worked in: its server knows it in no other,
+// which does not mean that it is gone.
 func (p *runPage) atHome() bool {
 	of := p.run.Workflow().GetNamespace()
 	return of == "" || of == p.app.link.Namespace()
@@ -205,7 +208,8 @@ func (p *runPage) Banner() string {
 		return ""
 	case !p.atHome():
 		of := p.run.Workflow().GetNamespace()
-		return fmt.Sprintf("this run is of namespace %q and is not followed from this one; :ns %s goes back to it", of, of)
+		return fmt.Sprintf("this run is of namespace %q and is not followed from this one; :ns %s goes back to it", of,
+			of)
 	case p.run.Gone():
 		return "this run is not on the server any more; what was read of it stays here until it is closed"
 	case p.run.State().Down():
@@ -222,7 +226,8 @@ func (p *runPage) Pace() time.Duration {
 	return slowPace
 }
 
-// explainEvery is how old an explanation may become. It says how long something has been waited for, which is not notified again.
+// explainEvery is how old an explanation may become. It says how long something has been waited
+// for, which is not notified again.
 const explainEvery = 15 * time.Second
 
 func (p *runPage) Draw(c widget.Canvas) {
@@ -375,10 +380,11 @@ func (f *runFinder) stop() {
 	}
 }
 
-// findRun is the id of the run with an external id, or of the only one whose run id begins so. The short form of an id, which has its
-// end too, is known as well.
+// findRun is the id of the run with an external id, or of the only one whose run id begins so. The
+// short form of an id, which has its end too, is known as well.
 func findRun(ctx context.Context, api tui.API, namespace, ref string) (string, error) {
-	answer, err := api.GetWorkflowByExternalId(ctx, &kagziv1.GetWorkflowByExternalIdRequest{Namespace: namespace, ExternalId: ref})
+	answer, err := api.GetWorkflowByExternalId(
+		ctx, &kagziv1.GetWorkflowByExternalIdRequest{Namespace: namespace, ExternalId: ref})
 	switch status.Code(err) {
 	case codes.OK:
 		return answer.GetWorkflow().GetRunId(), nil
@@ -390,7 +396,8 @@ func findRun(ctx context.Context, api tui.API, namespace, ref string) (string, e
 	if len(head) < leastPrefix || isRunID(head) || strings.Trim(head, "0123456789abcdef-") != "" {
 		return "", status.Errorf(codes.NotFound, "no such run in %q, by id or external id: %q", namespace, ref)
 	}
-	list, err := api.ListWorkflows(ctx, &kagziv1.ListWorkflowsRequest{Namespace: namespace, Search: &head, Page: &kagziv1.PageRequest{PageSize: findMost}})
+	list, err := api.ListWorkflows(ctx, &kagziv1.ListWorkflowsRequest{
+		Namespace: namespace, Search: &head, Page: &kagziv1.PageRequest{PageSize: findMost}})
 	if err != nil {
 		return "", err
 	}
@@ -402,9 +409,12 @@ func findRun(ctx context.Context, api tui.API, namespace, ref string) (string, e
 	}
 	switch {
 	case len(ids) == 0:
-		return "", status.Errorf(codes.NotFound, "no such run in %q, by external id or by the beginning of an id: %q", namespace, ref)
+		return "", status.Errorf(codes.NotFound, "no such run in %q, by external id or by the beginning of an id: %q",
+			namespace, ref)
 	case len(ids) > 1:
-		return "", status.Errorf(codes.FailedPrecondition, "%s runs have an id that begins with %q: give more of it, up to %s or %s", manyOf(len(ids)), ref, ids[0], ids[1])
+		return "", status.Errorf(codes.FailedPrecondition,
+			"%s runs have an id that begins with %q: give more of it, up to %s or %s", manyOf(len(ids)), ref,
+			ids[0], ids[1])
 	}
 	return ids[0], nil
 }

@@ -95,7 +95,8 @@ func (p *runPage) attemptLines(name string) []widget.Line {
 	var lines []widget.Line
 	for i, s := range slices.Backward(attempts) {
 		if len(attempts)-i > attemptsMost {
-			lines = append(lines, widget.Line{}, widget.TextLine(fmt.Sprintf("and %d earlier attempts", i+1), render.Dim))
+			lines = append(lines, widget.Line{}, widget.TextLine(
+				fmt.Sprintf("and %d earlier attempts", i+1), render.Dim))
 			break
 		}
 		if len(lines) > 0 {
@@ -110,15 +111,18 @@ func (p *runPage) attemptLines(name string) []widget.Line {
 	return lines
 }
 
-// attempt is one attempt: how it stands, its times, who made it, what went wrong, and what came of it. later is the error that stands above it.
+// attempt is one attempt: how it stands, its times, who made it, what went wrong, and what came of
+// it. later is the error that stands above it.
 func (p *runPage) attempt(s *kagziv1.Step, later *kagziv1.ErrorDetail) []widget.Line {
 	head := p.app.look.Cell(stepSign(s, !endOf(p.workflow()).IsZero()))
 	lines := []widget.Line{{Cells: []render.Cell{
-		{Text: "Attempt " + strconv.Itoa(int(s.GetAttemptNumber())) + "  ", Style: render.Strong}, {Text: head.Text, Style: head.Style},
+		{Text: "Attempt " + strconv.Itoa(int(s.GetAttemptNumber())) + "  ", Style: render.Strong},
+		{Text: head.Text, Style: head.Style},
 		{Text: "  " + strings.Join(p.attemptFacts(s), "  ")},
 	}}}
 	if s.GetOverriddenBy() != "" {
-		lines = append(lines, format.Indented(widget.TextLine("set by "+s.GetOverriddenBy()+": "+s.GetOverrideReason(), render.Strong)))
+		lines = append(lines, format.Indented(widget.TextLine(
+			"set by "+s.GetOverriddenBy()+": "+s.GetOverrideReason(), render.Strong)))
 	}
 	if s.GetError() != nil && sameError(s.GetError(), later) {
 		lines = append(lines, format.Indented(widget.TextLine("the same error", render.Dim)))
@@ -128,7 +132,8 @@ func (p *runPage) attempt(s *kagziv1.Step, later *kagziv1.ErrorDetail) []widget.
 		}
 	}
 	if s.GetRetryAt() != nil && s.GetStatus() == kagziv1.StepStatus_STEP_STATUS_PENDING {
-		lines = append(lines, format.Indented(widget.TextLine("tried again "+p.app.clock.Show(s.GetRetryAt()), render.Waiting)))
+		lines = append(lines, format.Indented(widget.TextLine(
+			"tried again "+p.app.clock.Show(s.GetRetryAt()), render.Waiting)))
 	}
 	lines = append(lines, payloadLines("input", s.GetInput())...)
 	return append(lines, payloadLines("output", s.GetOutput())...)
@@ -174,7 +179,8 @@ func payloadLines(name string, payload *kagziv1.Payload) []widget.Line {
 	lines := []widget.Line{title}
 	for i, row := range rows {
 		if i == payloadRows && len(rows) > payloadRows+1 {
-			return append(lines, format.Indented(format.Indented(widget.TextLine(fmt.Sprintf("%d more lines; %s shows them", len(rows)-i, name[:1]), render.Dim))))
+			return append(lines, format.Indented(format.Indented(
+				widget.TextLine(fmt.Sprintf("%d more lines; %s shows them", len(rows)-i, name[:1]), render.Dim))))
 		}
 		lines = append(lines, format.Indented(format.Indented(widget.TextLine(row, render.Plain))))
 	}
@@ -219,11 +225,16 @@ func (t *textTab) Status() string {
 
 func (t *textTab) Actions() []*Action {
 	return []*Action{
-		{Name: "search", Keys: []string{"/"}, Help: "find a text; n and N go on", Group: GroupMove, Hint: 3, Run: t.p.app.searching(t.text)},
-		{Name: "next-found", Keys: []string{"n"}, Help: "to the next place that was found", Group: GroupMove, Run: simply(t.text.Next)},
-		{Name: "previous-found", Keys: []string{"N"}, Help: "to the place before", Group: GroupMove, Run: simply(t.text.Prev)},
-		{Name: "wrap", Keys: []string{"w"}, Help: "break long lines, or let them be scrolled", Group: GroupView, Hint: 4, Run: simply(func() { t.text.SetWrap(!t.text.Wrap()) })},
-		{Name: "copy-text", Keys: []string{"y"}, Short: "copy", Help: "copy all of this text", Group: GroupView, Hint: 5, Run: func([]string) error { return t.p.app.copy("text", t.text.Text()) }},
+		{Name: "search", Keys: []string{"/"}, Help: "find a text; n and N go on", Group: GroupMove, Hint: 3,
+			Run: t.p.app.searching(t.text)},
+		{Name: "next-found", Keys: []string{"n"}, Help: "to the next place that was found", Group: GroupMove,
+			Run: simply(t.text.Next)},
+		{Name: "previous-found", Keys: []string{"N"}, Help: "to the place before", Group: GroupMove,
+			Run: simply(t.text.Prev)},
+		{Name: "wrap", Keys: []string{"w"}, Help: "break long lines, or let them be scrolled", Group: GroupView,
+			Hint: 4, Run: simply(func() { t.text.SetWrap(!t.text.Wrap()) })},
+		{Name: "copy-text", Keys: []string{"y"}, Short: "copy", Help: "copy all of this text", Group: GroupView,
+			Hint: 5, Run: func([]string) error { return t.p.app.copy("text", t.text.Text()) }},
 		t.p.copyIDAction(), t.p.copyJSONAction(),
 	}
 }
@@ -244,7 +255,8 @@ func (t *errorTab) lines(int) []widget.Line {
 	r := t.p.workflow()
 	var lines []widget.Line
 	if r.GetError() != nil {
-		lines = append(lines, widget.TextLine("The run "+runEnding(r)+" "+t.p.app.clock.Show(r.GetFinishedAt()), render.Strong), widget.Line{})
+		lines = append(lines, widget.TextLine("The run "+runEnding(r)+" "+t.p.app.clock.Show(r.GetFinishedAt()),
+			render.Strong), widget.Line{})
 		if !render.Ended(r.GetStatus()) {
 			lines[0] = widget.TextLine("The last attempt of the run failed", render.Strong)
 		}
@@ -253,7 +265,8 @@ func (t *errorTab) lines(int) []widget.Line {
 	failures := failedAttempts(t.p.run.Steps())
 	for i, s := range failures {
 		if i == errorsMost {
-			lines = append(lines, widget.Line{}, widget.TextLine(fmt.Sprintf("and %d failed attempts before these", len(failures)-i), render.Dim))
+			lines = append(lines, widget.Line{}, widget.TextLine(
+				fmt.Sprintf("and %d failed attempts before these", len(failures)-i), render.Dim))
 			break
 		}
 		if len(lines) > 0 {
@@ -284,7 +297,8 @@ func (t *errorTab) attemptHead(s *kagziv1.Step) widget.Line {
 	if !s.GetIsLatest() || s.GetStatus() == kagziv1.StepStatus_STEP_STATUS_PENDING {
 		what += " and was retried"
 		if s.GetIsLatest() {
-			what = fmt.Sprintf("attempt %d failed and is tried again %s", s.GetAttemptNumber(), t.p.app.clock.Show(s.GetRetryAt()))
+			what = fmt.Sprintf("attempt %d failed and is tried again %s", s.GetAttemptNumber(),
+				t.p.app.clock.Show(s.GetRetryAt()))
 		}
 	}
 	when := "  "
@@ -294,7 +308,8 @@ func (t *errorTab) attemptHead(s *kagziv1.Step) widget.Line {
 	if s.GetWorkerId() != "" {
 		when += "  on " + s.GetWorkerId()
 	}
-	return widget.Line{Cells: []render.Cell{{Text: s.GetName(), Style: render.Strong}, {Text: "  " + what}, {Text: when, Style: render.Dim}}}
+	return widget.Line{Cells: []render.Cell{{Text: s.GetName(), Style: render.Strong}, {Text: "  " + what},
+		{Text: when, Style: render.Dim}}}
 }
 
 // failedAttempts are the attempts that went wrong, the latest first.
@@ -305,7 +320,9 @@ func failedAttempts(steps []*kagziv1.Step) []*kagziv1.Step {
 			failed = append(failed, s)
 		}
 	}
-	slices.SortStableFunc(failed, func(a, b *kagziv1.Step) int { return b.GetFinishedAt().AsTime().Compare(a.GetFinishedAt().AsTime()) })
+	slices.SortStableFunc(failed, func(a, b *kagziv1.Step) int {
+		return b.GetFinishedAt().AsTime().Compare(a.GetFinishedAt().AsTime())
+	})
 	return failed
 }
 

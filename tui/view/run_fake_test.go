@@ -15,7 +15,8 @@ import (
 )
 
 // WatchWorkflow tells of no run once they are lost.
-func (f *forgetful) WatchWorkflow(ctx context.Context, request *kagziv1.WatchWorkflowRequest, options ...grpc.CallOption) (grpc.ServerStreamingClient[kagziv1.WatchWorkflowEvent], error) {
+func (f *forgetful) WatchWorkflow(ctx context.Context, request *kagziv1.WatchWorkflowRequest,
+	options ...grpc.CallOption) (grpc.ServerStreamingClient[kagziv1.WatchWorkflowEvent], error) {
 	if f.lost {
 		return nil, errDeleted
 	}
@@ -50,13 +51,16 @@ func newLong(n int) *long {
 		return timestamppb.New(begin.Add(time.Duration(i-n) * time.Second))
 	}
 	l.run = &kagziv1.Workflow{
-		Namespace: "default", RunId: absent, WorkflowType: "long", TaskQueue: "default", Attempts: 1, StepCount: int64(n), CreatedAt: at(0), StartedAt: at(0),
+		Namespace: "default", RunId: absent, WorkflowType: "long", TaskQueue: "default", Attempts: 1,
+		StepCount: int64(n), CreatedAt: at(0), StartedAt: at(0),
 		Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED, FinishedAt: at(n),
 	}
 	for i := range n {
 		s := &kagziv1.Step{
-			StepId: fmt.Sprint("attempt-", i), RunId: absent, Name: fmt.Sprint("step-", i), Kind: kagziv1.StepKind_STEP_KIND_FUNCTION, AttemptNumber: 1, IsLatest: true,
-			Status: kagziv1.StepStatus_STEP_STATUS_COMPLETED, Sequence: int64(i + 1), CreatedAt: at(i), StartedAt: at(i), FinishedAt: at(i + 1),
+			StepId: fmt.Sprint("attempt-", i), RunId: absent, Name: fmt.Sprint("step-", i),
+			Kind: kagziv1.StepKind_STEP_KIND_FUNCTION, AttemptNumber: 1, IsLatest: true,
+			Status: kagziv1.StepStatus_STEP_STATUS_COMPLETED, Sequence: int64(i + 1), CreatedAt: at(i),
+			StartedAt: at(i), FinishedAt: at(i + 1),
 			Output: &kagziv1.Payload{Data: []byte(`{"done":true}`)},
 		}
 		l.steps = append(l.steps, s)
@@ -64,8 +68,10 @@ func newLong(n int) *long {
 	return l
 }
 
-func (l *long) WatchWorkflow(context.Context, *kagziv1.WatchWorkflowRequest, ...grpc.CallOption) (grpc.ServerStreamingClient[kagziv1.WatchWorkflowEvent], error) {
-	return &told[kagziv1.WatchWorkflowEvent]{messages: []*kagziv1.WatchWorkflowEvent{{Steps: l.steps}, {Workflow: l.run}, {SnapshotDone: true}}}, nil
+func (l *long) WatchWorkflow(context.Context, *kagziv1.WatchWorkflowRequest,
+	...grpc.CallOption) (grpc.ServerStreamingClient[kagziv1.WatchWorkflowEvent], error) {
+	return &told[kagziv1.WatchWorkflowEvent]{
+		messages: []*kagziv1.WatchWorkflowEvent{{Steps: l.steps}, {Workflow: l.run}, {SnapshotDone: true}}}, nil
 }
 
 // BenchmarkARunOf10000Steps draws each tab of a very long run: the first time, as after a change, and again.

@@ -73,11 +73,13 @@ func shareRows(most, sentence, details, facts int) (first, more, grid int) {
 	return first, more, grid
 }
 
-// why is the sentence behind the status: what went wrong, what is waited for, or what the code noted; and what there is to know beside it.
+// why is the sentence behind the status: what went wrong, what is waited for, or what the code
+// noted; and what there is to know beside it.
 func (p *runPage) why(r *kagziv1.Workflow) (sentence string, style render.Style, details []string) {
 	e := p.run.Explanation()
 	switch {
-	case render.Ended(r.GetStatus()) && r.GetError().GetType() == theme.OfRun(r).Word: // a person ended it: what follows is why
+	case render.Ended(r.GetStatus()) && r.GetError().GetType() == theme.OfRun(r).Word:
+		// a person ended it: what follows is why
 		return r.GetError().GetMessage(), theme.OfRun(r).Style, nil
 	case render.Ended(r.GetStatus()) && r.GetError() != nil:
 		return render.ErrorLine(r.GetError()), theme.OfRun(r).Style, nil
@@ -135,7 +137,8 @@ func (p *runPage) facts(r *kagziv1.Workflow) []headFact {
 		add("due", a.clock.Show(r.GetWakeUpAt()))
 	}
 	if r.GetCancelRequestedAt() != nil && !render.Ended(r.GetStatus()) {
-		add("cancel", "asked "+a.clock.Show(r.GetCancelRequestedAt())+", at the latest "+a.clock.Show(r.GetCancelGraceUntil()))
+		add("cancel", "asked "+a.clock.Show(r.GetCancelRequestedAt())+", at the latest "+
+			a.clock.Show(r.GetCancelGraceUntil()))
 	}
 	add("ext id", r.GetExternalId())
 	add("run id", r.GetRunId())
@@ -302,7 +305,8 @@ func pairLines(pairs []render.Pair) []widget.Line {
 			if i > 0 {
 				label = strings.Repeat(" ", wide+2)
 			}
-			lines = append(lines, widget.Line{Cells: []render.Cell{{Text: label, Style: render.Dim}, {Text: text, Style: p.Style}}})
+			lines = append(lines, widget.Line{Cells: []render.Cell{
+				{Text: label, Style: render.Dim}, {Text: text, Style: p.Style}}})
 		}
 	}
 	return lines
@@ -327,8 +331,10 @@ func tableLines(t render.Table, width int) []widget.Line {
 // document is all that was read of the run, in the shape that the command line prints.
 func (p *runPage) document() render.Object {
 	return render.Object{
-		{Name: "workflow", Value: render.Document(p.workflow())}, {Name: "steps", Value: render.Documents(p.run.Steps())},
-		{Name: "signals", Value: render.Documents(p.run.Signals())}, {Name: "audit_events", Value: render.Documents(p.run.Audit())},
+		{Name: "workflow", Value: render.Document(p.workflow())},
+		{Name: "steps", Value: render.Documents(p.run.Steps())},
+		{Name: "signals", Value: render.Documents(p.run.Signals())},
+		{Name: "audit_events", Value: render.Documents(p.run.Audit())},
 	}
 }
 
@@ -361,26 +367,29 @@ func (p *runPage) selected() (id string, m proto.Message) {
 }
 
 func (p *runPage) copyIDAction() *Action {
-	return &Action{Name: "copy", Keys: []string{"Y"}, Help: "copy the id of the run", Group: GroupView, Run: func([]string) error { return p.app.copy("run id", p.run.ID()) }}
+	return &Action{Name: "copy", Keys: []string{"Y"}, Help: "copy the id of the run", Group: GroupView,
+		Run: func([]string) error { return p.app.copy("run id", p.run.ID()) }}
 }
 
 func (p *runPage) copyJSONAction() *Action {
-	return &Action{Name: "copy-json", Keys: []string{"ctrl-y"}, Help: "copy the step under the cursor, or the run, as JSON", Group: GroupView, Run: func([]string) error {
-		_, m := p.selected()
-		return p.app.copy("JSON", document(m))
-	}}
+	return &Action{Name: "copy-json", Keys: []string{"ctrl-y"},
+		Help: "copy the step under the cursor, or the run, as JSON", Group: GroupView, Run: func([]string) error {
+			_, m := p.selected()
+			return p.app.copy("JSON", document(m))
+		}}
 }
 
 func (p *runPage) showJSONAction() *Action {
-	return &Action{Name: "json", Keys: []string{"y"}, Help: "show the step under the cursor, or the run, as JSON", Group: GroupView, Run: func([]string) error {
-		id, m := p.selected()
-		text := document(m)
-		if text == "" {
-			return fmt.Errorf("%s cannot be shown as JSON", id)
-		}
-		d := widget.NewDocument(p.app.theme)
-		d.SetPayload(id, []byte(text), "application/json")
-		p.app.readDocument(id, d)
-		return nil
-	}}
+	return &Action{Name: "json", Keys: []string{"y"}, Help: "show the step under the cursor, or the run, as JSON",
+		Group: GroupView, Run: func([]string) error {
+			id, m := p.selected()
+			text := document(m)
+			if text == "" {
+				return fmt.Errorf("%s cannot be shown as JSON", id)
+			}
+			d := widget.NewDocument(p.app.theme)
+			d.SetPayload(id, []byte(text), "application/json")
+			p.app.readDocument(id, d)
+			return nil
+		}}
 }

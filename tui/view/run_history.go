@@ -50,7 +50,8 @@ func (r historyRows) Row(i int) (widget.Row, bool) {
 		since = "+" + render.Duration(e.Since)
 	}
 	return widget.Row{ID: strconv.Itoa(e.Sequence), Stale: r.t.p.app.link.State().Down(), Cells: []render.Cell{
-		{Text: strconv.Itoa(e.Sequence), Style: render.Dim}, {Text: r.t.p.app.clock.Exact(e.At)}, {Text: since, Style: render.Dim},
+		{Text: strconv.Itoa(e.Sequence), Style: render.Dim}, {Text: r.t.p.app.clock.Exact(e.At)},
+		{Text: since, Style: render.Dim},
 		{Text: e.Kind, Style: e.Style}, {Text: e.Subject}, {Text: e.Detail, Style: detailStyle(e)},
 	}}, true
 }
@@ -177,12 +178,13 @@ func (t *historyTab) signal(e model.Event) *kagziv1.Signal {
 func (t *historyTab) Actions() []*Action {
 	return []*Action{
 		{Name: "open", Keys: []string{"enter"}, Help: "what came with this event: a payload, an error, the attempts of a step", Group: GroupMove, Hint: 1, Run: t.open},
-		{Name: "follow", Keys: []string{"f"}, Help: "stay with the newest event, or not", Group: GroupView, Hint: 3, Off: t.unlessOpen, Run: simply(func() {
-			t.follow = !t.follow
-			if t.follow {
-				t.tab.Go(len(t.p.run.Events()) - 1)
-			}
-		})},
+		{Name: "follow", Keys: []string{"f"}, Help: "stay with the newest event, or not", Group: GroupView, Hint: 3,
+			Off: t.unlessOpen, Run: simply(func() {
+				t.follow = !t.follow
+				if t.follow {
+					t.tab.Go(len(t.p.run.Events()) - 1)
+				}
+			})},
 		t.p.copyIDAction(), t.p.copyJSONAction(), t.p.showJSONAction(),
 	}
 }
@@ -200,7 +202,8 @@ func (p *runPage) events() (titles []string, rows [][]string) {
 	titles = []string{"#", "TIME", "SINCE", "WHAT", "OF", "DETAIL"}
 	for _, e := range p.run.Events() {
 		rows = append(rows, []string{
-			strconv.Itoa(e.Sequence), e.At.UTC().Format(time.RFC3339Nano), fmt.Sprintf("%.6f", e.Since.Seconds()), e.Kind, e.Subject, e.Detail,
+			strconv.Itoa(e.Sequence), e.At.UTC().Format(time.RFC3339Nano), fmt.Sprintf("%.6f", e.Since.Seconds()),
+			e.Kind, e.Subject, e.Detail,
 		})
 	}
 	return titles, rows
@@ -230,7 +233,8 @@ type payloadsTab struct {
 }
 
 func newPayloadsTab(p *runPage) *payloadsTab {
-	return &payloadsTab{tabBase: newTabBase(p), documents: [2]*widget.Document{widget.NewDocument(p.app.theme), widget.NewDocument(p.app.theme)}}
+	return &payloadsTab{tabBase: newTabBase(p),
+		documents: [2]*widget.Document{widget.NewDocument(p.app.theme), widget.NewDocument(p.app.theme)}}
 }
 
 func (t *payloadsTab) Draw(c widget.Canvas) {
@@ -254,7 +258,8 @@ func (t *payloadsTab) Draw(c widget.Canvas) {
 	default:
 		t.drawOne(c, t.focus)
 		other := 1 - t.focus
-		c.Right(c.W/2, 0, c.W-c.W/2-1, [2]string{"i ", "o "}[other]+payloadNames[other]+"  "+render.Bytes(int64(len(t.shown[other].GetData()))), c.Theme.Role(theme.Faint))
+		c.Right(c.W/2, 0, c.W-c.W/2-1, [2]string{"i ", "o "}[other]+payloadNames[other]+"  "+
+			render.Bytes(int64(len(t.shown[other].GetData()))), c.Theme.Role(theme.Faint))
 	}
 }
 
@@ -284,7 +289,8 @@ func (t *payloadsTab) drawOne(c widget.Canvas, i int) {
 	}
 	c.Cut(0, 0, c.W, mark+name+"  "+format.PayloadKind(payload), style)
 	if _, hidden := render.Encrypted(payload); hidden {
-		drawMiddle(c.Part(0, 1, c.W, c.H-1), widget.TextLine("Only workers and clients that have the key can read it.", render.Dim))
+		drawMiddle(c.Part(0, 1, c.W, c.H-1), widget.TextLine(
+			"Only workers and clients that have the key can read it.", render.Dim))
 		return
 	}
 	d := t.documents[i]
@@ -349,17 +355,29 @@ func (t *payloadsTab) Actions() []*Action {
 		return func([]string) error { f(t.document()); return nil }
 	}
 	return []*Action{
-		{Name: "input", Keys: []string{"i", "left"}, Help: "to the input", Group: GroupMove, Hint: 3, Run: simply(func() { t.focus = 0 })},
-		{Name: "output", Keys: []string{"o", "right"}, Help: "to the output", Group: GroupMove, Hint: 4, Run: simply(func() { t.focus = 1 })},
-		{Name: "search", Keys: []string{"/"}, Help: "find a text; n and N go on", Group: GroupMove, Hint: 5, Run: func([]string) error { return t.p.app.searching(t.document())(nil) }},
-		{Name: "next-found", Keys: []string{"n"}, Help: "to the next place that was found", Group: GroupMove, Run: on((*widget.Document).Next)},
-		{Name: "previous-found", Keys: []string{"N"}, Help: "to the place before", Group: GroupMove, Run: on((*widget.Document).Prev)},
-		{Name: "fold", Keys: []string{"enter", "space"}, Help: "fold what is under the cursor, or open it", Group: GroupMove, Hint: 6, Run: on((*widget.Document).Toggle)},
-		{Name: "fold-all", Keys: []string{"["}, Help: "fold everything", Group: GroupView, Run: on((*widget.Document).FoldAll)},
-		{Name: "unfold-all", Keys: []string{"]"}, Help: "open everything", Group: GroupView, Run: on((*widget.Document).UnfoldAll)},
-		{Name: "wrap", Keys: []string{"w"}, Help: "break long rows, or cut them", Group: GroupView, Run: on(func(d *widget.Document) { d.SetWrap(!d.Wrap()) })},
-		{Name: "load-all", Keys: []string{"L"}, Help: "show all of a large payload", Group: GroupView, Run: on((*widget.Document).LoadAll)},
-		{Name: "copy", Keys: []string{"y"}, Help: "copy the value under the cursor", Group: GroupView, Hint: 7, Run: func([]string) error { return t.p.app.copy("value", t.document().CopyValue()) }},
-		{Name: "copy-path", Keys: []string{"Y"}, Help: "copy the path of what is under the cursor", Group: GroupView, Run: func([]string) error { return t.p.app.copy("path", t.document().CopyPath()) }},
+		{Name: "input", Keys: []string{"i", "left"}, Help: "to the input", Group: GroupMove, Hint: 3,
+			Run: simply(func() { t.focus = 0 })},
+		{Name: "output", Keys: []string{"o", "right"}, Help: "to the output", Group: GroupMove, Hint: 4,
+			Run: simply(func() { t.focus = 1 })},
+		{Name: "search", Keys: []string{"/"}, Help: "find a text; n and N go on", Group: GroupMove, Hint: 5,
+			Run: func([]string) error { return t.p.app.searching(t.document())(nil) }},
+		{Name: "next-found", Keys: []string{"n"}, Help: "to the next place that was found", Group: GroupMove,
+			Run: on((*widget.Document).Next)},
+		{Name: "previous-found", Keys: []string{"N"}, Help: "to the place before", Group: GroupMove,
+			Run: on((*widget.Document).Prev)},
+		{Name: "fold", Keys: []string{"enter", "space"}, Help: "fold what is under the cursor, or open it",
+			Group: GroupMove, Hint: 6, Run: on((*widget.Document).Toggle)},
+		{Name: "fold-all", Keys: []string{"["}, Help: "fold everything", Group: GroupView,
+			Run: on((*widget.Document).FoldAll)},
+		{Name: "unfold-all", Keys: []string{"]"}, Help: "open everything", Group: GroupView,
+			Run: on((*widget.Document).UnfoldAll)},
+		{Name: "wrap", Keys: []string{"w"}, Help: "break long rows, or cut them", Group: GroupView,
+			Run: on(func(d *widget.Document) { d.SetWrap(!d.Wrap()) })},
+		{Name: "load-all", Keys: []string{"L"}, Help: "show all of a large payload", Group: GroupView,
+			Run: on((*widget.Document).LoadAll)},
+		{Name: "copy", Keys: []string{"y"}, Help: "copy the value under the cursor", Group: GroupView, Hint: 7,
+			Run: func([]string) error { return t.p.app.copy("value", t.document().CopyValue()) }},
+		{Name: "copy-path", Keys: []string{"Y"}, Help: "copy the path of what is under the cursor", Group: GroupView,
+			Run: func([]string) error { return t.p.app.copy("path", t.document().CopyPath()) }},
 	}
 }

@@ -27,7 +27,8 @@ func TestARunIsFoundByWhatPeopleCallIt(t *testing.T) {
 			}
 		}
 		for ref, want := range map[string]string{
-			"01a1f82": "no such run", "no-such-order": "no such run", absent: "no such run", w.ID(scenario.FanOut)[:8]: "give more of it", absent[:13]: "no such run",
+			"01a1f82": "no such run", "no-such-order": "no such run", absent: "no such run",
+			w.ID(scenario.FanOut)[:8]: "give more of it", absent[:13]: "no such run",
 		} {
 			if err := r.app.command("run " + ref); err != nil {
 				t.Fatalf("run %s: %v", ref, err)
@@ -58,7 +59,8 @@ func TestARunThatIsAskedForByNameIsFoundWhenTheServerComesBack(t *testing.T) {
 func TestARetryBeginsAtTheStepUnderTheCursorElseAtTheOneThatFailed(t *testing.T) {
 	onPiece(t, scenario.Failed, 120, 32, func(r *fixture, _ *shop, p *runPage) {
 		for _, want := range []struct{ keys, step string }{
-			{"1", "ship"}, {"k", "cool-off"}, {"2", "ship"}, {"g", "validate"}, {"4", "ship"}, {"3", "ship"}, {"1", "cool-off"}, {"f", "ship"},
+			{"1", "ship"}, {"k", "cool-off"}, {"2", "ship"}, {"g", "validate"}, {"4", "ship"}, {"3", "ship"},
+			{"1", "cool-off"}, {"f", "ship"},
 		} {
 			r.press(want.keys)
 			if got := p.fromStep(); got != want.step {
@@ -77,7 +79,8 @@ func TestAPayloadIsSearchedFoldedAndCopied(t *testing.T) {
 			t.Errorf("the path that was copied is %q", got)
 		}
 		r.press("y")
-		if got := string(r.screen.GetClipboardData()); got == "" || !strings.Contains(string(p.workflow().GetInput().GetData()), `"`+got+`"`) {
+		if got := string(r.screen.GetClipboardData()); got == "" ||
+			!strings.Contains(string(p.workflow().GetInput().GetData()), `"`+got+`"`) {
 			t.Errorf("the value that was copied is %q", got)
 		}
 		r.press("g", "enter")
@@ -109,7 +112,8 @@ func TestAPayloadStaysFoldedWhileItsRunGoesOn(t *testing.T) {
 }
 
 func TestAPayloadThatACodecMadeSaysSo(t *testing.T) {
-	p := &kagziv1.Payload{Data: []byte("\x01\x02\x03"), Metadata: map[string]string{"encoding": "aes-gcm", "content-type": "application/json"}}
+	p := &kagziv1.Payload{Data: []byte("\x01\x02\x03"),
+		Metadata: map[string]string{"encoding": "aes-gcm", "content-type": "application/json"}}
 	if got, want := format.PayloadKind(p), `3 B, encoded by "aes-gcm": shown as it is stored`; got != want {
 		t.Errorf("the payload is said to be %q, want %q", got, want)
 	}
@@ -126,7 +130,8 @@ func TestTheNewestEventIsFollowedUntilOneGoesUp(t *testing.T) {
 		before := len(p.run.Events())
 		r.goOn(w, 30*time.Second)
 		if len(p.run.Events()) == before || !atEnd() {
-			t.Fatalf("the cursor is on event %d of %d, before there were %d", tab.tab.Index()+1, len(p.run.Events()), before)
+			t.Fatalf("the cursor is on event %d of %d, before there were %d", tab.tab.Index()+1,
+				len(p.run.Events()), before)
 		}
 		r.press("k")
 		r.goOn(w, 30*time.Second)
@@ -145,7 +150,8 @@ func TestEventsOpenWhatCameWithThem(t *testing.T) {
 	onPiece(t, scenario.Chatty, 120, 40, func(r *fixture, _ *shop, p *runPage) {
 		r.press("5")
 		for _, test := range []struct{ kind, want string }{
-			{"run created", "$"}, {"signal received", "seen_by"}, {"step completed", "Attempt 1"}, {"run started", "run started"}, {"run completed", "$"},
+			{"run created", "$"}, {"signal received", "seen_by"}, {"step completed", "Attempt 1"},
+			{"run started", "run started"}, {"run completed", "$"},
 		} {
 			at := slices.IndexFunc(p.run.Events(), func(e model.Event) bool { return e.Kind == test.kind })
 			if at < 0 {

@@ -65,7 +65,8 @@ func (t *tabBase) outdated() bool {
 	return t.refreshed() || was != t.made
 }
 
-// tabNames are the tabs in the order of their digits: as they read, as they read where there is little room, and as commands.
+// tabNames are the tabs in the order of their digits: as they read, as they read where there is
+// little room, and as commands.
 var tabNames = []struct{ long, short, command, help string }{
 	{"Timeline", "Timeline", "timeline", "the steps and their attempts over time"},
 	{"Tree", "Tree", "tree", "the steps, their attempts and child runs below each other"},
@@ -79,7 +80,8 @@ var tabNames = []struct{ long, short, command, help string }{
 const errorTabIndex = 3
 
 func newRunTabs(p *runPage) []runTab {
-	return []runTab{newTimelineTab(p), newTreeTab(p), newPayloadsTab(p), newErrorTab(p), newHistoryTab(p), newChildrenTab(p), newFactsTab(p)}
+	return []runTab{newTimelineTab(p), newTreeTab(p), newPayloadsTab(p), newErrorTab(p), newHistoryTab(p),
+		newChildrenTab(p), newFactsTab(p)}
 }
 
 // choose shows another tab. Each keeps its place.
@@ -144,11 +146,14 @@ func (p *runPage) troubled() bool {
 // Actions are to look at the run in its ways, what the tab can do, and to steer the run.
 func (p *runPage) Actions() []*Action {
 	list := []*Action{
-		{Name: "next-tab", Keys: []string{"tab"}, Short: "tabs", Help: "to the next tab", Group: GroupMove, Hint: 2, Run: p.toTab(func() int { return p.tab + 1 })},
-		{Name: "previous-tab", Keys: []string{"shift-tab"}, Help: "to the tab before", Group: GroupMove, Run: p.toTab(func() int { return p.tab - 1 })},
+		{Name: "next-tab", Keys: []string{"tab"}, Short: "tabs", Help: "to the next tab", Group: GroupMove, Hint: 2,
+			Run: p.toTab(func() int { return p.tab + 1 })},
+		{Name: "previous-tab", Keys: []string{"shift-tab"}, Help: "to the tab before", Group: GroupMove,
+			Run: p.toTab(func() int { return p.tab - 1 })},
 	}
 	for i, name := range tabNames {
-		action := &Action{Name: name.command, Keys: []string{string(rune('1' + i))}, Help: name.help, Group: GroupMove, Run: p.toTab(func() int { return i })}
+		action := &Action{Name: name.command, Keys: []string{string(rune('1' + i))}, Help: name.help, Group: GroupMove,
+			Run: p.toTab(func() int { return i })}
 		if i == len(tabNames)-1 { // as in other views
 			action.Aliases, action.Keys = []string{"describe"}, append(action.Keys, "d")
 		}
@@ -174,7 +179,8 @@ func (p *runPage) toTab(tab func() int) func([]string) error {
 // goActions lead to what the run belongs to.
 func (p *runPage) goActions() []*Action {
 	return []*Action{{
-		Name: "parent", Keys: []string{"U"}, Help: "the run that started this one, or that it continues", Group: GroupMove,
+		Name: "parent", Keys: []string{"U"}, Help: "the run that started this one, or that it continues",
+		Group: GroupMove,
 		Off: func() string {
 			if p.origin() == "" {
 				return "no other run started this one"
@@ -188,7 +194,8 @@ func (p *runPage) goActions() []*Action {
 // origin is the run that this one came out of; empty when there is none.
 func (p *runPage) origin() string {
 	r := p.workflow()
-	for _, id := range []string{r.GetParentRunId(), r.GetRetriedFromRunId(), r.GetContinuedFromRunId(), r.GetFailedRunId()} {
+	for _, id := range []string{r.GetParentRunId(), r.GetRetriedFromRunId(), r.GetContinuedFromRunId(),
+		r.GetFailedRunId()} {
 		if id != "" {
 			return id
 		}
@@ -282,18 +289,21 @@ func (t *childrenTab) Status() string {
 // Actions open a child and copy its id.
 func (t *childrenTab) Actions() []*Action {
 	return []*Action{
-		{Name: "open", Keys: []string{"enter"}, Help: "the child run", Group: GroupMove, Hint: 1, Run: func([]string) error {
-			id, ok := t.tab.Selected()
-			if !ok {
-				return errNothingUnder
-			}
-			return t.p.app.pushView("run", id)
-		}},
-		{Name: "wide", Keys: []string{"ctrl-w"}, Help: "show all columns, to be scrolled with h and l", Group: GroupView, Run: simply(func() { t.tab.SetWide(!t.tab.Wide()) })},
-		{Name: "copy", Keys: []string{"Y"}, Help: "copy the id of the child run", Group: GroupView, Run: func([]string) error {
-			id, _ := t.tab.Selected()
-			return t.p.app.copy("id", id)
-		}},
+		{Name: "open", Keys: []string{"enter"}, Help: "the child run", Group: GroupMove, Hint: 1,
+			Run: func([]string) error {
+				id, ok := t.tab.Selected()
+				if !ok {
+					return errNothingUnder
+				}
+				return t.p.app.pushView("run", id)
+			}},
+		{Name: "wide", Keys: []string{"ctrl-w"}, Help: "show all columns, to be scrolled with h and l",
+			Group: GroupView, Run: simply(func() { t.tab.SetWide(!t.tab.Wide()) })},
+		{Name: "copy", Keys: []string{"Y"}, Help: "copy the id of the child run", Group: GroupView,
+			Run: func([]string) error {
+				id, _ := t.tab.Selected()
+				return t.p.app.copy("id", id)
+			}},
 		t.p.copyJSONAction(), t.p.showJSONAction(),
 	}
 }

@@ -161,14 +161,16 @@ func TestARunThatHasEndedStandsStill(t *testing.T) {
 }
 
 func TestAStepThatWasOpenWhenItsRunEndedIsNotShownAsRunning(t *testing.T) {
-	s := &kagziv1.Step{Name: "parse", Status: kagziv1.StepStatus_STEP_STATUS_RUNNING, Kind: kagziv1.StepKind_STEP_KIND_FUNCTION, StartedAt: timestamppb.New(begin), IsLatest: true}
+	s := &kagziv1.Step{Name: "parse", Status: kagziv1.StepStatus_STEP_STATUS_RUNNING,
+		Kind: kagziv1.StepKind_STEP_KIND_FUNCTION, StartedAt: timestamppb.New(begin), IsLatest: true}
 	lanes := model.Lanes([]*kagziv1.Step{s})
 	end := begin.Add(time.Minute)
 	if lane := timelineLane(&lanes[0], end); lane.Sign.Word != "stopped" || !lane.Spans[0].To.Equal(end) {
 		t.Errorf("after the end the step is %s until %s, want stopped until %s", lane.Sign.Word, lane.Spans[0].To, end)
 	}
 	if lane := timelineLane(&lanes[0], time.Time{}); lane.Sign.Word != "running" || !lane.Spans[0].To.IsZero() {
-		t.Errorf("before the end the step is %s until %s, want running without an end", lane.Sign.Word, lane.Spans[0].To)
+		t.Errorf("before the end the step is %s until %s, want running without an end", lane.Sign.Word,
+			lane.Spans[0].To)
 	}
 }
 
@@ -179,7 +181,8 @@ func TestAStepThatIsTriedAgainShowsItsAttempts(t *testing.T) {
 		r.press("o")
 		r.lacks("earlier attempts")
 		r.press("enter")
-		r.shows(fmt.Sprintf("Attempt %d  ↻ retrying", attempts), "Attempt 1  ✗ failed", "main.(*CRM).get", "the same error")
+		r.shows(fmt.Sprintf("Attempt %d  ↻ retrying", attempts), "Attempt 1  ✗ failed", "main.(*CRM).get",
+			"the same error")
 		r.goOn(w, time.Minute)
 		r.shows(fmt.Sprintf("Attempt %d  ", attempts+1)) // while the list is open
 		r.press("esc")
@@ -191,7 +194,8 @@ func TestARunThatDoesNotMoveSaysWhyAndNoLongerWhenItDoes(t *testing.T) {
 	onPiece(t, scenario.Signalled, 120, 32, func(r *fixture, w *shop, p *runPage) {
 		r.shows("◔ sleeping  waits for signal approval")
 		_, err := w.SignalWorkflow(t.Context(), &kagziv1.SignalWorkflowRequest{
-			Namespace: "default", RunId: p.run.ID(), Name: "approval", Payload: &kagziv1.Payload{Data: []byte(`{"approved":true,"by":"mira"}`)},
+			Namespace: "default", RunId: p.run.ID(), Name: "approval",
+			Payload: &kagziv1.Payload{Data: []byte(`{"approved":true,"by":"mira"}`)},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -258,7 +262,8 @@ func TestEscapeFromAChildGoesBackToItsPlaceInTheTree(t *testing.T) {
 
 func TestAHostileRunDoesNoHarmInAnyTab(t *testing.T) {
 	onPiece(t, scenario.Hostile, 120, 40, func(r *fixture, _ *shop, _ *runPage) {
-		for _, keys := range [][]string{{"1"}, {"enter"}, {"o"}, {"esc", "i"}, {"esc", "esc", "2"}, {"3"}, {"]", "w"}, {"4"}, {"5"}, {"G", "enter"}, {"esc", "6"}, {"7"}, {"G"}, {"y"}, {"ctrl-y"}, {"?"}} {
+		for _, keys := range [][]string{{"1"}, {"enter"}, {"o"}, {"esc", "i"}, {"esc", "esc", "2"}, {"3"}, {"]", "w"},
+			{"4"}, {"5"}, {"G", "enter"}, {"esc", "6"}, {"7"}, {"G"}, {"y"}, {"ctrl-y"}, {"?"}} {
 			r.press(keys...)
 			for _, c := range r.draw() {
 				if c != '\n' && (unicode.IsControl(c) || unicode.Is(unicode.Cf, c)) {

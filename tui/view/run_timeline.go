@@ -45,7 +45,8 @@ func (t *timelineTab) Draw(c widget.Canvas) {
 	t.gantt.Draw(c.Screen)
 }
 
-// load shows the steps as they are. Earlier attempts are shown from the first one on, and who is at the end of a run that goes on stays there.
+// load shows the steps as they are. Earlier attempts are shown from the first one on, and who is at
+// the end of a run that goes on stays there.
 func (t *timelineTab) load(end, now time.Time) {
 	lanes := t.p.run.Lanes()
 	list := make([]widget.Lane, len(lanes))
@@ -78,7 +79,8 @@ func (t *timelineTab) selected() string {
 	return lane.ID
 }
 
-// firstLook is the step that one looks at first: the last one that failed, of a run that goes on the newest, else the first.
+// firstLook is the step that one looks at first: the last one that failed, of a run that goes on
+// the newest, else the first.
 func (p *runPage) firstLook() string {
 	lanes := p.run.Lanes()
 	if len(lanes) == 0 {
@@ -121,10 +123,11 @@ func (p *runPage) noSteps() []widget.Line {
 }
 
 // spanKinds are the model's in the widget's words.
-var spanKinds = map[model.SpanKind]widget.SpanKind{model.Work: widget.Work, model.Rest: widget.Rest, model.Between: widget.Between}
+var spanKinds = map[model.SpanKind]widget.SpanKind{
+	model.Work: widget.Work, model.Rest: widget.Rest, model.Between: widget.Between}
 
-// timelineLane is a step as a row: its latest attempt, and those before it as what can be laid under it. end is that of the run: nothing
-// goes on beyond it.
+// timelineLane is a step as a row: its latest attempt, and those before it as what can be laid
+// under it. end is that of the run: nothing goes on beyond it.
 func timelineLane(l *model.Lane, end time.Time) widget.Lane {
 	lane := widget.Lane{ID: l.Name, Label: l.Name, Sign: stepSign(l.Step, !end.IsZero()), Note: laneNote(l)}
 	for _, s := range l.Spans {
@@ -156,7 +159,8 @@ var stopped = theme.Sign{Glyph: theme.Cancelled, Word: "stopped", Style: render.
 // stepSign is the sign of an attempt; one that was not over when its run ended is over too.
 func stepSign(s *kagziv1.Step, ended bool) theme.Sign {
 	sign := theme.OfStep(s)
-	if ended && (s.GetStatus() == kagziv1.StepStatus_STEP_STATUS_RUNNING || s.GetStatus() == kagziv1.StepStatus_STEP_STATUS_PENDING) || cutShort(s) {
+	if ended && (s.GetStatus() == kagziv1.StepStatus_STEP_STATUS_RUNNING ||
+		s.GetStatus() == kagziv1.StepStatus_STEP_STATUS_PENDING) || cutShort(s) {
 		return stopped
 	}
 	return sign
@@ -228,17 +232,23 @@ func (t *timelineTab) Status() string {
 func (t *timelineTab) Actions() []*Action {
 	g, p := t.gantt, t.p
 	return []*Action{
-		{Name: "attempts", Keys: []string{"enter"}, Help: "all attempts of the step with errors and output", Group: GroupMove, Hint: 1, Run: p.openStep},
-		{Name: "zoom-in", Keys: []string{"+", "="}, Short: "zoom", Help: "show half of the time", Group: GroupView, Hint: 3, Run: simply(g.ZoomIn)},
+		{Name: "attempts", Keys: []string{"enter"}, Help: "all attempts of the step with errors and output",
+			Group: GroupMove, Hint: 1, Run: p.openStep},
+		{Name: "zoom-in", Keys: []string{"+", "="}, Short: "zoom", Help: "show half of the time", Group: GroupView,
+			Hint: 3, Run: simply(g.ZoomIn)},
 		{Name: "zoom-out", Keys: []string{"-"}, Help: "show twice the time", Group: GroupView, Run: simply(g.ZoomOut)},
 		{Name: "fit", Keys: []string{"0"}, Help: "show all of the time", Group: GroupView, Run: simply(g.Fit)},
-		{Name: "collapse", Keys: []string{"z"}, Short: "gaps", Help: "shrink the times in which nothing ran, or not", Group: GroupView, Hint: 5, Run: simply(func() { g.Collapse(!g.Collapsed()) })},
-		{Name: "overlay", Keys: []string{"o"}, Help: "show earlier attempts, or not", Group: GroupView, Run: simply(func() {
-			t.chosen = true
-			g.Overlay(!g.Overlaid())
-		})},
-		{Name: "next-failed", Keys: []string{"f"}, Short: "next failed", Help: "to the next step that failed", Group: GroupMove, Hint: 4, Off: t.unlessFailed, Run: simply(func() { g.NextFailed() })},
-		{Name: "previous-failed", Keys: []string{"F"}, Help: "to the failed step before", Group: GroupMove, Off: t.unlessFailed, Run: simply(func() { g.PrevFailed() })},
+		{Name: "collapse", Keys: []string{"z"}, Short: "gaps", Help: "shrink the times in which nothing ran, or not",
+			Group: GroupView, Hint: 5, Run: simply(func() { g.Collapse(!g.Collapsed()) })},
+		{Name: "overlay", Keys: []string{"o"}, Help: "show earlier attempts, or not", Group: GroupView,
+			Run: simply(func() {
+				t.chosen = true
+				g.Overlay(!g.Overlaid())
+			})},
+		{Name: "next-failed", Keys: []string{"f"}, Short: "next failed", Help: "to the next step that failed",
+			Group: GroupMove, Hint: 4, Off: t.unlessFailed, Run: simply(func() { g.NextFailed() })},
+		{Name: "previous-failed", Keys: []string{"F"}, Help: "to the failed step before", Group: GroupMove,
+			Off: t.unlessFailed, Run: simply(func() { g.PrevFailed() })},
 		p.copyIDAction(), p.copyJSONAction(), p.showJSONAction(),
 	}
 }

@@ -20,8 +20,8 @@ import (
 // followMost is how many child runs are followed at a time. Each is a stream of its own.
 const followMost = 20
 
-// treeTab shows steps, their attempts and the runs that they started below each other. The steps of a child run are read when its node is
-// opened.
+// treeTab shows steps, their attempts and the runs that they started below each other. The steps of
+// a child run are read when its node is opened.
 type treeTab struct {
 	tabBase
 	tree  *widget.Tree
@@ -40,7 +40,8 @@ type treeNode struct {
 }
 
 func newTreeTab(p *runPage) *treeTab {
-	t := &treeTab{tabBase: newTabBase(p), tree: widget.NewTree(p.app.theme), below: map[string]*model.Run{}, live: map[string]bool{}}
+	t := &treeTab{tabBase: newTabBase(p), tree: widget.NewTree(p.app.theme), below: map[string]*model.Run{},
+		live: map[string]bool{}}
 	t.tree.OnEnter(t.enter)
 	return t
 }
@@ -139,18 +140,22 @@ func (t *treeTab) Step() (string, bool) {
 // Actions open and fold.
 func (t *treeTab) Actions() []*Action {
 	return []*Action{
-		{Name: "open", Keys: []string{"enter"}, Help: "the attempts of a step, or a child run", Group: GroupMove, Hint: 1, Run: simply(func() {
-			if n, ok := t.tree.Selected(); ok {
-				t.enter(n)
-			}
-		})},
-		{Name: "fold", Keys: []string{"space"}, Help: "fold what is under the cursor, or open it", Group: GroupMove, Hint: 3, Run: simply(func() {
-			if n, ok := t.tree.Selected(); ok {
-				t.tree.Fold(t.tree.IsOpen(n.ID))
-			}
-		})},
-		{Name: "fold-all", Keys: []string{"["}, Help: "fold everything", Group: GroupView, Run: simply(func() { t.tree.FoldAll(true) })},
-		{Name: "unfold-all", Keys: []string{"]"}, Help: "open everything that is loaded", Group: GroupView, Run: simply(func() { t.tree.FoldAll(false) })},
+		{Name: "open", Keys: []string{"enter"}, Help: "the attempts of a step, or a child run", Group: GroupMove,
+			Hint: 1, Run: simply(func() {
+				if n, ok := t.tree.Selected(); ok {
+					t.enter(n)
+				}
+			})},
+		{Name: "fold", Keys: []string{"space"}, Help: "fold what is under the cursor, or open it", Group: GroupMove,
+			Hint: 3, Run: simply(func() {
+				if n, ok := t.tree.Selected(); ok {
+					t.tree.Fold(t.tree.IsOpen(n.ID))
+				}
+			})},
+		{Name: "fold-all", Keys: []string{"["}, Help: "fold everything", Group: GroupView,
+			Run: simply(func() { t.tree.FoldAll(true) })},
+		{Name: "unfold-all", Keys: []string{"]"}, Help: "open everything that is loaded", Group: GroupView,
+			Run: simply(func() { t.tree.FoldAll(false) })},
 		t.p.copyIDAction(), t.p.copyJSONAction(), t.p.showJSONAction(),
 	}
 }
@@ -206,7 +211,8 @@ func (t *treeTab) ofRun(run *model.Run, prefix string, depth int) []widget.Node 
 // ofStep is a step with its attempts, if it has more than one.
 func (t *treeTab) ofStep(l *model.Lane, attempts []*kagziv1.Step, prefix string, ended bool, wide int) widget.Node {
 	sign := stepSign(l.Step, ended)
-	node := widget.Node{ID: prefix + "step:" + l.Name, Open: sign.Style == render.Bad, Cells: t.cells(l.Step, sign, l.Name, wide)}
+	node := widget.Node{ID: prefix + "step:" + l.Name, Open: sign.Style == render.Bad,
+		Cells: t.cells(l.Step, sign, l.Name, wide)}
 	own := treeNode{}
 	if prefix == "" {
 		own.step = l.Name
@@ -215,10 +221,12 @@ func (t *treeTab) ofStep(l *model.Lane, attempts []*kagziv1.Step, prefix string,
 	if len(attempts) < 2 {
 		return node
 	}
-	node.Cells = slices.Insert(node.Cells, 2, render.Cell{Text: fmt.Sprintf("%d attempts", len(attempts)), Style: render.Waiting})
+	node.Cells = slices.Insert(node.Cells, 2,
+		render.Cell{Text: fmt.Sprintf("%d attempts", len(attempts)), Style: render.Waiting})
 	for _, s := range attempts {
 		sign := stepSign(s, ended)
-		attempt := widget.Node{ID: prefix + "attempt:" + s.GetStepId(), Cells: t.cells(s, sign, "attempt "+strconv.Itoa(int(s.GetAttemptNumber())), 0)}
+		attempt := widget.Node{ID: prefix + "attempt:" + s.GetStepId(),
+			Cells: t.cells(s, sign, "attempt "+strconv.Itoa(int(s.GetAttemptNumber())), 0)}
 		t.nodes[attempt.ID] = own
 		node.Children = append(node.Children, attempt)
 	}
@@ -234,7 +242,8 @@ func (t *treeTab) cells(s *kagziv1.Step, sign theme.Sign, name string, wide int)
 	name += strings.Repeat(" ", max(wide-render.Width(render.Safe(name)), 0))
 	cells := []render.Cell{t.mark(sign), {Text: name}}
 	if s.GetFinishedAt() != nil || sign != stopped {
-		cells = append(cells, render.Cell{Text: fmt.Sprintf("%6s", t.p.app.clock.Took(began, s.GetFinishedAt())), Style: render.Dim})
+		cells = append(cells, render.Cell{Text: fmt.Sprintf("%6s", t.p.app.clock.Took(began, s.GetFinishedAt())),
+			Style: render.Dim})
 	}
 	style := render.Dim
 	if s.GetError() != nil {
@@ -271,7 +280,8 @@ func (t *treeTab) ofChild(r *kagziv1.Workflow, prefix string, depth int) widget.
 	case run != nil && run.Err() != nil:
 		node.Children = t.remark(id, sentence(run.Err()))
 	case len(t.live) >= followMost:
-		node.Children = t.remark(id, fmt.Sprintf("%d runs are open already: fold one, or open this one with enter", followMost))
+		node.Children = t.remark(id, fmt.Sprintf(
+			"%d runs are open already: fold one, or open this one with enter", followMost))
 	default:
 		node.Children = t.remark(id, "Reading …")
 	}
@@ -285,7 +295,8 @@ func (t *treeTab) childCells(r *kagziv1.Workflow) []render.Cell {
 	}
 	sign := theme.OfRun(r)
 	cells := []render.Cell{
-		t.mark(sign), {Text: r.GetWorkflowType(), Style: render.Strong}, {Text: runTitle(r)}, {Text: sign.Word, Style: sign.Style},
+		t.mark(sign), {Text: r.GetWorkflowType(), Style: render.Strong}, {Text: runTitle(r)},
+		{Text: sign.Word, Style: sign.Style},
 		{Text: t.p.app.clock.Took(r.GetStartedAt(), r.GetFinishedAt()), Style: render.Dim},
 	}
 	if note := render.RunNote(r, t.p.app.clock.View()); note != "" {

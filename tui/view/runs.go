@@ -43,7 +43,8 @@ const (
 	toBottom
 )
 
-// arrive moves the cursor once the runs there have been read. Until then the screen stays, and what is on it asks for nothing.
+// arrive moves the cursor once the runs there have been read. Until then the screen stays, and what
+// is on it asks for nothing.
 func (p *runsPage) arrive() {
 	switch {
 	case !p.runs.Loaded():
@@ -206,7 +207,8 @@ func (p *runsPage) Status() string {
 // Banner says what of the filter the server could not do, or else what is wrong here.
 func (p *runsPage) Banner() string {
 	if local := p.runs.Local(); local != "" && p.runs.Loaded() && !p.runs.Whole() {
-		return fmt.Sprintf("%s is matched on the %s runs that were read; type:, id: or ext: search all, m reads more", local, format.Number(int64(p.runs.Scanned())))
+		return fmt.Sprintf("%s is matched on the %s runs that were read; type:, id: or ext: search all, m reads more",
+			local, format.Number(int64(p.runs.Scanned())))
 	}
 	other := ""
 	for _, w := range p.app.overview.Warnings() {
@@ -237,7 +239,8 @@ func (p *runsPage) emptyLines() []widget.Line {
 	}
 	return []widget.Line{
 		widget.TextLine(fmt.Sprintf("No runs in %q yet.", p.app.link.Namespace()), render.Plain), {},
-		widget.TextLine(`Start one:  kagzi workflow start hello --input '{"name":"you"}'`+p.app.scope().Reach()+"   (n = form)", render.Dim),
+		widget.TextLine(`Start one:  kagzi workflow start hello --input '{"name":"you"}'`+p.app.scope().Reach()+
+			"   (n = form)", render.Dim),
 	}
 }
 
@@ -258,8 +261,9 @@ func (p *runsPage) SetFilter(text string) error {
 	return p.runs.SetFilter(text)
 }
 
-// CompleteFilter knows the keys, the statuses, the types, queues, workers and schedules that there are, and the tags of the runs that are loaded.
-// Workers and schedules are asked for when one is to be named.
+// CompleteFilter knows the keys, the statuses, the types, queues, workers and schedules that there
+// are, and the tags of the runs that are loaded. Workers and schedules are asked for when one is to
+// be named.
 func (p *runsPage) CompleteFilter(text string) []string {
 	switch filter.KeyOf(text) {
 	case "schedule":
@@ -349,25 +353,30 @@ func (p *runsPage) compare() error {
 // Actions are to open runs and to steer them.
 func (p *runsPage) Actions() []*Action {
 	list := []*Action{
-		{Name: "open", Aliases: []string{"show"}, Keys: []string{"enter"}, Help: "the run with its steps", Group: GroupMove, Hint: 1, Run: func([]string) error {
-			if r := p.under(); r != nil {
-				return p.app.pushView("run", r.GetRunId())
-			}
-			return errNothingUnder
-		}},
-		{Name: "top", Keys: []string{"g"}, Help: "to the newest, with what has come meanwhile", Group: GroupMove, Run: func([]string) error {
-			p.runs.Head()
-			p.jump = toTop
-			return nil
-		}},
+		{Name: "open", Aliases: []string{"show"}, Keys: []string{"enter"}, Help: "the run with its steps",
+			Group: GroupMove, Hint: 1, Run: func([]string) error {
+				if r := p.under(); r != nil {
+					return p.app.pushView("run", r.GetRunId())
+				}
+				return errNothingUnder
+			}},
+		{Name: "top", Keys: []string{"g"}, Help: "to the newest, with what has come meanwhile", Group: GroupMove,
+			Run: func([]string) error {
+				p.runs.Head()
+				p.jump = toTop
+				return nil
+			}},
 		{Name: "bottom", Keys: []string{"G"}, Help: "to the oldest", Group: GroupMove, Run: func([]string) error {
 			p.runs.End()
 			p.jump = toBottom
 			return nil
 		}},
-		{Name: "failed", Keys: []string{"ctrl-z"}, Help: "only runs that went wrong, and back", Group: GroupView, Run: func([]string) error { return p.toggleFailed() }},
-		{Name: "compare", Keys: []string{"D"}, Help: "show two marked runs side by side", Group: GroupView, Off: p.notTwo, Run: func([]string) error { return p.compare() }},
-		{Name: "more", Keys: []string{"m"}, Help: "read more runs for a filter that the server cannot do", Group: GroupView,
+		{Name: "failed", Keys: []string{"ctrl-z"}, Help: "only runs that went wrong, and back", Group: GroupView,
+			Run: func([]string) error { return p.toggleFailed() }},
+		{Name: "compare", Keys: []string{"D"}, Help: "show two marked runs side by side", Group: GroupView,
+			Off: p.notTwo, Run: func([]string) error { return p.compare() }},
+		{Name: "more", Keys: []string{"m"}, Help: "read more runs for a filter that the server cannot do",
+			Group: GroupView,
 			Off: func() string {
 				switch {
 				case p.runs.Local() == "":
@@ -379,10 +388,11 @@ func (p *runsPage) Actions() []*Action {
 			},
 			Run: func([]string) error { p.runs.LoadMore(); return nil }},
 	}
-	list = append(list, &Action{Name: "start", Aliases: []string{"new"}, Keys: []string{"n"}, Help: "start a run", Group: GroupAct, Changes: true, Least: clients, Hint: 2, Run: func([]string) error {
-		known := p.known()
-		p.app.startForm(known.Types, known.Queues)
-		return nil
-	}})
+	list = append(list, &Action{Name: "start", Aliases: []string{"new"}, Keys: []string{"n"}, Help: "start a run",
+		Group: GroupAct, Changes: true, Least: clients, Hint: 2, Run: func([]string) error {
+			known := p.known()
+			p.app.startForm(known.Types, known.Queues)
+			return nil
+		}})
 	return append(list, p.app.runActions(p.targets, func() string { return "" })...)
 }

@@ -50,5 +50,7 @@ func TestOfManyRunsThoseThatWereReadAreMatchedAndThatIsSaid(t *testing.T) {
 		w := many.open()
 		return Options{API: w, Open: "runs no-such-text", Now: w.Now}
 	}
-	onFixture(t, options, 120, 30, func(r *fixture) { r.shows("no-such-text is matched on the 2", "search all, m reads more") })
+	onFixture(t, options, 120, 30, func(r *fixture) {
+		r.shows("no-such-text is matched on the 2", "search all, m reads more")
+	})
 }

@@ -29,7 +29,8 @@ func TestOnlyWhatWentWrongIsShownAndThenAllAgain(t *testing.T) {
 		p := r.app.trails.top().(*runsPage)
 		r.press("ctrl-z")
 		for _, s := range p.statuses() {
-			if s != kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED && s != kagziv1.WorkflowStatus_WORKFLOW_STATUS_TIMED_OUT {
+			if s != kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED &&
+				s != kagziv1.WorkflowStatus_WORKFLOW_STATUS_TIMED_OUT {
 				t.Errorf("a run that is %s is among those that went wrong", render.RunStatus(s))
 			}
 		}
@@ -62,7 +63,8 @@ func TestAFilterChoosesWhileItHoldsAndEscapeClearsIt(t *testing.T) {
 				}
 			}
 		}
-		if _, err := w.TerminateWorkflow(t.Context(), &kagziv1.TerminateWorkflowRequest{Namespace: "default", RunId: id}); err != nil {
+		if _, err := w.TerminateWorkflow(t.Context(),
+			&kagziv1.TerminateWorkflowRequest{Namespace: "default", RunId: id}); err != nil {
 			t.Fatal(err)
 		}
 		r.pass(2 * time.Second)
@@ -182,7 +184,8 @@ func TestAFilterIsCompletedWithWhatThereIs(t *testing.T) {
 	var w *shop
 	onFixture(t, inShop(&w, "runs"), 140, 32, func(r *fixture) {
 		p := r.app.trails.top().(*runsPage)
-		schedules, err := w.ListWorkflowSchedules(t.Context(), &kagziv1.ListWorkflowSchedulesRequest{Namespace: "default"})
+		schedules, err := w.ListWorkflowSchedules(
+			t.Context(), &kagziv1.ListWorkflowSchedulesRequest{Namespace: "default"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -196,7 +199,8 @@ func TestAFilterIsCompletedWithWhatThereIs(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, m := range info.GetMethods() {
-				if m.GetMethod() == "WorkflowScheduleService/ListWorkflowSchedules" || m.GetMethod() == "AdminService/ListWorkers" {
+				if m.GetMethod() == "WorkflowScheduleService/ListWorkflowSchedules" ||
+					m.GetMethod() == "AdminService/ListWorkers" {
 					n += m.GetCalls()
 				}
 			}

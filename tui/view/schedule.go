@@ -19,7 +19,8 @@ import (
 	"github.com/kagzi/kagzi/tui/widget"
 )
 
-// schedulePage shows one schedule: when it fires next, the runs that it started, their input, and what people did to it.
+// schedulePage shows one schedule: when it fires next, the runs that it started, their input, and
+// what people did to it.
 type schedulePage struct {
 	about
 	ref  string // the id or name that it was opened by
@@ -28,7 +29,8 @@ type schedulePage struct {
 }
 
 func openSchedule(a *App, args []string) (page, error) {
-	p := &schedulePage{ref: args[0], item: model.NewSchedule(a.link, args[0]), runs: model.NewScheduleRuns(a.link, args[0])}
+	p := &schedulePage{ref: args[0], item: model.NewSchedule(a.link, args[0]),
+		runs: model.NewScheduleRuns(a.link, args[0])}
 	p.about = about{
 		app: a, facts: p.scheduleFacts, id: func() string { return p.schedule().GetScheduleId() },
 		whole: func() proto.Message {
@@ -42,7 +44,9 @@ func openSchedule(a *App, args []string) (page, error) {
 			a.runsFacet("Runs", "It has started no run yet.", tables.TickColumns, p.runs, a.tables.Tick),
 			a.linesFacet(func() string { return "Next ticks" }, p.tickLines),
 			p.inputFacet(a),
-			a.linesFacet(func() string { return fmt.Sprintf("Changes (%d)", len(p.item.Value().Changes)) }, p.changeLines),
+			a.linesFacet(func() string {
+				return fmt.Sprintf("Changes (%d)", len(p.item.Value().Changes))
+			}, p.changeLines),
 		},
 	}
 	return p, nil
@@ -95,7 +99,8 @@ func (p *schedulePage) Refresh() {
 // Pace counts down by the second to a tick that comes within a minute.
 func (p *schedulePage) Pace() time.Duration {
 	s := p.schedule()
-	if left := s.GetNextFireAt().AsTime().Sub(p.app.now()); s != nil && tables.Fires(s) && left > 0 && left < time.Minute {
+	if left := s.GetNextFireAt().AsTime().Sub(p.app.now()); s != nil && tables.Fires(s) && left > 0 &&
+		left < time.Minute {
 		return time.Second
 	}
 	return slowPace
@@ -114,16 +119,17 @@ func (p *schedulePage) Banner() string {
 
 // Actions are to open a run, to go through the page, and to change the schedule.
 func (p *schedulePage) Actions() []*Action {
-	list := []*Action{{Name: "open", Keys: []string{"enter"}, Help: "the run under the cursor", Group: GroupMove, Hint: 1, Run: func([]string) error {
-		if id, ok := p.selected(); ok {
-			return p.app.pushView("run", id)
-		}
-		if p.focused().tab == nil {
-			p.focused().part.Key(enterKey)
-			return nil
-		}
-		return errNothingUnder
-	}}}
+	list := []*Action{{Name: "open", Keys: []string{"enter"}, Help: "the run under the cursor", Group: GroupMove,
+		Hint: 1, Run: func([]string) error {
+			if id, ok := p.selected(); ok {
+				return p.app.pushView("run", id)
+			}
+			if p.focused().tab == nil {
+				p.focused().part.Key(enterKey)
+				return nil
+			}
+			return errNothingUnder
+		}}}
 	list = append(list, p.moves("Schedule "+p.called())...)
 	return append(list, p.app.scheduleActions(func() []*kagziv1.WorkflowSchedule {
 		if s := p.schedule(); s != nil {
@@ -141,9 +147,11 @@ func (p *schedulePage) scheduleFacts() []fact {
 	a, s := p.app, p.schedule()
 	text := func(label, text string) fact { return fact{label: label, cell: render.Cell{Text: text}} }
 	wide := func(label, text string) fact { return fact{label: label, cell: render.Cell{Text: text}, wide: true} }
-	failed, skipped := text("failed", format.Number(s.GetFailedRuns())), text("skipped", format.Number(s.GetSkippedTicks())+" ticks")
+	failed, skipped := text("failed", format.Number(s.GetFailedRuns())),
+		text("skipped", format.Number(s.GetSkippedTicks())+" ticks")
 	if s.GetFailedRuns() > 0 {
-		failed.cell = render.Cell{Text: fmt.Sprintf("%s (%s)", format.Number(s.GetFailedRuns()), share(s.GetFailedRuns(), s.GetTotalRuns())), Style: render.Bad}
+		failed.cell = render.Cell{Text: fmt.Sprintf(
+			"%s (%s)", format.Number(s.GetFailedRuns()), share(s.GetFailedRuns(), s.GetTotalRuns())), Style: render.Bad}
 	}
 	if s.GetSkippedTicks() > 0 {
 		skipped.cell.Style = render.Waiting
@@ -153,10 +161,13 @@ func (p *schedulePage) scheduleFacts() []fact {
 		p.nextFact(),
 		{label: "last", cell: p.lastFact()},
 		text("runs", format.Number(s.GetTotalRuns())), text("completed", format.Number(s.GetSuccessfulRuns())), failed,
-		{label: "cron", cell: render.Cell{Text: s.GetCronExpr() + "   " + tables.ZoneOf(s), Style: render.Strong}, wide: true},
+		{label: "cron", cell: render.Cell{Text: s.GetCronExpr() + "   " + tables.ZoneOf(s), Style: render.Strong},
+			wide: true},
 		wide("starts", s.GetWorkflowType()+" on queue "+s.GetTaskQueue()),
-		text("overlap", render.Overlap(s.GetOverlapPolicy())), text("catch-up", strconv.Itoa(int(s.GetMaxCatchup()))+" ticks"), skipped,
-		text("version", s.GetVersion()), text("created", a.clock.Show(s.GetCreatedAt())), text("changed", a.clock.Show(s.GetUpdatedAt())),
+		text("overlap", render.Overlap(s.GetOverlapPolicy())),
+		text("catch-up", strconv.Itoa(int(s.GetMaxCatchup()))+" ticks"), skipped,
+		text("version", s.GetVersion()), text("created", a.clock.Show(s.GetCreatedAt())),
+		text("changed", a.clock.Show(s.GetUpdatedAt())),
 		wide("tags", render.KeyValues(s.GetTags())),
 	})
 }
@@ -195,7 +206,8 @@ func (p *schedulePage) tickLines() []widget.Line {
 	case s.GetBroken() != "":
 		return []widget.Line{widget.TextLine("  None: "+s.GetBroken(), render.Bad)}
 	case !s.GetEnabled():
-		lines = append(lines, widget.TextLine("  Paused: nothing fires before it is resumed. These would be next:", render.Paused))
+		lines = append(lines, widget.TextLine("  Paused: nothing fires before it is resumed. These would be next:",
+			render.Paused))
 	}
 	for _, t := range p.item.Value().Ticks {
 		if t.AsTime().After(p.app.now()) {
@@ -213,7 +225,8 @@ func (a *App) tickLine(t *timestamppb.Timestamp, zone string) widget.Line {
 	}
 	there, here := t.AsTime().In(location), t.AsTime().In(a.clock.Zone)
 	cells := []render.Cell{
-		{Text: "  " + format.Pad(format.Until(t.AsTime().Sub(a.now())), 10), Style: render.Dim}, {Text: there.Format("Mon 2006-01-02 15:04:05 MST")},
+		{Text: "  " + format.Pad(format.Until(t.AsTime().Sub(a.now())), 10), Style: render.Dim},
+		{Text: there.Format("Mon 2006-01-02 15:04:05 MST")},
 	}
 	if there.Format(time.DateTime) != here.Format(time.DateTime) {
 		cells = append(cells, render.Cell{Text: "   " + here.Format("Mon 15:04:05 MST"), Style: render.Dim})
@@ -231,7 +244,8 @@ func (p *schedulePage) changeLines() []widget.Line {
 		}
 		method := strings.TrimSuffix(e.GetMethod(), "WorkflowSchedule")
 		cells := []render.Cell{
-			{Text: "  " + format.Pad(p.app.clock.Show(e.GetAt()), 10), Style: render.Dim}, {Text: format.Pad(method, 9), Style: style}, {Text: format.Pad("by "+e.GetActor(), 16)},
+			{Text: "  " + format.Pad(p.app.clock.Show(e.GetAt()), 10), Style: render.Dim},
+			{Text: format.Pad(method, 9), Style: style}, {Text: format.Pad("by "+e.GetActor(), 16)},
 		}
 		if e.GetOutcome() != "ok" {
 			cells = append(cells, render.Cell{Text: e.GetOutcome() + "  ", Style: render.Bad})

@@ -24,14 +24,17 @@ const (
 
 // zones are some that are often wanted, for completion; every IANA name can be typed.
 var zones = []string{
-	"UTC", "Europe/London", "Europe/Berlin", "Europe/Paris", "Europe/Madrid", "Europe/Rome", "Europe/Warsaw", "Europe/Istanbul", "America/New_York",
-	"America/Chicago", "America/Denver", "America/Los_Angeles", "America/Sao_Paulo", "Africa/Johannesburg", "Asia/Dubai", "Asia/Kolkata", "Asia/Singapore",
+	"UTC", "Europe/London", "Europe/Berlin", "Europe/Paris", "Europe/Madrid", "Europe/Rome", "Europe/Warsaw",
+	"Europe/Istanbul", "America/New_York",
+	"America/Chicago", "America/Denver", "America/Los_Angeles", "America/Sao_Paulo", "Africa/Johannesburg",
+	"Asia/Dubai", "Asia/Kolkata", "Asia/Singapore",
 	"Asia/Shanghai", "Asia/Tokyo", "Australia/Sydney", "Pacific/Auckland",
 }
 
 // overlaps are the policies by their words, the usual one first.
 var overlaps = []kagziv1.OverlapPolicy{
-	kagziv1.OverlapPolicy_OVERLAP_POLICY_ALLOW, kagziv1.OverlapPolicy_OVERLAP_POLICY_SKIP, kagziv1.OverlapPolicy_OVERLAP_POLICY_BUFFER_ONE,
+	kagziv1.OverlapPolicy_OVERLAP_POLICY_ALLOW, kagziv1.OverlapPolicy_OVERLAP_POLICY_SKIP,
+	kagziv1.OverlapPolicy_OVERLAP_POLICY_BUFFER_ONE,
 }
 
 // overlapOf is the policy of a word.
@@ -88,18 +91,21 @@ func (a *App) changeSchedule(old *kagziv1.WorkflowSchedule) {
 			a.say("nothing of %q was changed", tables.ScheduleName(old))
 			return deed{}, nil
 		}
-		return deed{action: a.scope().UpdateSchedule(old, request), what: tables.ScheduleName(old), name: func(string) string { return tables.ScheduleName(old) }}, nil
+		return deed{action: a.scope().UpdateSchedule(old, request), what: tables.ScheduleName(old),
+			name: func(string) string { return tables.ScheduleName(old) }}, nil
 	})
 }
 
 // fillSchedule lays the form over the page, filled in with a schedule.
-func (a *App) fillSchedule(title, label string, s *kagziv1.WorkflowSchedule, done func(values map[string]string) (deed, error)) {
+func (a *App) fillSchedule(title, label string, s *kagziv1.WorkflowSchedule,
+	done func(values map[string]string) (deed, error)) {
 	f := &scheduleForm{app: a, preview: model.NewPreview(a.link, previewTicks), types: model.NewTypes(a.link)}
 	f.types.Show()
 	f.filling = a.fill(title, label, f.fields(s), filling{
 		deed: done, unique: "name",
 		names: map[string]string{
-			"workflow_type": "type", "task_queue": "queue", "cron_expr": "cron", "time_zone": "zone", "name": "name", "max_catchup": "catchup", "input": "input",
+			"workflow_type": "type", "task_queue": "queue", "cron_expr": "cron", "time_zone": "zone", "name": "name",
+			"max_catchup": "catchup", "input": "input",
 		},
 		closed: func() {
 			f.preview.Close()
@@ -116,16 +122,22 @@ func (f *scheduleForm) fields(s *kagziv1.WorkflowSchedule) []widget.Field {
 	}
 	fields := []widget.Field{
 		{Name: "type", Label: "Type", Value: s.GetWorkflowType(), Required: true, Complete: f.completeType},
-		{Name: "queue", Label: "Queue", Value: s.GetTaskQueue(), Complete: f.completeQueue, Note: whenEmpty(`empty means "default"`)},
+		{Name: "queue", Label: "Queue", Value: s.GetTaskQueue(), Complete: f.completeQueue,
+			Note: whenEmpty(`empty means "default"`)},
 		{Name: "cron", Label: "When", Value: s.GetCronExpr(), Required: true, Note: f.look},
-		{Name: "zone", Label: "Time zone", Value: s.GetTimeZone(), Complete: func(text string) []string { return beginning(zones, text) }, Note: f.lookZone},
-		{Name: "overlap", Label: "While one runs", Kind: widget.ChoiceField, Choices: words, Value: render.Overlap(s.GetOverlapPolicy()), Note: overlapNote},
-		{Name: "catchup", Label: "Catch up", Kind: widget.NumberField, Value: strconv.Itoa(int(s.GetMaxCatchup())), Check: checkCatchup,
-			Note: func(string) []render.Cell { return dim("missed ticks made up for after a standstill; 0 none") }},
+		{Name: "zone", Label: "Time zone", Value: s.GetTimeZone(), Complete: func(text string) []string {
+			return beginning(zones, text)
+		}, Note: f.lookZone},
+		{Name: "overlap", Label: "While one runs", Kind: widget.ChoiceField, Choices: words,
+			Value: render.Overlap(s.GetOverlapPolicy()), Note: overlapNote},
+		{Name: "catchup", Label: "Catch up", Kind: widget.NumberField, Value: strconv.Itoa(int(s.GetMaxCatchup())),
+			Check: checkCatchup,
+			Note:  func(string) []render.Cell { return dim("missed ticks made up for after a standstill; 0 none") }},
 		{Name: "name", Label: "Name", Value: s.GetName(), Note: whenEmpty("empty: it is known by its id alone")},
 	}
 	if editable(s.GetInput()) {
-		fields = slices.Insert(fields, 4, widget.Field{Name: "input", Label: "Input", Kind: widget.JSONField, Value: string(s.GetInput().GetData())})
+		fields = slices.Insert(fields, 4, widget.Field{
+			Name: "input", Label: "Input", Kind: widget.JSONField, Value: string(s.GetInput().GetData())})
 	}
 	return fields
 }
@@ -215,7 +227,8 @@ func (f *scheduleForm) lookZone(zone string) []render.Cell {
 	return whenEmpty("empty means UTC")(zone)
 }
 
-// refusal is what the server has to say against a field of the expression; what names no field is said of the expression.
+// refusal is what the server has to say against a field of the expression; what names no field is
+// said of the expression.
 func (f *scheduleForm) refusal(field string) (problem string, ok bool) {
 	err := f.preview.Err()
 	if err == nil {
@@ -245,15 +258,18 @@ func createSchedule(values map[string]string) *kagziv1.CreateWorkflowScheduleReq
 	}
 }
 
-// updateSchedule is the request that changes what the values of a form say otherwise than the schedule; changed is false when that is nothing.
-func updateSchedule(old *kagziv1.WorkflowSchedule, values map[string]string) (r *kagziv1.UpdateWorkflowScheduleRequest, changed bool) {
+// updateSchedule is the request that changes what the values of a form say otherwise than the
+// schedule; changed is false when that is nothing.
+func updateSchedule(old *kagziv1.WorkflowSchedule, values map[string]string) (r *kagziv1.UpdateWorkflowScheduleRequest,
+	changed bool) {
 	v, r := trimmed(values), &kagziv1.UpdateWorkflowScheduleRequest{}
 	for _, text := range []struct {
 		field string
 		was   string
 		to    **string
 	}{
-		{"type", old.GetWorkflowType(), &r.WorkflowType}, {"queue", old.GetTaskQueue(), &r.TaskQueue}, {"cron", old.GetCronExpr(), &r.CronExpr},
+		{"type", old.GetWorkflowType(), &r.WorkflowType}, {"queue", old.GetTaskQueue(), &r.TaskQueue},
+		{"cron", old.GetCronExpr(), &r.CronExpr},
 		{"zone", old.GetTimeZone(), &r.TimeZone}, {"name", old.GetName(), &r.Name},
 	} {
 		if v[text.field] != text.was {

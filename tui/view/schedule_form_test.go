@@ -11,11 +11,13 @@ import (
 
 func TestAnUpdateNamesOnlyWhatIsOtherwise(t *testing.T) {
 	old := &kagziv1.WorkflowSchedule{
-		ScheduleId: "s", Name: "nightly", WorkflowType: "report", TaskQueue: "reports", CronExpr: "@daily", TimeZone: "UTC", MaxCatchup: 100,
+		ScheduleId: "s", Name: "nightly", WorkflowType: "report", TaskQueue: "reports", CronExpr: "@daily",
+		TimeZone: "UTC", MaxCatchup: 100,
 		Input: &kagziv1.Payload{Data: []byte(`{"a":1}`)},
 	}
 	same := map[string]string{
-		"type": "report", "queue": "reports", "cron": "@daily", "zone": "UTC", "name": " nightly ", "overlap": "allow", "catchup": "100", "input": "{\"a\":1}\n",
+		"type": "report", "queue": "reports", "cron": "@daily", "zone": "UTC", "name": " nightly ", "overlap": "allow",
+		"catchup": "100", "input": "{\"a\":1}\n",
 	}
 	tests := []struct {
 		name   string
@@ -23,15 +25,20 @@ func TestAnUpdateNamesOnlyWhatIsOtherwise(t *testing.T) {
 		want   *kagziv1.UpdateWorkflowScheduleRequest
 	}{
 		{"nothing", nil, nil},
-		{"the expression", map[string]string{"cron": "@hourly"}, &kagziv1.UpdateWorkflowScheduleRequest{CronExpr: new("@hourly")}},
+		{"the expression", map[string]string{"cron": "@hourly"},
+			&kagziv1.UpdateWorkflowScheduleRequest{CronExpr: new("@hourly")}},
 		{"the zone to none", map[string]string{"zone": ""}, &kagziv1.UpdateWorkflowScheduleRequest{TimeZone: new("")}},
-		{"the overlap", map[string]string{"overlap": "skip"}, &kagziv1.UpdateWorkflowScheduleRequest{OverlapPolicy: kagziv1.OverlapPolicy_OVERLAP_POLICY_SKIP.Enum()}},
-		{"no catch-up", map[string]string{"catchup": "0"}, &kagziv1.UpdateWorkflowScheduleRequest{MaxCatchup: new(int32(0))}},
+		{"the overlap", map[string]string{"overlap": "skip"},
+			&kagziv1.UpdateWorkflowScheduleRequest{OverlapPolicy: kagziv1.OverlapPolicy_OVERLAP_POLICY_SKIP.Enum()}},
+		{"no catch-up", map[string]string{"catchup": "0"},
+			&kagziv1.UpdateWorkflowScheduleRequest{MaxCatchup: new(int32(0))}},
 		{"the input", map[string]string{"input": "2"}, &kagziv1.UpdateWorkflowScheduleRequest{
 			Input: &kagziv1.Payload{Data: []byte("2"), Metadata: map[string]string{"content-type": "application/json"}},
 		}},
-		{"the input away", map[string]string{"input": ""}, &kagziv1.UpdateWorkflowScheduleRequest{Input: &kagziv1.Payload{}}},
-		{"the type and the name", map[string]string{"type": "bill", "name": ""}, &kagziv1.UpdateWorkflowScheduleRequest{WorkflowType: new("bill"), Name: new("")}},
+		{"the input away", map[string]string{"input": ""},
+			&kagziv1.UpdateWorkflowScheduleRequest{Input: &kagziv1.Payload{}}},
+		{"the type and the name", map[string]string{"type": "bill", "name": ""},
+			&kagziv1.UpdateWorkflowScheduleRequest{WorkflowType: new("bill"), Name: new("")}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -26,7 +26,8 @@ func openSchedules(a *App, _ []string) (page, error) {
 	row := func(s *kagziv1.WorkflowSchedule) widget.Row {
 		return a.tables.Schedule(s, latest.Run(s.GetScheduleId()))
 	}
-	p := &schedulesPage{shelf: newShelf(a, "schedules", "Schedules", tables.ScheduleColumns, model.NewSchedules(a.link), row), latest: latest}
+	p := &schedulesPage{shelf: newShelf(a, "schedules", "Schedules", tables.ScheduleColumns, model.NewSchedules(a.link),
+		row), latest: latest}
 	p.order = scheduleOrder
 	p.empty = func() []widget.Line {
 		lines := []widget.Line{
@@ -54,7 +55,9 @@ func openSchedules(a *App, _ []string) (page, error) {
 // scheduleOrder is how schedules compare where that is not by what the cells say.
 var scheduleOrder = map[string]func(a, b *kagziv1.WorkflowSchedule) int{
 	"next": func(a, b *kagziv1.WorkflowSchedule) int {
-		return cmp.Or(cmp.Compare(urgency(a), urgency(b)), a.GetNextFireAt().AsTime().Compare(b.GetNextFireAt().AsTime()), cmp.Compare(tables.ScheduleName(a), tables.ScheduleName(b)))
+		return cmp.Or(cmp.Compare(urgency(a), urgency(b)),
+			a.GetNextFireAt().AsTime().Compare(b.GetNextFireAt().AsTime()),
+			cmp.Compare(tables.ScheduleName(a), tables.ScheduleName(b)))
 	},
 	"last": func(a, b *kagziv1.WorkflowSchedule) int {
 		return b.GetLastFiredAt().AsTime().Compare(a.GetLastFiredAt().AsTime())
@@ -63,8 +66,10 @@ var scheduleOrder = map[string]func(a, b *kagziv1.WorkflowSchedule) int{
 		return b.GetCreatedAt().AsTime().Compare(a.GetCreatedAt().AsTime())
 	},
 	"catchup": func(a, b *kagziv1.WorkflowSchedule) int { return cmp.Compare(a.GetMaxCatchup(), b.GetMaxCatchup()) },
-	"skipped": func(a, b *kagziv1.WorkflowSchedule) int { return cmp.Compare(a.GetSkippedTicks(), b.GetSkippedTicks()) },
-	"runs":    func(a, b *kagziv1.WorkflowSchedule) int { return cmp.Compare(a.GetTotalRuns(), b.GetTotalRuns()) },
+	"skipped": func(a, b *kagziv1.WorkflowSchedule) int {
+		return cmp.Compare(a.GetSkippedTicks(), b.GetSkippedTicks())
+	},
+	"runs": func(a, b *kagziv1.WorkflowSchedule) int { return cmp.Compare(a.GetTotalRuns(), b.GetTotalRuns()) },
 	"ok": func(a, b *kagziv1.WorkflowSchedule) int {
 		return cmp.Compare(a.GetSuccessfulRuns(), b.GetSuccessfulRuns())
 	},
@@ -125,36 +130,45 @@ func (a *App) repairHint() string {
 
 // Actions are to see, make, change and fire schedules.
 func (p *schedulesPage) Actions() []*Action {
-	list := []*Action{{Name: "open", Keys: []string{"enter"}, Help: "the schedule, its next ticks and its runs", Group: GroupMove, Hint: 1, Run: func([]string) error {
-		s, ok := p.under()
-		if !ok {
-			return errNothingUnder
-		}
-		return p.app.pushView("schedule", s.GetScheduleId())
-	}}}
+	list := []*Action{{Name: "open", Keys: []string{"enter"}, Help: "the schedule, its next ticks and its runs",
+		Group: GroupMove, Hint: 1, Run: func([]string) error {
+			s, ok := p.under()
+			if !ok {
+				return errNothingUnder
+			}
+			return p.app.pushView("schedule", s.GetScheduleId())
+		}}}
 	return append(list, p.app.scheduleActions(func() []*kagziv1.WorkflowSchedule { return targetsOf(&p.shelf) })...)
 }
 
 // scheduleActions make schedules, and change, stop, fire and delete the targets.
 func (a *App) scheduleActions(targets func() []*kagziv1.WorkflowSchedule) []*Action {
 	return []*Action{
-		{Name: "new", Keys: []string{"n"}, Help: "make a schedule", Group: GroupAct, Changes: true, Hint: 2, Run: func([]string) error { a.newSchedule(); return nil }},
-		{Name: "edit", Keys: []string{"e"}, Help: "change the schedule", Group: GroupAct, Changes: true, Hint: 3, Run: func([]string) error {
-			list := targets()
-			switch {
-			case len(list) == 0:
-				return errNothingUnder
-			case len(list) > 1:
-				return errors.New("one schedule can be changed at a time; ctrl-\\ takes the marks away")
-			}
-			return a.editSchedule(list[0].GetScheduleId())
-		}},
-		{Name: "trigger", Keys: []string{"t"}, Help: "start a run now, beside the ticks", Group: GroupAct, Changes: true, Hint: 4, Run: func([]string) error { return a.trigger(targets()) }},
-		{Name: "toggle", Keys: []string{"P"}, Short: "pause or resume", Help: "let schedules fire no more, or again", Group: GroupAct, Changes: true, Hint: 5,
+		{Name: "new", Keys: []string{"n"}, Help: "make a schedule", Group: GroupAct, Changes: true, Hint: 2,
+			Run: func([]string) error { a.newSchedule(); return nil }},
+		{Name: "edit", Keys: []string{"e"}, Help: "change the schedule", Group: GroupAct, Changes: true, Hint: 3,
+			Run: func([]string) error {
+				list := targets()
+				switch {
+				case len(list) == 0:
+					return errNothingUnder
+				case len(list) > 1:
+					return errors.New("one schedule can be changed at a time; ctrl-\\ takes the marks away")
+				}
+				return a.editSchedule(list[0].GetScheduleId())
+			}},
+		{Name: "trigger", Keys: []string{"t"}, Help: "start a run now, beside the ticks", Group: GroupAct,
+			Changes: true, Hint: 4, Run: func([]string) error { return a.trigger(targets()) }},
+		{Name: "toggle", Keys: []string{"P"}, Short: "pause or resume", Help: "let schedules fire no more, or again",
+			Group: GroupAct, Changes: true, Hint: 5,
 			Run: func([]string) error { return a.pauseOrResume(targets()) }},
-		{Name: "pause", Help: "let schedules fire no more", Group: GroupAct, Changes: true, Run: func([]string) error { return a.pauseSchedules(targets()) }},
-		{Name: "resume", Help: "let paused schedules fire again", Group: GroupAct, Changes: true, Run: func([]string) error { return a.resumeSchedules(targets()) }},
-		{Name: "delete", Keys: []string{"x"}, Help: "delete schedules; the runs that they started stay", Group: GroupAct, Changes: true, Hint: 6, Run: func([]string) error { return a.deleteSchedules(targets()) }},
+		{Name: "pause", Help: "let schedules fire no more", Group: GroupAct, Changes: true, Run: func([]string) error {
+			return a.pauseSchedules(targets())
+		}},
+		{Name: "resume", Help: "let paused schedules fire again", Group: GroupAct, Changes: true,
+			Run: func([]string) error { return a.resumeSchedules(targets()) }},
+		{Name: "delete", Keys: []string{"x"}, Help: "delete schedules; the runs that they started stay",
+			Group: GroupAct, Changes: true, Hint: 6, Run: func([]string) error { return a.deleteSchedules(targets()) }},
 	}
 }
 
@@ -174,7 +188,9 @@ func (a *App) trigger(list []*kagziv1.WorkflowSchedule) error {
 	if len(list) == 0 {
 		return errNothingUnder
 	}
-	d := scheduleDeed(list, func(ids []string) model.Action { return a.scope().TriggerSchedules(ids) }, "Each starts a run now; its ticks stay as they are.")
+	d := scheduleDeed(list, func(ids []string) model.Action {
+		return a.scope().TriggerSchedules(ids)
+	}, "Each starts a run now; its ticks stay as they are.")
 	if len(list) > 1 {
 		a.confirm(d)
 		return nil
@@ -200,7 +216,9 @@ func (a *App) pauseSchedules(list []*kagziv1.WorkflowSchedule) error {
 	case len(on) == 0:
 		return errors.New("it is paused already")
 	}
-	d := scheduleDeed(on, func(ids []string) model.Action { return a.scope().PauseSchedules(ids, "") }, "Nothing fires before they are resumed; runs that are open go on.")
+	d := scheduleDeed(on, func(ids []string) model.Action {
+		return a.scope().PauseSchedules(ids, "")
+	}, "Nothing fires before they are resumed; runs that are open go on.")
 	if len(on) > 1 {
 		a.confirm(d)
 	} else {
@@ -209,7 +227,8 @@ func (a *App) pauseSchedules(list []*kagziv1.WorkflowSchedule) error {
 	return nil
 }
 
-// resumeSchedules asks, because ticks that were missed may start many runs at once, and lets those that are paused fire again.
+// resumeSchedules asks, because ticks that were missed may start many runs at once, and lets those
+// that are paused fire again.
 func (a *App) resumeSchedules(list []*kagziv1.WorkflowSchedule) error {
 	off := slices.DeleteFunc(slices.Clone(list), (*kagziv1.WorkflowSchedule).GetEnabled)
 	switch {
@@ -228,7 +247,9 @@ func (a *App) deleteSchedules(list []*kagziv1.WorkflowSchedule) error {
 	if len(list) == 0 {
 		return errNothingUnder
 	}
-	d := scheduleDeed(list, func(ids []string) model.Action { return a.scope().DeleteSchedules(ids, "") }, "Nothing fires any more. The runs that were started stay.")
+	d := scheduleDeed(list, func(ids []string) model.Action {
+		return a.scope().DeleteSchedules(ids, "")
+	}, "Nothing fires any more. The runs that were started stay.")
 	if here, ok := a.trails.top().(*schedulePage); ok {
 		d.done = func(*model.Job) {
 			if a.trails.top() == page(here) { // a person who has gone on stays there

@@ -113,7 +113,8 @@ func TestTheNextTickOfAScheduleIsShownInWhole(t *testing.T) {
 		onFixture(t, inShop(&w, "schedule catalog-import"), width, 32, func(r *fixture) {
 			p := r.app.trails.top().(*schedulePage)
 			for ahead, want := range map[time.Duration]string{
-				15 * time.Minute: "in 15m, 09:15", 50 * time.Second: "in 50s, 09:00:50", 100*time.Hour + 20*time.Minute: "in 4d, Nov 24 13:20",
+				15 * time.Minute: "in 15m, 09:15", 50 * time.Second: "in 50s, 09:00:50",
+				100*time.Hour + 20*time.Minute:                 "in 4d, Nov 24 13:20",
 				100*time.Hour + 20*time.Minute + 5*time.Second: "in 4d, Nov 24 13:20:05",
 			} {
 				p.schedule().NextFireAt = timestamppb.New(begin.Add(ahead))
@@ -163,7 +164,8 @@ type slowToDelete struct {
 	gate chan struct{}
 }
 
-func (w *slowToDelete) DeleteWorkflowSchedule(ctx context.Context, request *kagziv1.DeleteWorkflowScheduleRequest, options ...grpc.CallOption) (*kagziv1.DeleteWorkflowScheduleResponse, error) {
+func (w *slowToDelete) DeleteWorkflowSchedule(ctx context.Context, request *kagziv1.DeleteWorkflowScheduleRequest,
+	options ...grpc.CallOption) (*kagziv1.DeleteWorkflowScheduleResponse, error) {
 	<-w.gate
 	return w.shop.DeleteWorkflowSchedule(ctx, request, options...)
 }
@@ -246,11 +248,13 @@ func TestAScheduleThatIsPutOffHasNoTickBefore(t *testing.T) {
 	var w *shop
 	onFixture(t, inShop(&w, "overview"), 120, 40, func(r *fixture) {
 		off := timestamppb.New(begin.Add(72 * time.Hour))
-		answer, err := w.GetWorkflowSchedule(t.Context(), &kagziv1.GetWorkflowScheduleRequest{ScheduleId: "catalog-import"})
+		answer, err := w.GetWorkflowSchedule(t.Context(),
+			&kagziv1.GetWorkflowScheduleRequest{ScheduleId: "catalog-import"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = w.UpdateWorkflowSchedule(t.Context(), &kagziv1.UpdateWorkflowScheduleRequest{ScheduleId: answer.GetSchedule().GetScheduleId(), NextFireAt: off})
+		_, err = w.UpdateWorkflowSchedule(t.Context(),
+			&kagziv1.UpdateWorkflowScheduleRequest{ScheduleId: answer.GetSchedule().GetScheduleId(), NextFireAt: off})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -18,9 +18,11 @@ import (
 var sizes = []struct{ width, height int }{{60, 15}, {80, 24}, {120, 32}, {200, 50}}
 
 // errGone is how a server that is not there answers.
-var errGone = status.Error(codes.Unavailable, `connection error: desc = "transport: Error while dialing: dial tcp 127.0.0.1:50051: connect: connection refused"`)
+var errGone = status.Error(codes.Unavailable,
+	`connection error: desc = "transport: Error while dialing: dial tcp 127.0.0.1:50051: connect: connection refused"`)
 
-// states are what a view can be in. before is done to the shop before the program begins, after when it has come to rest.
+// states are what a view can be in. before is done to the shop before the program begins, after
+// when it has come to rest.
 var states = []struct {
 	name   string
 	shop   func() *shop
@@ -37,7 +39,8 @@ var states = []struct {
 	}},
 }
 
-// goldenView draws a view at every size and in every state. open is the command that opens it in a shop, keys are pressed then.
+// goldenView draws a view at every size and in every state. open is the command that opens it in a
+// shop, keys are pressed then.
 func goldenView(t *testing.T, name string, open func(w *shop) string, keys ...string) {
 	t.Helper()
 	if raced {
@@ -76,7 +79,8 @@ func always(command string) func(*shop) string {
 
 // firstRun, firstWorker and firstSchedule are ids of things in a shop; empty in one that has none.
 func firstRun(w *shop) string {
-	answer, _ := w.ListWorkflows(context.Background(), &kagziv1.ListWorkflowsRequest{Page: &kagziv1.PageRequest{PageSize: 1}})
+	answer, _ := w.ListWorkflows(context.Background(),
+		&kagziv1.ListWorkflowsRequest{Page: &kagziv1.PageRequest{PageSize: 1}})
 	for _, r := range answer.GetWorkflows() {
 		return r.GetRunId()
 	}

@@ -18,7 +18,8 @@ import (
 	"github.com/kagzi/kagzi/tui/widget"
 )
 
-// serverPage shows what a server tells of itself: first whether it is well, then what it is, how it is set, and how its API is used.
+// serverPage shows what a server tells of itself: first whether it is well, then what it is, how it
+// is set, and how its API is used.
 type serverPage struct {
 	app    *App
 	server *model.Server
@@ -83,7 +84,8 @@ func (p *serverPage) Banner() string {
 	return ""
 }
 
-// Draw draws the server's health and the parts that have room: all of them where it is wide, else that which was chosen.
+// Draw draws the server's health and the parts that have room: all of them where it is wide, else
+// that which was chosen.
 func (p *serverPage) Draw(c widget.Canvas) {
 	for _, part := range p.parts {
 		part.w = 0
@@ -185,9 +187,11 @@ func (p *serverPage) Actions() []*Action {
 		return func([]string) error { p.focus = (p.focus + n + len(p.parts)) % len(p.parts); return nil }
 	}
 	list := []*Action{
-		{Name: "next", Keys: []string{"tab"}, Short: "next part", Help: "to the next part: the server, its settings, its calls", Group: GroupMove, Hint: 1, Run: turn(1)},
+		{Name: "next", Keys: []string{"tab"}, Short: "next part",
+			Help: "to the next part: the server, its settings, its calls", Group: GroupMove, Hint: 1, Run: turn(1)},
 		{Name: "previous", Keys: []string{"shift-tab"}, Help: "to the part before", Group: GroupMove, Run: turn(-1)},
-		{Name: "tail", Keys: []string{"l"}, Short: "log", Help: "what the server notes, as it notes it", Group: GroupGo, Hint: 2, Run: func([]string) error { return p.app.pushView("events") }},
+		{Name: "tail", Keys: []string{"l"}, Short: "log", Help: "what the server notes, as it notes it", Group: GroupGo,
+			Hint: 2, Run: func([]string) error { return p.app.pushView("events") }},
 	}
 	for _, action := range p.app.tableActions(&p.calls) {
 		if slices.Contains([]string{"sort", "sort-left", "sort-right", "reverse"}, action.Name) {
@@ -351,7 +355,8 @@ func (r methodRows) Row(i int) (widget.Row, bool) {
 		errors.Style = render.Bad
 	}
 	return widget.Row{ID: s.GetMethod(), Stale: r.app.link.State().Down(), Cells: []render.Cell{
-		{Text: methodName(s)}, {Text: serviceName(s), Style: render.Dim}, {Text: format.Number(s.GetCalls())}, {Text: format.Rate(r.server.Rate(s.GetMethod())), Style: render.Dim}, errors,
+		{Text: methodName(s)}, {Text: serviceName(s), Style: render.Dim}, {Text: format.Number(s.GetCalls())},
+		{Text: format.Rate(r.server.Rate(s.GetMethod())), Style: render.Dim}, errors,
 		{Text: format.Number(int64(s.GetInFlight()))}, {Text: latency(s.GetP50Ms())}, {Text: latency(s.GetP95Ms())},
 	}}, true
 }

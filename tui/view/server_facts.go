@@ -18,10 +18,12 @@ const serverFact = 18
 
 // factLine is one thing that a server tells.
 func factLine(name, value string) widget.Line {
-	return widget.Line{Cells: []render.Cell{{Text: format.Pad(render.Safe(name), serverFact), Style: render.Dim}, {Text: value}}}
+	return widget.Line{Cells: []render.Cell{{Text: format.Pad(render.Safe(name), serverFact), Style: render.Dim},
+		{Text: value}}}
 }
 
-// withheld says that the server tells no more of itself than a program has to know: the key is a client's or a worker's.
+// withheld says that the server tells no more of itself than a program has to know: the key is a
+// client's or a worker's.
 func withheld(info *kagziv1.GetServerInfoResponse) bool {
 	return info != nil && info.GetStartedAt() == nil
 }
@@ -73,7 +75,8 @@ func (p *serverPage) databaseFacts() []widget.Line {
 	return append(databaseLines(info), p.sections(info)...)
 }
 
-// sections are the facts by their sections, in the order of the server. Those of the database go on with what is above them.
+// sections are the facts by their sections, in the order of the server. Those of the database go on
+// with what is above them.
 func (p *serverPage) sections(info *kagziv1.GetServerInfoResponse) []widget.Line {
 	var lines []widget.Line
 	section := "database"

@@ -21,7 +21,8 @@ type serverTold struct {
 	sick string
 }
 
-func (a *serverTold) GetServerInfo(ctx context.Context, request *kagziv1.GetServerInfoRequest, options ...grpc.CallOption) (*kagziv1.GetServerInfoResponse, error) {
+func (a *serverTold) GetServerInfo(ctx context.Context, request *kagziv1.GetServerInfoRequest,
+	options ...grpc.CallOption) (*kagziv1.GetServerInfoResponse, error) {
 	info, err := a.API.GetServerInfo(ctx, request, options...)
 	if err == nil {
 		info.Methods = []*kagziv1.MethodStats{
@@ -36,7 +37,8 @@ func (a *serverTold) GetServerInfo(ctx context.Context, request *kagziv1.GetServ
 	return info, err
 }
 
-func (a *serverTold) HealthCheck(ctx context.Context, request *kagziv1.HealthCheckRequest, options ...grpc.CallOption) (*kagziv1.HealthCheckResponse, error) {
+func (a *serverTold) HealthCheck(ctx context.Context, request *kagziv1.HealthCheckRequest,
+	options ...grpc.CallOption) (*kagziv1.HealthCheckResponse, error) {
 	answer, err := a.API.HealthCheck(ctx, request, options...)
 	if err == nil && a.sick != "" {
 		answer.Status, answer.Message = kagziv1.ServingStatus_SERVING_STATUS_NOT_SERVING, a.sick
@@ -70,10 +72,12 @@ func TestTheServerLooksRight(t *testing.T) {
 // programsOnly is a server that tells a caller no more than its program has to know.
 type programsOnly struct{ tui.API }
 
-func (a programsOnly) GetServerInfo(ctx context.Context, request *kagziv1.GetServerInfoRequest, options ...grpc.CallOption) (*kagziv1.GetServerInfoResponse, error) {
+func (a programsOnly) GetServerInfo(ctx context.Context, request *kagziv1.GetServerInfoRequest,
+	options ...grpc.CallOption) (*kagziv1.GetServerInfoResponse, error) {
 	info, err := a.API.GetServerInfo(ctx, request, options...)
 	return &kagziv1.GetServerInfoResponse{
-		Version: info.GetVersion(), ApiVersion: info.GetApiVersion(), MinSdkVersion: info.GetMinSdkVersion(), Backend: info.GetBackend(),
+		Version: info.GetVersion(), ApiVersion: info.GetApiVersion(), MinSdkVersion: info.GetMinSdkVersion(),
+		Backend:             info.GetBackend(),
 		HeartbeatIntervalMs: info.GetHeartbeatIntervalMs(), LeaseMs: info.GetLeaseMs(),
 	}, err
 }
@@ -83,7 +87,8 @@ func TestWhatAKeyIsNotToldOfAServerIsNotShownAsZero(t *testing.T) {
 		w := newShop()
 		return Options{API: programsOnly{w}, Open: "server", Now: w.Now}
 	}, 120, 32, func(r *fixture) {
-		r.shows("version", "heartbeat", "backend           memory", "The rest is for admins, operators and viewers.", "The server does not tell its calls.")
+		r.shows("version", "heartbeat", "backend           memory", "The rest is for admins, operators and viewers.",
+			"The server does not tell its calls.")
 		r.lacks("schema", "size", "connections", "started")
 	})
 }
@@ -91,15 +96,19 @@ func TestWhatAKeyIsNotToldOfAServerIsNotShownAsZero(t *testing.T) {
 // fileAlone is what is told of a database file that no server is asked about.
 type fileAlone struct{ tui.API }
 
-func (a fileAlone) GetServerInfo(ctx context.Context, request *kagziv1.GetServerInfoRequest, options ...grpc.CallOption) (*kagziv1.GetServerInfoResponse, error) {
+func (a fileAlone) GetServerInfo(ctx context.Context, request *kagziv1.GetServerInfoRequest,
+	options ...grpc.CallOption) (*kagziv1.GetServerInfoResponse, error) {
 	info, err := a.API.GetServerInfo(ctx, request, options...)
 	return &kagziv1.GetServerInfoResponse{
-		Version: info.GetVersion(), ApiVersion: info.GetApiVersion(), SupportedFeatures: []string{"wait"}, Backend: info.GetBackend(), Database: info.GetDatabase(),
-		DatabaseBytes: info.GetDatabaseBytes(), SchemaVersion: info.GetSchemaVersion(), Facts: []*kagziv1.ServerFact{{Section: "database", Name: "access", Value: "read-only"}},
+		Version: info.GetVersion(), ApiVersion: info.GetApiVersion(), SupportedFeatures: []string{"wait"},
+		Backend: info.GetBackend(), Database: info.GetDatabase(),
+		DatabaseBytes: info.GetDatabaseBytes(), SchemaVersion: info.GetSchemaVersion(),
+		Facts: []*kagziv1.ServerFact{{Section: "database", Name: "access", Value: "read-only"}},
 	}, err
 }
 
-func (fileAlone) GetActivity(context.Context, *kagziv1.GetActivityRequest, ...grpc.CallOption) (*kagziv1.GetActivityResponse, error) {
+func (fileAlone) GetActivity(context.Context, *kagziv1.GetActivityRequest,
+	...grpc.CallOption) (*kagziv1.GetActivityResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "only a server knows this")
 }
 
@@ -107,7 +116,8 @@ func TestADatabaseFileIsNotShownAsAServer(t *testing.T) {
 	for _, size := range sizes {
 		onFixture(t, func() Options {
 			w := newShop()
-			return Options{API: fileAlone{w}, File: true, ReadOnly: true, Note: "x.db", Address: "/tmp/x.db", Source: "--db", Now: w.Now}
+			return Options{API: fileAlone{w}, File: true, ReadOnly: true, Note: "x.db", Address: "/tmp/x.db",
+				Source: "--db", Now: w.Now}
 		}, size.width, size.height, func(r *fixture) {
 			nothingLive := func() {
 				t.Helper()
@@ -119,7 +129,8 @@ func TestADatabaseFileIsNotShownAsAServer(t *testing.T) {
 			r.enter("server")
 			r.press("enter")
 			r.shows("Database file /tmp/x.db", "schema", "access            read-only", "for looking only")
-			r.lacks("serving", "started", "round trip", "connections", "heartbeat", "Calls", "Settings", "Features", "<l> log", "next part")
+			r.lacks("serving", "started", "round trip", "connections", "heartbeat", "Calls", "Settings", "Features",
+				"<l> log", "next part")
 			nothingLive()
 			r.press(":")
 			r.enter("events")

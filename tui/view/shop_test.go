@@ -51,10 +51,11 @@ func memoryFor(h sandbox.Hooks) memory.Options {
 
 func playMaster(seed uint64) *master {
 	var m master
-	box := sandbox.New(sandbox.Options{Seed: seed, Begin: begin.Add(-scenario.Running), Version: "0.4.0-demo", Open: func(h sandbox.Hooks) engine.Store {
-		m.db = memory.New(memoryFor(h))
-		return m.db.Open(nil)
-	}})
+	box := sandbox.New(sandbox.Options{Seed: seed, Begin: begin.Add(-scenario.Running), Version: "0.4.0-demo",
+		Open: func(h sandbox.Hooks) engine.Store {
+			m.db = memory.New(memoryFor(h))
+			return m.db.Open(nil)
+		}})
 	var err error
 	if m.day, err = scenario.Play(box, seed, begin); err != nil {
 		panic(err)
@@ -73,7 +74,8 @@ func (m *master) breakSchedule() {
 			continue
 		}
 		if _, err := store.FireSchedule(context.Background(), engine.FireScheduleParams{
-			ScheduleID: s.ID, Revision: s.Revision, Expect: s.NextFireAt, Broken: `time_zone: "Europe/Kyiv" is no IANA time zone`, Now: begin,
+			ScheduleID: s.ID, Revision: s.Revision, Expect: s.NextFireAt,
+			Broken: `time_zone: "Europe/Kyiv" is no IANA time zone`, Now: begin,
 		}); err != nil {
 			panic(err)
 		}
@@ -97,10 +99,11 @@ func (m *master) open() *shop {
 // emptyShop is a server that nobody has used yet. Nothing happens in it.
 func emptyShop() *shop {
 	w := &shop{}
-	w.box = sandbox.New(sandbox.Options{Seed: 1, Begin: begin, Version: "0.4.0-demo", Open: func(h sandbox.Hooks) engine.Store {
-		w.db = memory.New(memoryFor(h))
-		return w.db.Open(nil)
-	}})
+	w.box = sandbox.New(sandbox.Options{Seed: 1, Begin: begin, Version: "0.4.0-demo",
+		Open: func(h sandbox.Hooks) engine.Store {
+			w.db = memory.New(memoryFor(h))
+			return w.db.Open(nil)
+		}})
 	w.connect()
 	return w
 }
@@ -116,11 +119,14 @@ func (m *master) withMore(n int) *master {
 	for i := range runs {
 		at := first.Add(time.Duration(i) * time.Millisecond)
 		runs[i].Run = engine.Run{
-			Namespace: "default", ID: engine.FirstID(at), ExternalID: fmt.Sprintf("batch-%07d", i+1), Queue: "emails", Type: "invoice.send", Status: engine.RunCompleted,
+			Namespace: "default", ID: engine.FirstID(at), ExternalID: fmt.Sprintf("batch-%07d", i+1), Queue: "emails",
+			Type: "invoice.send", Status: engine.RunCompleted,
 			Attempts: 1, CreatedAt: at, StartedAt: at, FinishedAt: at.Add(time.Second), WorkerID: "mailer-1",
 		}
 	}
-	if _, err := store.ImportRuns(context.Background(), engine.ImportRunsParams{Namespace: "default", AuditID: engine.FirstID(first), Now: first, Runs: runs}); err != nil {
+	if _, err := store.ImportRuns(context.Background(),
+		engine.ImportRunsParams{Namespace: "default", AuditID: engine.FirstID(first), Now: first,
+			Runs: runs}); err != nil {
 		panic(err)
 	}
 	return &more
@@ -186,7 +192,8 @@ func (l *line) Invoke(ctx context.Context, method string, request, reply any, op
 	return l.ClientConnInterface.Invoke(ctx, method, request, reply, options...)
 }
 
-func (l *line) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, options ...grpc.CallOption) (grpc.ClientStream, error) {
+func (l *line) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string,
+	options ...grpc.CallOption) (grpc.ClientStream, error) {
 	falls, _, err := l.enter(ctx)
 	if err != nil {
 		return nil, err

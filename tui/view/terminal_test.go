@@ -81,8 +81,9 @@ func newXterm(tb testing.TB, tty tcell.Tty) tcell.Screen {
 	return screen
 }
 
-// mirror is a screen in memory, of which a terminal shows the same. It knows in which order its cells were drawn, and what no cell should
-// have been given: tcell shows some of that as blanks, on which nobody should rely.
+// mirror is a screen in memory, of which a terminal shows the same. It knows in which order its
+// cells were drawn, and what no cell should have been given: tcell shows some of that as blanks, on
+// which nobody should rely.
 type mirror struct {
 	tcell.SimulationScreen
 	terminal tcell.Screen
@@ -140,8 +141,10 @@ func useXterm(tb testing.TB) {
 	tb.Setenv("NO_COLOR", "")
 }
 
-// onTerminal runs body in a bubble, on a screen and on a terminal beside it; useXterm goes before. api is made of the shop within the bubble.
-func onTerminal(t *testing.T, w func() *shop, api func(*shop) tui.API, open string, width, height int, body func(r *fixture, w *shop, tty *memoryTty)) {
+// onTerminal runs body in a bubble, on a screen and on a terminal beside it; useXterm goes before.
+// api is made of the shop within the bubble.
+func onTerminal(t *testing.T, w func() *shop, api func(*shop) tui.API, open string, width, height int,
+	body func(r *fixture, w *shop, tty *memoryTty)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		tty, simulation := newMemoryTty(width, height), tcell.NewSimulationScreen("UTF-8")
@@ -154,7 +157,8 @@ func onTerminal(t *testing.T, w func() *shop, api func(*shop) tui.API, open stri
 		screen, made := newMirror(simulation, terminal.NewScreen(xterm), width, height), w()
 		ctx, cancel := context.WithCancel(t.Context())
 		r := &fixture{t: t, screen: screen, app: newApp(ctx, Options{
-			API: api(made), Open: open, Screen: screen, Zone: time.UTC, Now: made.Now, Lookup: func(string) (string, bool) { return "", false },
+			API: api(made), Open: open, Screen: screen, Zone: time.UTC, Now: made.Now,
+			Lookup: func(string) (string, bool) { return "", false },
 		})}
 		r.app.begin()
 		r.settle()
@@ -170,14 +174,15 @@ var (
 		regexp.MustCompile(`^\x1b\[[0-9;:]*[mH]`), // looks, and places
 		regexp.MustCompile(`^\x1b\(B`),
 		regexp.MustCompile(`^\x08\x08`), // after two blanks, which a wide character then takes
-		regexp.MustCompile(`^\x1b\[(?:\?(?:1049|1|7|12|25|12;25|2004|2026|9001|1004|100[0-6]|1015)[hl]|2[23];[02]?(?:;0)?t|>4;2m|>1u|2?J|K|0? q)`),
+		regexp.MustCompile(
+			`^\x1b\[(?:\?(?:1049|1|7|12|25|12;25|2004|2026|9001|1004|100[0-6]|1015)[hl]|2[23];[02]?(?:;0)?t|>4;2m|>1u|2?J|K|0? q)`),
 		regexp.MustCompile(`^\x1b[=>]`),
 	}
 	clipboard = regexp.MustCompile(`^\x1b\]52;c;[A-Za-z0-9+/=]*(?:\x1b\\|\x07)`)
 )
 
-// harmless finds fault with what was written to a terminal unless it is text, and what every screen of text is drawn with. It is also how
-// often the clipboard was set.
+// harmless finds fault with what was written to a terminal unless it is text, and what every screen
+// of text is drawn with. It is also how often the clipboard was set.
 func harmless(written []byte) (copies int, err error) {
 	for rest := written; len(rest) > 0; {
 		size := plainText(rest)
@@ -219,5 +224,6 @@ func forbidden(r rune) bool {
 	if r >= ' ' && r < 0x7f {
 		return false
 	}
-	return unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Co, unicode.Cs, unicode.Zl, unicode.Zp, unicode.Variation_Selector)
+	return unicode.IsControl(r) || unicode.In(
+		r, unicode.Cf, unicode.Co, unicode.Cs, unicode.Zl, unicode.Zp, unicode.Variation_Selector)
 }

@@ -27,11 +27,14 @@ type workersPage struct {
 }
 
 func openWorkers(a *App, _ []string) (page, error) {
-	p := &workersPage{shelf: newShelf(a, "workers", "Workers", tables.WorkerColumns, model.NewWorkers(a.link), a.tables.Worker)}
+	p := &workersPage{shelf: newShelf(a, "workers", "Workers", tables.WorkerColumns, model.NewWorkers(a.link),
+		a.tables.Worker)}
 	p.order = workerOrder
 	p.empty = func() []widget.Line {
-		if n := len(p.items.All()); p.online && n > 0 { // only those that are not offline are wanted, and there are others
-			return []widget.Line{widget.TextLine(several(n, "One worker is", "workers are")+" offline.   a shows all", render.Dim)}
+		if n := len(p.items.All()); p.online && n > 0 {
+			// only those that are not offline are wanted, and there are others
+			return []widget.Line{widget.TextLine(several(n, "One worker is", "workers are")+" offline.   a shows all",
+				render.Dim)}
 		}
 		where := "KAGZI_ADDRESS=" + a.options.Address
 		if ns := a.link.Namespace(); ns != "default" {
@@ -53,7 +56,8 @@ var workerOrder = map[string]func(a, b *kagziv1.Worker) int{
 		return cmp.Or(cmp.Compare(a.GetStatus(), b.GetStatus()), cmp.Compare(a.GetWorkerId(), b.GetWorkerId()))
 	},
 	"load": func(a, b *kagziv1.Worker) int {
-		return cmp.Compare(float64(a.GetActiveWorkflowCount())/float64(max(a.GetMaxConcurrent(), 1)), float64(b.GetActiveWorkflowCount())/float64(max(b.GetMaxConcurrent(), 1)))
+		return cmp.Compare(float64(a.GetActiveWorkflowCount())/float64(max(a.GetMaxConcurrent(), 1)),
+			float64(b.GetActiveWorkflowCount())/float64(max(b.GetMaxConcurrent(), 1)))
 	},
 	"heartbeat": func(a, b *kagziv1.Worker) int {
 		return b.GetLastHeartbeatAt().AsTime().Compare(a.GetLastHeartbeatAt().AsTime())
@@ -77,19 +81,23 @@ func (p *workersPage) Title() string {
 	if !p.online || !p.items.Loaded() || p.items.Filter() != "" {
 		return p.shelf.Title()
 	}
-	return fmt.Sprintf("Workers (%s of %s)  not offline", format.Number(int64(p.items.Len())), format.Number(int64(len(p.items.All()))))
+	return fmt.Sprintf("Workers (%s of %s)  not offline", format.Number(int64(p.items.Len())),
+		format.Number(int64(len(p.items.All()))))
 }
 
 // Banner names a worker that is not heard from, or says that nobody works.
 func (p *workersPage) Banner() string {
 	workers := p.items.All()
-	if len(workers) > 0 && !slices.ContainsFunc(workers, func(w *kagziv1.Worker) bool { return w.GetStatus() == kagziv1.WorkerStatus_WORKER_STATUS_ONLINE }) {
+	if len(workers) > 0 && !slices.ContainsFunc(workers, func(w *kagziv1.Worker) bool {
+		return w.GetStatus() == kagziv1.WorkerStatus_WORKER_STATUS_ONLINE
+	}) {
 		return "no worker is online: nothing is done until one connects"
 	}
 	return p.app.silentWorker(workers)
 }
 
-// silentWorker says of the first worker that is not heard from for how long that is so. While the screen is frozen nobody is heard from.
+// silentWorker says of the first worker that is not heard from for how long that is so. While the
+// screen is frozen nobody is heard from.
 func (a *App) silentWorker(workers []*kagziv1.Worker) string {
 	if a.frozen {
 		return ""
@@ -103,22 +111,25 @@ func (a *App) silentWorker(workers []*kagziv1.Worker) string {
 // Actions are to see one worker, and to take workers off.
 func (p *workersPage) Actions() []*Action {
 	list := []*Action{
-		{Name: "open", Keys: []string{"enter"}, Help: "the worker and the runs that it holds", Group: GroupMove, Hint: 1, Run: func([]string) error {
-			w, ok := p.under()
-			if !ok {
-				return errNothingUnder
-			}
-			return p.app.pushView("worker", w.GetWorkerId())
-		}},
-		{Name: "all", Keys: []string{"a"}, Short: "all or online", Help: "show all workers, or leave out those that are offline", Group: GroupView, Hint: 10, Run: func([]string) error {
-			p.online = !p.online
-			if p.online {
-				p.items.Only(isThere)
-			} else {
-				p.items.Only(nil)
-			}
-			return nil
-		}},
+		{Name: "open", Keys: []string{"enter"}, Help: "the worker and the runs that it holds", Group: GroupMove,
+			Hint: 1, Run: func([]string) error {
+				w, ok := p.under()
+				if !ok {
+					return errNothingUnder
+				}
+				return p.app.pushView("worker", w.GetWorkerId())
+			}},
+		{Name: "all", Keys: []string{"a"}, Short: "all or online",
+			Help: "show all workers, or leave out those that are offline", Group: GroupView, Hint: 10,
+			Run: func([]string) error {
+				p.online = !p.online
+				if p.online {
+					p.items.Only(isThere)
+				} else {
+					p.items.Only(nil)
+				}
+				return nil
+			}},
 	}
 	return append(list, p.app.workerActions(func() []*kagziv1.Worker { return targetsOf(&p.shelf) })...)
 }
@@ -137,7 +148,8 @@ type workerPage struct {
 
 func openWorker(a *App, args []string) (page, error) {
 	id := args[0]
-	p := &workerPage{workerID: id, item: model.NewWorker(a.link, id), held: model.NewHeldRuns(a.link, id), ended: model.NewFinishedBy(a.link, id)}
+	p := &workerPage{workerID: id, item: model.NewWorker(a.link, id), held: model.NewHeldRuns(a.link, id),
+		ended: model.NewFinishedBy(a.link, id)}
 	columns := slices.Clone(tables.RunColumns)
 	for i, c := range columns {
 		if c.ID == "worker" {
@@ -215,7 +227,8 @@ func (p *workerPage) Banner() string {
 		return ""
 	}
 	if w.GetStatus() == kagziv1.WorkerStatus_WORKER_STATUS_DRAINING {
-		return fmt.Sprintf("it drains: %s, and nothing new is handed to it", several(p.held.Len(), "one run is left", "runs are left"))
+		return fmt.Sprintf("it drains: %s, and nothing new is handed to it",
+			several(p.held.Len(), "one run is left", "runs are left"))
 	}
 	return p.app.silentWorker([]*kagziv1.Worker{w})
 }
@@ -227,7 +240,9 @@ func (p *workerPage) workerFacts() []fact {
 	wide := func(label, text string) fact { return fact{label: label, cell: render.Cell{Text: text}, wide: true} }
 	failed := fact{label: "failed", cell: render.Cell{Text: format.Number(w.GetTotalFailed())}}
 	if w.GetTotalFailed() > 0 {
-		failed.cell = render.Cell{Text: fmt.Sprintf("%s (%s)", format.Number(w.GetTotalFailed()), share(w.GetTotalFailed(), w.GetTotalCompleted()+w.GetTotalFailed())), Style: render.Bad}
+		failed.cell = render.Cell{Text: fmt.Sprintf(
+			"%s (%s)", format.Number(w.GetTotalFailed()),
+			share(w.GetTotalFailed(), w.GetTotalCompleted()+w.GetTotalFailed())), Style: render.Bad}
 	}
 	facts := []fact{
 		{label: "status", cell: a.look.Cell(theme.OfWorker(w.GetStatus()))},
@@ -235,10 +250,12 @@ func (p *workerPage) workerFacts() []fact {
 		text("heartbeat", a.clock.Show(w.GetLastHeartbeatAt())),
 		text("completed", format.Number(w.GetTotalCompleted())), failed,
 		text("since", a.clock.Show(w.GetRegisteredAt())),
-		text("version", w.GetVersion()), text("host", w.GetHostname()), text("process", strconv.Itoa(int(w.GetPid()))), text("platform", w.GetPlatform()),
+		text("version", w.GetVersion()), text("host", w.GetHostname()), text("process", strconv.Itoa(int(w.GetPid()))),
+		text("platform", w.GetPlatform()),
 	}
 	if s := w.GetStats(); s != nil {
-		facts = append(facts, text("cpu", fmt.Sprintf("%.0f%%", s.GetCpuPercent())), text("memory", render.MeasuredBytes(s.GetMemoryBytes())),
+		facts = append(facts, text("cpu", fmt.Sprintf("%.0f%%", s.GetCpuPercent())),
+			text("memory", render.MeasuredBytes(s.GetMemoryBytes())),
 			text("disk free", render.MeasuredBytes(s.GetDiskAvailableBytes())),
 			text("mean run", render.MeasuredTime(time.Duration(s.GetAverageRunMs()*float64(time.Millisecond)))))
 	}
@@ -246,7 +263,8 @@ func (p *workerPage) workerFacts() []fact {
 		facts = append(facts, text(strings.ToLower(render.Gone(w)), a.clock.Show(w.GetDeregisteredAt())))
 	}
 	return plainFacts(append(facts,
-		wide("queues", strings.Join(tables.QueuesOf(w), ", ")), wide("types", strings.Join(w.GetWorkflowTypes(), ", ")), wide("limits", limits(w)),
+		wide("queues", strings.Join(tables.QueuesOf(w), ", ")), wide("types", strings.Join(w.GetWorkflowTypes(), ", ")),
+		wide("limits", limits(w)),
 		wide("labels", render.KeyValues(w.GetLabels())), wide("can", render.KeyValues(w.GetCapabilities())),
 	))
 }
@@ -275,13 +293,14 @@ func limits(w *kagziv1.Worker) string {
 // Actions are to open a run, to go through the page, and to take the worker off.
 func (p *workerPage) Actions() []*Action {
 	list := []*Action{
-		{Name: "open", Keys: []string{"enter"}, Help: "the run under the cursor", Group: GroupMove, Hint: 1, Run: func([]string) error {
-			id, ok := p.selected()
-			if !ok {
-				return errNothingUnder
-			}
-			return p.app.pushView("run", id)
-		}},
+		{Name: "open", Keys: []string{"enter"}, Help: "the run under the cursor", Group: GroupMove, Hint: 1,
+			Run: func([]string) error {
+				id, ok := p.selected()
+				if !ok {
+					return errNothingUnder
+				}
+				return p.app.pushView("run", id)
+			}},
 	}
 	list = append(list, p.moves("Worker "+p.workerID)...)
 	return append(list, p.app.workerActions(func() []*kagziv1.Worker {
@@ -321,7 +340,8 @@ func naming(names []string) string {
 // workerActions take workers off: the targets that are not off already.
 func (a *App) workerActions(targets func() []*kagziv1.Worker) []*Action {
 	// act asks about the workers of which it holds; none is why it cannot be done to any.
-	act := func(holds func(*kagziv1.Worker) bool, none string, do func(ids []string) model.Action, lines ...string) func([]string) error {
+	act := func(holds func(*kagziv1.Worker) bool, none string, do func(ids []string) model.Action,
+		lines ...string) func([]string) error {
 		return func([]string) error {
 			var ids []string
 			held := 0
@@ -348,11 +368,18 @@ func (a *App) workerActions(targets func() []*kagziv1.Worker) []*Action {
 		}
 	}
 	return []*Action{
-		{Name: "drain", Keys: []string{"x"}, Help: "let workers end what they hold, take nothing new, and go", Group: GroupAct, Changes: true, Hint: 3,
-			Run: act(tables.IsOnline, "it is not online", func(ids []string) model.Action { return a.scope().Drain(ids) },
+		{Name: "drain", Keys: []string{"x"}, Help: "let workers end what they hold, take nothing new, and go",
+			Group: GroupAct, Changes: true, Hint: 3,
+			Run: act(tables.IsOnline, "it is not online", func(ids []string) model.Action {
+				return a.scope().Drain(ids)
+			},
 				"What is held may end; nothing new is handed out; then the process goes.")},
-		{Name: "offline", Keys: []string{"X"}, Help: "take workers off at once, and hand their runs to others", Group: GroupAct, Changes: true, Hint: 4,
-			Run: act(isThere, "it is offline already", func(ids []string) model.Action { return a.scope().ForceOffline(ids) },
-				"Its leases end at once, and the runs are handed to others.", "A worker whose process lives registers again by itself.")},
+		{Name: "offline", Keys: []string{"X"}, Help: "take workers off at once, and hand their runs to others",
+			Group: GroupAct, Changes: true, Hint: 4,
+			Run: act(isThere, "it is offline already", func(ids []string) model.Action {
+				return a.scope().ForceOffline(ids)
+			},
+				"Its leases end at once, and the runs are handed to others.",
+				"A worker whose process lives registers again by itself.")},
 	}
 }

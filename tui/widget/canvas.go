@@ -1,5 +1,6 @@
-// Package widget owns the parts that screens are made of: tables, timelines, documents, forms. They know shapes, and nothing of runs and
-// servers. Whatever they draw goes through a Canvas, which makes text harmless; no other way leads to the screen.
+// Package widget owns the parts that screens are made of: tables, timelines, documents, forms. They
+// know shapes, and nothing of runs and servers. Whatever they draw goes through a Canvas, which
+// makes text harmless; no other way leads to the screen.
 package widget
 
 import (
@@ -58,7 +59,8 @@ func (c Canvas) Fill(x, y, n int, glyph string, style tcell.Style) {
 	}
 }
 
-// Text writes user text or any other at x, y, made harmless by render.Safe, and is how many cells it took. What does not fit is left out.
+// Text writes user text or any other at x, y, made harmless by render.Safe, and is how many cells
+// it took. What does not fit is left out.
 func (c Canvas) Text(x, y int, s string, style tcell.Style) int {
 	if y < 0 || y >= c.H || x >= c.W {
 		return 0
@@ -84,7 +86,8 @@ func (c Canvas) Text(x, y int, s string, style tcell.Style) int {
 	return x - begin
 }
 
-// maxBytesPerCell bounds what is looked at for a line: a character of four bytes and as many marks as render.Safe leaves on it.
+// maxBytesPerCell bounds what is looked at for a line: a character of four bytes and as many marks
+// as render.Safe leaves on it.
 const maxBytesPerCell = 5 * 4
 
 // bounded cuts off what can by no means fit, so that a text of a megabyte costs no more than a short one.
@@ -143,8 +146,8 @@ func (c Canvas) Box(title string, style tcell.Style) Canvas {
 	return c.Part(1, 1, c.W-2, c.H-2)
 }
 
-// MovesBy is how many rows a key moves the cursor in a list of n rows of which height are on the screen: below zero upwards, and n or more for the
-// ends. ok is false for a key that moves nothing.
+// MovesBy is how many rows a key moves the cursor in a list of n rows of which height are on the
+// screen: below zero upwards, and n or more for the ends. ok is false for a key that moves nothing.
 func MovesBy(key string, n, height int) (rows int, ok bool) {
 	page := max(height-1, 1)
 	switch key {
@@ -168,7 +171,8 @@ func MovesBy(key string, n, height int) (rows int, ok bool) {
 	return 0, false
 }
 
-// inView is the cursor on the nearest of n rows there is, and the first row of the screen, moved no further than it takes to show the cursor.
+// inView is the cursor on the nearest of n rows there is, and the first row of the screen, moved no
+// further than it takes to show the cursor.
 func inView(cursor, offset, n, height int) (at, first int) {
 	at, height = max(min(cursor, n-1), 0), max(height, 1)
 	first = min(max(offset, at-height+1), at)

@@ -116,7 +116,8 @@ func (d *Dialog) PasteHandler() func(string, func(tview.Primitive)) {
 }
 
 // MouseHandler scrolls with the wheel and chooses the button that is clicked.
-func (d *Dialog) MouseHandler() func(tview.MouseAction, *tcell.EventMouse, func(tview.Primitive)) (bool, tview.Primitive) {
+func (d *Dialog) MouseHandler() func(tview.MouseAction, *tcell.EventMouse, func(tview.Primitive)) (bool,
+	tview.Primitive) {
 	return mouse(d.Box, d.text.Scroll, func(x, y int, _ bool) {
 		left, top, _, _ := d.GetInnerRect()
 		for i, b := range d.buttons {

@@ -18,10 +18,12 @@ func terminate(want string) widget.Question {
 	return widget.Question{
 		Title: "Terminate 37 runs",
 		Lines: []widget.Line{
-			{Cells: []render.Cell{{Text: "37 runs", Style: render.Strong}, {Text: " of type order in namespace default stop at once."}}},
+			{Cells: []render.Cell{{Text: "37 runs", Style: render.Strong},
+				{Text: " of type order in namespace default stop at once."}}},
 			widget.TextLine("Their code gets no chance to clean up, and they cannot be resumed.", render.Bad),
 		},
-		Command: `kagzi workflow terminate -q 'type = "order"' -y`, Buttons: []string{"Cancel", "Terminate"}, Danger: true, Want: want,
+		Command: `kagzi workflow terminate -q 'type = "order"' -y`, Buttons: []string{"Cancel", "Terminate"},
+		Danger: true, Want: want,
 	}
 }
 
@@ -94,7 +96,8 @@ func TestDialog_scrolls_what_does_not_fit(t *testing.T) {
 	for range 12 {
 		widgettest.Press(t, d, "pgdn")
 	}
-	if got := widgettest.Draw(t, d, 60, 15, nil); !strings.Contains(got, "run 99") || !strings.Contains(got, "kagzi workflow") {
+	if got := widgettest.Draw(t, d, 60, 15, nil); !strings.Contains(got, "run 99") ||
+		!strings.Contains(got, "kagzi workflow") {
 		t.Errorf("the end is not on the screen:\n%s", got)
 	}
 }
@@ -121,7 +124,8 @@ func TestDialog_mouse_chooses_the_button_that_is_clicked(t *testing.T) {
 	for y, line := range lines {
 		if x := strings.Index(line, "[ Terminate"); x >= 0 {
 			x = len([]rune(line[:x])) + 3
-			d.MouseHandler()(tview.MouseLeftClick, tcell.NewEventMouse(x, y, tcell.Button1, 0), func(tview.Primitive) {})
+			d.MouseHandler()(tview.MouseLeftClick, tcell.NewEventMouse(x, y, tcell.Button1, 0),
+				func(tview.Primitive) {})
 		}
 	}
 	if got != 1 {

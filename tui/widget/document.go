@@ -16,7 +16,8 @@ import (
 // headBytes is how much of a large payload is shown until more is asked for.
 const headBytes = 256 << 10
 
-// Document shows a payload: JSON as a tree of rows that can be folded, text by its lines, anything else as a dump of its bytes.
+// Document shows a payload: JSON as a tree of rows that can be folded, text by its lines, anything
+// else as a dump of its bytes.
 type Document struct {
 	*tview.Box
 	look   func() *theme.Theme
@@ -43,8 +44,9 @@ func NewDocument(look func() *theme.Theme) *Document {
 	return &Document{Box: tview.NewBox(), look: look, whole: true, laid: layouts{}}
 }
 
-// SetPayload shows other data, from its beginning. The content type may be empty; it only keeps what is declared to be text from being
-// taken for JSON. Of data over 256 KiB the head is shown; see LoadAll. The data is kept and must not change.
+// SetPayload shows other data, from its beginning. The content type may be empty; it only keeps
+// what is declared to be text from being taken for JSON. Of data over 256 KiB the head is shown;
+// see LoadAll. The data is kept and must not change.
 func (d *Document) SetPayload(title string, data []byte, contentType string) {
 	d.title, d.data = title, data
 	d.note, d.find, d.hits, d.found = "", nil, nil, 0
@@ -194,7 +196,8 @@ func (d *Document) viewKey(key string) bool {
 }
 
 // MouseHandler moves with the wheel, selects with a click and folds with two.
-func (d *Document) MouseHandler() func(tview.MouseAction, *tcell.EventMouse, func(tview.Primitive)) (bool, tview.Primitive) {
+func (d *Document) MouseHandler() func(tview.MouseAction, *tcell.EventMouse, func(tview.Primitive)) (bool,
+	tview.Primitive) {
 	return mouse(d.Box, d.page, func(_, y int, double bool) {
 		if y < 1 || y > d.height || len(d.tokens) == 0 {
 			return

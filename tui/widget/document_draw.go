@@ -128,7 +128,8 @@ func (d *Document) line(at int) Line {
 }
 
 // tokenStyles are how values look.
-var tokenStyles = map[tokenKind]render.Style{stringToken: render.Good, numberToken: render.Waiting, literalToken: render.Paused}
+var tokenStyles = map[tokenKind]render.Style{
+	stringToken: render.Good, numberToken: render.Waiting, literalToken: render.Paused}
 
 func (d *Document) value(t *token) []render.Cell {
 	switch {
@@ -188,5 +189,6 @@ func dump(offset int32, data []byte) []render.Cell {
 			letters.WriteByte('.')
 		}
 	}
-	return []render.Cell{{Text: fmt.Sprintf("%08x", offset), Style: render.Dim}, {Text: hex.String()}, {Text: "  " + letters.String(), Style: render.Good}}
+	return []render.Cell{{Text: fmt.Sprintf("%08x", offset), Style: render.Dim}, {Text: hex.String()},
+		{Text: "  " + letters.String(), Style: render.Good}}
 }

@@ -191,7 +191,8 @@ func (d *Document) settle() {
 	}
 }
 
-// reveal scrolls so that the cursor's row is on the screen, all of it if it fits. In one that does not fit it stays where it is.
+// reveal scrolls so that the cursor's row is on the screen, all of it if it fits. In one that does
+// not fit it stays where it is.
 func (d *Document) reveal() {
 	if len(d.tokens) == 0 || d.top.line == d.cursor && d.rows(d.cursor) > d.height {
 		return
@@ -211,7 +212,8 @@ func (d *Document) reveal() {
 	}
 }
 
-// CopyPath is the path of the cursor's row: "$.order.items[3].sku"; of data that is no JSON, "line 12" or the place of the bytes.
+// CopyPath is the path of the cursor's row: "$.order.items[3].sku"; of data that is no JSON, "line
+// 12" or the place of the bytes.
 func (d *Document) CopyPath() string {
 	if len(d.tokens) == 0 {
 		return ""

@@ -11,9 +11,9 @@ type docHit struct {
 	from, to int
 }
 
-// Search marks every key and value that holds the text, shows the first from the cursor on, opening what it is folded in, and is how
-// many there are. Upper and lower case are the same unless the text has upper case. An empty text ends the search. Only what is
-// loaded is searched.
+// Search marks every key and value that holds the text, shows the first from the cursor on, opening
+// what it is folded in, and is how many there are. Upper and lower case are the same unless the
+// text has upper case. An empty text ends the search. Only what is loaded is searched.
 func (d *Document) Search(text string) int {
 	d.find, d.found = newFinder(text), 0
 	d.hits = d.search()

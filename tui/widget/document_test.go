@@ -77,7 +77,8 @@ func TestDocument_shows_what_was_sent(t *testing.T) {
 	if err := json.Compact(&want, []byte(orderJSON)); err != nil {
 		t.Fatal(err)
 	}
-	if compact := strings.ReplaceAll(strings.ReplaceAll(back.String(), `": `, `":`), "▾", ""); compact != want.String() {
+	if compact := strings.ReplaceAll(strings.ReplaceAll(back.String(), `": `, `":`), "▾",
+		""); compact != want.String() {
 		t.Errorf("the rows together are\n%s\nwant\n%s", compact, want.String())
 	}
 }
@@ -101,8 +102,10 @@ func TestDocument_paths_and_values(t *testing.T) {
 		return ""
 	}
 	for path, want := range map[string]string{
-		"$": orderJSON, "$.order.items[1].price": "1e3", "$.order.items[0].sku": "A-1", "$.order.note": "leave it\nat the door", `$.order["a b"]`: "true",
-		"$.order.id": "12345678901234567890", "$.order.items[1]": `{"sku":"B-7","n":1,"price":1e3}`, "$.order.none": "[ ]", "$.order.gift": "false",
+		"$": orderJSON, "$.order.items[1].price": "1e3", "$.order.items[0].sku": "A-1",
+		"$.order.note": "leave it\nat the door", `$.order["a b"]`: "true",
+		"$.order.id": "12345678901234567890", "$.order.items[1]": `{"sku":"B-7","n":1,"price":1e3}`,
+		"$.order.none": "[ ]", "$.order.gift": "false",
 	} {
 		if value := find(path); value != want {
 			t.Errorf("the value at %s = %s, want %s", path, value, want)
@@ -127,7 +130,8 @@ func TestDocument_folds(t *testing.T) {
 		t.Errorf("rows after folding at the last bracket = %d at %s, want 1 at $", got, d.CopyPath())
 	}
 	widgettest.Press(t, d, "right", "right", "right", "j", "j", "left")
-	if got, shown := d.CopyPath(), shownLines(t, d, 80, 60); got != "$.order.items[0]" || !strings.Contains(shown, "{...} 3 keys,") {
+	if got, shown := d.CopyPath(), shownLines(t, d, 80, 60); got != "$.order.items[0]" ||
+		!strings.Contains(shown, "{...} 3 keys,") {
 		t.Errorf("left on an open entry led to %s and shows\n%s", got, shown)
 	}
 	widgettest.Press(t, d, "left")
@@ -161,7 +165,8 @@ func TestDocument_search_opens_folds(t *testing.T) {
 	if current, of := d.Found(); current != 1 || of != 2 {
 		t.Errorf("found = %d of %d, want 1 of 2", current, of)
 	}
-	for text, want := range map[string]int{`":`: 0, "},{": 0, "a-1": 1, "B-7": 1, "": 0, "door": 1, `\n`: 1, "12345678901234567890": 1, "zzz": 0, "[": 0} {
+	for text, want := range map[string]int{`":`: 0, "},{": 0, "a-1": 1, "B-7": 1, "": 0, "door": 1, `\n`: 1,
+		"12345678901234567890": 1, "zzz": 0, "[": 0} {
 		if n := d.Search(text); n != want && text != "[" {
 			t.Errorf("hits of %q = %d, want %d", text, n, want)
 		}
@@ -235,7 +240,8 @@ func TestDocument_nested_deeply(t *testing.T) {
 	}
 }
 
-// TestDocument_walks checks over random documents and foldings that going down row by row and up again visits the same rows.
+// TestDocument_walks checks over random documents and foldings that going down row by row and up
+// again visits the same rows.
 func TestDocument_walks(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)

@@ -18,8 +18,9 @@ const (
 	cutToken   // where the head of the data ends
 )
 
-// token is a row of a document. It says where in the data its text is, so that what is shown is what was sent: the order and the
-// repetition of keys, the digits of numbers, the escapes of strings.
+// token is a row of a document. It says where in the data its text is, so that what is shown is
+// what was sent: the order and the repetition of keys, the digits of numbers, the escapes of
+// strings.
 type token struct {
 	keyFrom, keyTo int32 // the key with its quotes; both the same when there is none
 	from, to       int32 // the value, or the bracket
@@ -52,8 +53,8 @@ type indexer struct {
 	key    [2]int32
 }
 
-// indexJSON makes the tokens of valid JSON, up to about limit bytes; whole says whether that was all. It makes one pass and
-// keeps no stack but that in the tokens, so deep nesting costs nothing.
+// indexJSON makes the tokens of valid JSON, up to about limit bytes; whole says whether that was
+// all. It makes one pass and keeps no stack but that in the tokens, so deep nesting costs nothing.
 func indexJSON(data []byte, limit int) (tokens []token, whole bool) {
 	x := indexer{data: data, open: -1, tokens: make([]token, 0, min(len(data), limit)/16+1)}
 	for pos := 0; pos < len(data); {
@@ -110,7 +111,8 @@ func (x *indexer) step(pos int) int {
 }
 
 func (x *indexer) add(kind tokenKind, from, to int) {
-	t := token{from: int32(from), to: int32(to), keyFrom: x.key[0], keyTo: x.key[1], partner: -1, parent: x.open, kind: kind}
+	t := token{from: int32(from), to: int32(to), keyFrom: x.key[0], keyTo: x.key[1], partner: -1, parent: x.open,
+		kind: kind}
 	if x.open >= 0 {
 		in := &x.tokens[x.open]
 		t.index, t.depth = in.count, in.depth+1
@@ -129,7 +131,8 @@ func (x *indexer) close(pos int) {
 		return
 	}
 	in.partner = int32(len(x.tokens))
-	x.tokens = append(x.tokens, token{from: int32(pos), to: int32(pos + 1), partner: x.open, parent: up, index: in.index, depth: in.depth, kind: closeToken})
+	x.tokens = append(x.tokens, token{from: int32(pos), to: int32(pos + 1), partner: x.open, parent: up,
+		index: in.index, depth: in.depth, kind: closeToken})
 	x.open = up
 }
 
@@ -166,7 +169,8 @@ func indexText(data []byte) []token {
 		if end > from && data[end-1] == '\r' {
 			end--
 		}
-		tokens = append(tokens, token{from: int32(from), to: int32(end), partner: -1, parent: -1, index: int32(len(tokens)), kind: textToken})
+		tokens = append(tokens, token{from: int32(from), to: int32(end), partner: -1, parent: -1,
+			index: int32(len(tokens)), kind: textToken})
 		from = next
 	}
 	return tokens
@@ -180,7 +184,8 @@ func indexBytes(data []byte) []token {
 	tokens := make([]token, 0, len(data)/dumpBytes+1)
 	for from := 0; from < len(data); from += dumpBytes {
 		end := min(from+dumpBytes, len(data))
-		tokens = append(tokens, token{from: int32(from), to: int32(end), partner: -1, parent: -1, index: int32(len(tokens)), kind: bytesToken})
+		tokens = append(tokens, token{from: int32(from), to: int32(end), partner: -1, parent: -1,
+			index: int32(len(tokens)), kind: bytesToken})
 	}
 	return tokens
 }

@@ -97,8 +97,8 @@ func (f flat) cut(c Canvas, x, y, w int, style styler) {
 	c.Text(x+n, y, c.Theme.Glyph(theme.Ellipsis), style(render.Dim))
 }
 
-// breaks are the places where rows of a text begin when a row has width cells: after a blank where there is one, else within a word.
-// Rows after the first have hang cells less.
+// breaks are the places where rows of a text begin when a row has width cells: after a blank where
+// there is one, else within a word. Rows after the first have hang cells less.
 func breaks(text string, width, hang int) []int {
 	room := max(width, 2)
 	hang = min(max(hang, 0), room/2)

@@ -35,8 +35,9 @@ type Field struct {
 	Value    string // at first
 	Choices  []string
 	Required bool // it may not be empty
-	// Check says what is wrong with a value that its kind allows, Note is a line below the field about it while it is typed, Complete
-	// gives texts that begin with it, the first of which the right arrow takes. Each may be nil.
+	// Check says what is wrong with a value that its kind allows, Note is a line below the field
+	// about it while it is typed, Complete gives texts that begin with it, the first of which the
+	// right arrow takes. Each may be nil.
 	Check    func(value string) error
 	Note     func(value string) []render.Cell
 	Complete func(text string) []string
@@ -54,8 +55,9 @@ type Form struct {
 	buttons [2]buttonPlace // at the last draw
 	places  map[int]int    // of the fields by the rows of the screen
 
-	// SubmitLabel is on the button; default "OK". Submit is called with all values by their names once each is valid; Cancel when the
-	// person gives up. Edit lets the person change JSON elsewhere; without it JSON can be pasted only.
+	// SubmitLabel is on the button; default "OK". Submit is called with all values by their names
+	// once each is valid; Cancel when the person gives up. Edit lets the person change JSON
+	// elsewhere; without it JSON can be pasted only.
 	SubmitLabel string
 	Submit      func(values map[string]string)
 	Cancel      func()
@@ -126,7 +128,8 @@ func (f *Form) SetNote(name string, lines []Line) {
 	}
 }
 
-// SetError says below a field what is wrong with it until it changes, and goes there; with no such field, above the buttons.
+// SetError says below a field what is wrong with it until it changes, and goes there; with no such
+// field, above the buttons.
 func (f *Form) SetError(name, problem string) {
 	for i, field := range f.fields {
 		if field.Name == name {

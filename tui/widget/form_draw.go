@@ -27,7 +27,8 @@ type formRow struct {
 	draw  func(c Canvas)
 }
 
-// Draw draws the box in the middle of the widget and leaves what is around it as it is. The field that has the focus is always seen.
+// Draw draws the box in the middle of the widget and leaves what is around it as it is. The field
+// that has the focus is always seen.
 func (f *Form) Draw(screen tcell.Screen) {
 	x, y, w, h := f.GetInnerRect()
 	look := f.look()
@@ -104,7 +105,8 @@ func (f *Form) rows(width int) []formRow {
 			add(func(c Canvas) { row(c.Part(label, 0, c.W-label, 1)) })
 		}
 		if field.Note != nil {
-			if note := (Line{Cells: field.Note(field.value())}); len(note.Cells) > 0 && note.Text() != render.Safe(field.problem) {
+			if note := (Line{Cells: field.Note(field.value())}); len(note.Cells) > 0 &&
+				note.Text() != render.Safe(field.problem) {
 				for _, row := range rowsOf(note, width-label, nil) {
 					add(func(c Canvas) { row(c.Part(label, 0, c.W-label, 1)) })
 				}

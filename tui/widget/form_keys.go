@@ -158,7 +158,8 @@ func (f *Form) jsonKey(field *formField, name string) bool {
 }
 
 // MouseHandler moves with the wheel, and goes to the field and chooses the button that is clicked.
-func (f *Form) MouseHandler() func(tview.MouseAction, *tcell.EventMouse, func(tview.Primitive)) (bool, tview.Primitive) {
+func (f *Form) MouseHandler() func(tview.MouseAction, *tcell.EventMouse, func(tview.Primitive)) (bool,
+	tview.Primitive) {
 	return mouse(f.Box, func(rows int) { f.move(min(max(rows, -1), 1)) }, func(x, y int, _ bool) {
 		left, top, _, _ := f.GetInnerRect()
 		for i, b := range f.buttons {

@@ -14,11 +14,14 @@ import (
 
 func startForm(look func() *theme.Theme) *widget.Form {
 	f := widget.NewForm(look, "Start a run", []widget.Field{
-		{Name: "type", Label: "Type", Required: true, Complete: func(text string) []string { return []string{"order", "order.refund"} }},
+		{Name: "type", Label: "Type", Required: true, Complete: func(text string) []string {
+			return []string{"order", "order.refund"}
+		}},
 		{Name: "queue", Label: "Queue", Value: "orders"},
 		{Name: "priority", Label: "Priority", Kind: widget.NumberField, Value: "0"},
 		{Name: "delay", Label: "Delay", Kind: widget.DurationField},
-		{Name: "conflict", Label: "If it is running", Kind: widget.ChoiceField, Choices: []string{"refuse", "use it", "terminate it"}},
+		{Name: "conflict", Label: "If it is running", Kind: widget.ChoiceField,
+			Choices: []string{"refuse", "use it", "terminate it"}},
 		{Name: "paused", Label: "Begin paused", Kind: widget.CheckField, Value: "false"},
 		{Name: "cron", Label: "Cron", Note: func(value string) []render.Cell {
 			if value == "" {
@@ -44,7 +47,8 @@ func TestForm(t *testing.T) {
 			f.Edit = func(current []byte) ([]byte, error) { return current, nil }
 			got := widgettest.Draw(t, f, size.W, 15, nil)
 			widgettest.Press(t, f, "ctrl-s")
-			f.SetNote("cron", []widget.Line{widget.TextLine("next: in 5m", render.Dim), widget.TextLine("then: in 10m", render.Dim)})
+			f.SetNote("cron", []widget.Line{widget.TextLine("next: in 5m", render.Dim),
+				widget.TextLine("then: in 10m", render.Dim)})
 			got += widgettest.Draw(t, f, size.W, 15, nil)
 			widgettest.Press(t, f, "up", "up", "up")
 			got += widgettest.Draw(t, f, size.W, 15, nil)
@@ -69,9 +73,11 @@ func fill(t *testing.T, f *widget.Form, keys ...string) map[string]string {
 
 func TestForm_values(t *testing.T) {
 	f := startForm(plain)
-	got := fill(t, f, "o", "right", "tab", "x", "tab", "backspace", "7", "down", "9", "0", "s", "enter", "right", "right", "right", "right", "tab", "space",
+	got := fill(t, f, "o", "right", "tab", "x", "tab", "backspace", "7", "down", "9", "0", "s", "enter", "right",
+		"right", "right", "right", "tab", "space",
 		"tab", "5", "shift-tab", "tab", "enter", "ctrl-s")
-	want := map[string]string{"type": "order", "queue": "ordersx", "priority": "7", "delay": "90s", "conflict": "use it", "paused": "true", "cron": "5", "input": "{\n  \"name\": \"you\"\n}"}
+	want := map[string]string{"type": "order", "queue": "ordersx", "priority": "7", "delay": "90s",
+		"conflict": "use it", "paused": "true", "cron": "5", "input": "{\n  \"name\": \"you\"\n}"}
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("values\n%v\nwant\n%v", got, want)
 	}
@@ -112,7 +118,8 @@ func TestForm_says_what_is_wrong_where_it_is(t *testing.T) {
 	}
 	widgettest.Press(t, f, "x")
 	f.SetError("", "the server does not answer")
-	if got := widgettest.Draw(t, f, 80, 24, nil); strings.Contains(got, "no worker serves it") || !strings.Contains(got, "the server does not answer") {
+	if got := widgettest.Draw(t, f, 80, 24, nil); strings.Contains(got, "no worker serves it") ||
+		!strings.Contains(got, "the server does not answer") {
 		t.Errorf("what was said stays or is missing:\n%s", got)
 	}
 }
@@ -130,7 +137,8 @@ func TestForm_edits_JSON_elsewhere(t *testing.T) {
 	}
 	f.Edit = func([]byte) ([]byte, error) { return nil, errors.New("no editor is set") }
 	widgettest.Press(t, f, "enter")
-	if got := widgettest.Draw(t, f, 80, 24, nil); !strings.Contains(got, "no editor is set") || !strings.Contains(f.Value("input"), `"me"`) {
+	if got := widgettest.Draw(t, f, 80, 24, nil); !strings.Contains(got, "no editor is set") ||
+		!strings.Contains(f.Value("input"), `"me"`) {
 		t.Errorf("the failure is not said, or the value is gone:\n%s", got)
 	}
 	f.Paste("[1,\n2]")
@@ -188,7 +196,9 @@ func TestForm_says_all_of_what_is_wrong(t *testing.T) {
 func TestForm_says_once_what_the_field_notes_too(t *testing.T) {
 	const wrong = "that is no zone"
 	f := widget.NewForm(plain, "A schedule", []widget.Field{
-		{Name: "zone", Label: "Time zone", Note: func(string) []render.Cell { return []render.Cell{{Text: wrong, Style: render.Bad}} }},
+		{Name: "zone", Label: "Time zone", Note: func(string) []render.Cell {
+			return []render.Cell{{Text: wrong, Style: render.Bad}}
+		}},
 	})
 	f.SetError("zone", wrong)
 	if got := widgettest.Draw(t, f, 80, 24, nil); strings.Count(got, wrong) != 1 {

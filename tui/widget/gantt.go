@@ -28,7 +28,8 @@ type Span struct {
 	From, To time.Time // To zero: it still goes on
 	Kind     SpanKind
 	Style    render.Style
-	End      theme.Glyph // drawn in its last cell: theme.Failed; nothing ends theme.Pending, which is zero and draws none
+	// drawn in its last cell: theme.Failed; nothing ends theme.Pending, which is zero and draws none
+	End theme.Glyph
 }
 
 // Lane is one row of a Gantt.
@@ -44,7 +45,9 @@ type Lane struct {
 
 // failed says whether something in the lane went wrong.
 func (l *Lane) failed() bool {
-	return l.Sign.Style == render.Bad || slices.ContainsFunc(l.Spans, func(s Span) bool { return s.End == theme.Failed || s.End == theme.TimedOut })
+	return l.Sign.Style == render.Bad || slices.ContainsFunc(l.Spans, func(s Span) bool {
+		return s.End == theme.Failed || s.End == theme.TimedOut
+	})
 }
 
 // Gantt shows lanes of spans over one axis of time. Lanes are drawn in the order that they are given in.
@@ -124,7 +127,8 @@ func (g *Gantt) Select(id string) bool {
 	return ok
 }
 
-// NextFailed puts the cursor on the next lane in which something failed, after the last one on the first; false when there is none.
+// NextFailed puts the cursor on the next lane in which something failed, after the last one on the
+// first; false when there is none.
 func (g *Gantt) NextFailed() bool { return g.seek(1) }
 
 // PrevFailed does so upwards.
@@ -201,7 +205,8 @@ func (g *Gantt) timeKey(key string) bool {
 }
 
 // MouseHandler moves with the wheel, and selects and opens with clicks.
-func (g *Gantt) MouseHandler() func(tview.MouseAction, *tcell.EventMouse, func(tview.Primitive)) (bool, tview.Primitive) {
+func (g *Gantt) MouseHandler() func(tview.MouseAction, *tcell.EventMouse, func(tview.Primitive)) (bool,
+	tview.Primitive) {
 	return mouse(g.Box, func(rows int) { g.move(g.selected + rows) }, func(_, y int, double bool) {
 		lane := g.offset + y - 1
 		if y < 1 || y > g.height || lane >= len(g.lanes) {
@@ -214,7 +219,8 @@ func (g *Gantt) MouseHandler() func(tview.MouseAction, *tcell.EventMouse, func(t
 	})
 }
 
-// ZoomIn shows half of the time in the same cells, around the bar of the lane under the cursor when it is in view, else around the middle.
+// ZoomIn shows half of the time in the same cells, around the bar of the lane under the cursor when
+// it is in view, else around the middle.
 func (g *Gantt) ZoomIn() { g.zoom(0.5) }
 
 // ZoomOut shows twice the time, at most everything.

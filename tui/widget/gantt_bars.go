@@ -24,7 +24,8 @@ type placed struct {
 	visible     bool
 }
 
-// lane draws the spans so that what matters more lies on top: waiting, breaks, earlier attempts, work, how things ended.
+// lane draws the spans so that what matters more lies on top: waiting, breaks, earlier attempts,
+// work, how things ended.
 func (b bars) lane(l *Lane) {
 	var earlier []Span
 	if b.gantt.overlay {

@@ -159,8 +159,9 @@ func hidden(gaps []gap) time.Duration {
 	return g.before + g.to - g.from
 }
 
-// gaps are the quiet times that are worth leaving out: the longest, a tenth of the cells at most, and only those that would take a good
-// part of the axis when everything is shown, whatever the zoom. Where nothing would be left there are none.
+// gaps are the quiet times that are worth leaving out: the longest, a tenth of the cells at most,
+// and only those that would take a good part of the axis when everything is shown, whatever the
+// zoom. Where nothing would be left there are none.
 func (g *Gantt) gaps(total time.Duration) []gap {
 	var list []stretch
 	for _, q := range g.quiet {
@@ -266,8 +267,8 @@ var tickSteps = []time.Duration{
 	time.Hour, 2 * time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour,
 }
 
-// tickStep is the smallest nice step that is not below least: 1, 2 or 5 times a power of ten below a second and of days, halves and
-// quarters that people know in between.
+// tickStep is the smallest nice step that is not below least: 1, 2 or 5 times a power of ten below
+// a second and of days, halves and quarters that people know in between.
 func tickStep(least time.Duration) time.Duration {
 	if least > tickSteps[len(tickSteps)-1] {
 		return decimal(least, day)

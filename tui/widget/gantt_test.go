@@ -32,23 +32,31 @@ func work(from, to time.Duration, style render.Style) widget.Span {
 	return widget.Span{From: after(from), To: after(to), Style: style}
 }
 
-// order is a run as people have them: a step that failed twice, a sleep of two days, parallel steps, one that still runs.
+// order is a run as people have them: a step that failed twice, a sleep of two days, parallel
+// steps, one that still runs.
 func order() []widget.Lane {
 	bad := work(1*time.Second, 3*time.Second, render.Bad)
 	bad.End = theme.Failed
 	again := work(4*time.Second, 5*time.Second, render.Bad)
 	again.End = theme.Failed
-	between := widget.Span{From: after(3 * time.Second), To: after(4 * time.Second), Kind: widget.Between, Style: render.Waiting}
-	wait := widget.Span{From: after(5 * time.Second), To: after(7 * time.Second), Kind: widget.Between, Style: render.Waiting}
-	rest := widget.Span{From: after(9 * time.Second), To: after(48 * time.Hour), Kind: widget.Rest, Style: render.Asleep}
+	between := widget.Span{From: after(3 * time.Second), To: after(4 * time.Second), Kind: widget.Between,
+		Style: render.Waiting}
+	wait := widget.Span{From: after(5 * time.Second), To: after(7 * time.Second), Kind: widget.Between,
+		Style: render.Waiting}
+	rest := widget.Span{From: after(9 * time.Second), To: after(48 * time.Hour), Kind: widget.Rest,
+		Style: render.Asleep}
 	late := 48 * time.Hour
 	return []widget.Lane{
-		{ID: "reserve", Label: "reserve", Sign: done, Spans: []widget.Span{work(0, 900*time.Millisecond, render.Good)}, Note: "attempt 1, worker box-1"},
-		{ID: "charge", Label: "charge-card", Sign: done, Spans: []widget.Span{wait, work(7*time.Second, 9*time.Second, render.Good)},
+		{ID: "reserve", Label: "reserve", Sign: done, Spans: []widget.Span{work(0, 900*time.Millisecond, render.Good)},
+			Note: "attempt 1, worker box-1"},
+		{ID: "charge", Label: "charge-card", Sign: done,
+			Spans:   []widget.Span{wait, work(7*time.Second, 9*time.Second, render.Good)},
 			Overlay: []widget.Span{bad, between, again}, Note: "attempt 3, worker box-2"},
 		{ID: "cool-off", Label: "cool-off", Sign: asleep, Spans: []widget.Span{rest}},
 		{ID: "ship", Label: "ship", Sign: running, Spans: []widget.Span{{From: after(late), Style: render.Busy}}},
-		{ID: "ship/label", Label: "print-label-for-the-warehouse", Indent: 1, Sign: failed, Spans: []widget.Span{{From: after(late), To: after(late + 2*time.Second), Style: render.Bad, End: theme.Failed}}},
+		{ID: "ship/label", Label: "print-label-for-the-warehouse", Indent: 1, Sign: failed,
+			Spans: []widget.Span{{From: after(late), To: after(late + 2*time.Second), Style: render.Bad,
+				End: theme.Failed}}},
 		{ID: "mail", Label: "mail", Indent: 1, Sign: theme.Sign{Glyph: theme.Pending, Style: render.Dim}},
 	}
 }
@@ -105,8 +113,10 @@ func TestGantt_keys(t *testing.T) {
 		return lane.ID
 	}
 	for _, step := range []struct{ key, want string }{
-		{"j", "charge"}, {"down", "cool-off"}, {"k", "charge"}, {"G", "mail"}, {"j", "mail"}, {"g", "reserve"}, {"up", "reserve"},
-		{"pgdn", "mail"}, {"home", "reserve"}, {"f", "ship/label"}, {"f", "ship/label"}, {"F", "ship/label"}, {"end", "mail"}, {"pgup", "reserve"},
+		{"j", "charge"}, {"down", "cool-off"}, {"k", "charge"}, {"G", "mail"}, {"j", "mail"}, {"g", "reserve"},
+		{"up", "reserve"},
+		{"pgdn", "mail"}, {"home", "reserve"}, {"f", "ship/label"}, {"f", "ship/label"}, {"F", "ship/label"},
+		{"end", "mail"}, {"pgup", "reserve"},
 	} {
 		widgettest.Press(t, g, step.key)
 		if got := selected(); got != step.want {
@@ -185,9 +195,12 @@ func TestGantt_grows_with_now(t *testing.T) {
 
 func TestGantt_shows_something_of_every_span(t *testing.T) {
 	month := widget.Lane{ID: "month", Label: "month", Spans: []widget.Span{work(0, 30*24*time.Hour, render.Good)}}
-	moment := widget.Lane{ID: "moment", Label: "moment", Spans: []widget.Span{work(30*24*time.Hour, 30*24*time.Hour, render.Good)}}
-	early := widget.Lane{ID: "early", Label: "early", Spans: []widget.Span{work(time.Hour, time.Hour+time.Millisecond, render.Good)}}
-	backwards := widget.Lane{ID: "backwards", Label: "backwards", Spans: []widget.Span{work(2*time.Hour, time.Hour, render.Good)}}
+	moment := widget.Lane{ID: "moment", Label: "moment",
+		Spans: []widget.Span{work(30*24*time.Hour, 30*24*time.Hour, render.Good)}}
+	early := widget.Lane{ID: "early", Label: "early",
+		Spans: []widget.Span{work(time.Hour, time.Hour+time.Millisecond, render.Good)}}
+	backwards := widget.Lane{ID: "backwards", Label: "backwards",
+		Spans: []widget.Span{work(2*time.Hour, time.Hour, render.Good)}}
 	for _, look := range []func() *theme.Theme{plain, ascii} {
 		g := widget.NewGantt(look)
 		g.SetLanes([]widget.Lane{month, moment, early, backwards}, after(0))
@@ -202,20 +215,23 @@ func TestGantt_shows_something_of_every_span(t *testing.T) {
 
 func TestGantt_draws_what_there_is(t *testing.T) {
 	for name, lanes := range map[string][]widget.Lane{
-		"no lanes":              nil,
-		"a lane without spans":  {{ID: "a", Label: "a"}},
-		"a run of no length":    {{ID: "a", Label: "a", Spans: []widget.Span{work(0, 0, render.Good)}}},
-		"all of it asleep":      {{ID: "a", Label: "a", Spans: []widget.Span{{From: noon, Kind: widget.Rest}}}},
-		"begun in the future":   {{ID: "a", Label: "a", Spans: []widget.Span{{From: after(time.Hour)}}}},
-		"a thousand spans":      {{ID: "a", Label: "a", Spans: many(1000)}},
-		"the width of an hour":  {{ID: "a", Label: "a", Spans: []widget.Span{work(0, time.Hour, render.Good)}}},
-		"a nanosecond in years": {{ID: "a", Label: "a", Spans: []widget.Span{work(0, 1, render.Good), work(100*365*24*time.Hour, 100*365*24*time.Hour+1, render.Good)}}},
+		"no lanes":             nil,
+		"a lane without spans": {{ID: "a", Label: "a"}},
+		"a run of no length":   {{ID: "a", Label: "a", Spans: []widget.Span{work(0, 0, render.Good)}}},
+		"all of it asleep":     {{ID: "a", Label: "a", Spans: []widget.Span{{From: noon, Kind: widget.Rest}}}},
+		"begun in the future":  {{ID: "a", Label: "a", Spans: []widget.Span{{From: after(time.Hour)}}}},
+		"a thousand spans":     {{ID: "a", Label: "a", Spans: many(1000)}},
+		"the width of an hour": {{ID: "a", Label: "a", Spans: []widget.Span{work(0, time.Hour, render.Good)}}},
+		"a nanosecond in years": {{ID: "a", Label: "a",
+			Spans: []widget.Span{work(0, 1, render.Good),
+				work(100*365*24*time.Hour, 100*365*24*time.Hour+1, render.Good)}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, size := range []widgettest.Size{{W: 0, H: 0}, {W: 1, H: 1}, {W: 17, H: 3}, {W: 60, H: 8}} {
 				g := widget.NewGantt(plain)
 				g.SetLanes(lanes, after(time.Minute))
-				for _, key := range []string{"z", "+", "l", "l", "+", "+", "+", "h", "-", "0", "f", "F", "o", "j", "k"} {
+				for _, key := range []string{"z", "+", "l", "l", "+", "+", "+", "h", "-", "0", "f", "F", "o",
+					"j", "k"} {
 					widgettest.Draw(t, g, size.W, size.H, nil)
 					widgettest.Press(t, g, key)
 				}
@@ -234,7 +250,8 @@ func TestGantt_zoom_keeps_the_lane_under_the_cursor_in_view(t *testing.T) {
 	widgettest.Draw(t, g, 80, 10, nil)
 	for range 20 {
 		g.ZoomIn()
-		if lines := strings.Split(widgettest.Draw(t, g, 80, 10, nil), "\n"); !strings.ContainsAny(lines[4], "█▶▏▎▍▌▋▊▉") {
+		if lines := strings.Split(widgettest.Draw(t, g, 80, 10, nil), "\n"); !strings.ContainsAny(
+			lines[4], "█▶▏▎▍▌▋▊▉") {
 			t.Fatalf("the bar of the lane left the screen: %q", lines[4])
 		}
 	}
@@ -252,7 +269,8 @@ func many(n int) []widget.Span {
 func fanOut(n int) []widget.Lane {
 	lanes := make([]widget.Lane, n)
 	for i := range lanes {
-		lanes[i] = widget.Lane{ID: fmt.Sprint(i), Label: fmt.Sprintf("step-%d", i), Sign: done, Spans: many(10), Overlay: many(10)}
+		lanes[i] = widget.Lane{ID: fmt.Sprint(i), Label: fmt.Sprintf("step-%d", i), Sign: done, Spans: many(10),
+			Overlay: many(10)}
 	}
 	return lanes
 }

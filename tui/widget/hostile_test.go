@@ -22,7 +22,8 @@ func everywhere(t *testing.T, look func() *theme.Theme, text string) map[string]
 	cells := []render.Cell{{Text: text, Style: render.Bad}, {Text: text}}
 	lines := append(widget.TextLines(text, render.Plain), widget.Line{Cells: cells})
 	gantt := widget.NewGantt(look)
-	gantt.SetLanes([]widget.Lane{{ID: text, Label: text, Note: text, Spans: []widget.Span{work(0, 1, render.Good)}}}, noon)
+	gantt.SetLanes([]widget.Lane{{ID: text, Label: text, Note: text, Spans: []widget.Span{work(0, 1, render.Good)}}},
+		noon)
 	document := widget.NewDocument(look)
 	document.SetPayload(text, fmt.Appendf(nil, `{%q:[%q],"raw %s":"%s"}`, text, text, text, text), "")
 	other := widget.NewDocument(look)
@@ -35,21 +36,27 @@ func everywhere(t *testing.T, look func() *theme.Theme, text string) map[string]
 	viewer.Search(text)
 	sideways := widget.NewLines(look).SetLines(lines)
 	sideways.SetWrap(false)
-	tree := widget.NewTree(look).SetRoots([]widget.Node{{ID: text, Cells: cells, Open: true, Children: []widget.Node{{ID: text + "2", Cells: cells}}}})
+	tree := widget.NewTree(look).SetRoots([]widget.Node{
+		{ID: text, Cells: cells, Open: true, Children: []widget.Node{{ID: text + "2", Cells: cells}}}})
 	prompt := widget.NewPrompt(look, text)
 	prompt.Complete = func(typed string) []string { return []string{typed + text} }
 	prompt.Paste(text)
 	prompt.Error(text)
-	dialog := widget.NewDialog(look, widget.Question{Title: text, Lines: lines, Command: text, Buttons: []string{text, text}, Want: text})
+	dialog := widget.NewDialog(look, widget.Question{
+		Title: text, Lines: lines, Command: text, Buttons: []string{text, text}, Want: text})
 	form := widget.NewForm(look, text, []widget.Field{
-		{Name: "a", Label: text, Value: text, Check: func(string) error { return errors.New(text) }, Note: func(string) []render.Cell { return cells }},
-		{Name: "b", Label: text, Kind: widget.ChoiceField, Choices: []string{text}}, {Name: "c", Kind: widget.JSONField, Value: text},
+		{Name: "a", Label: text, Value: text, Check: func(string) error {
+			return errors.New(text)
+		}, Note: func(string) []render.Cell { return cells }},
+		{Name: "b", Label: text, Kind: widget.ChoiceField, Choices: []string{text}},
+		{Name: "c", Kind: widget.JSONField, Value: text},
 	})
 	form.SetNote("b", lines)
 	widgettest.Press(t, form, "ctrl-s")
 	form.SetError("", text)
 	picker := widget.NewPicker(look, text, []widget.Choice{{ID: text, Line: widget.Line{Cells: cells}}}, "")
-	return map[string]tview.Primitive{"gantt": gantt, "document": document, "other document": other, "wrapped document": wrapped, "lines": viewer, "lines sideways": sideways,
+	return map[string]tview.Primitive{"gantt": gantt, "document": document, "other document": other,
+		"wrapped document": wrapped, "lines": viewer, "lines sideways": sideways,
 		"tree": tree, "prompt": prompt, "dialog": dialog, "form": form, "picker": picker}
 }
 

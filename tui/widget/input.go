@@ -24,8 +24,8 @@ type input struct {
 // set replaces the text and puts the cursor behind it.
 func (e *input) set(text string) { e.text, e.cursor = text, len(text) }
 
-// rest is what is still to be typed of the first text that complete knows to go on where this one ends; empty when there is none, when complete
-// is nil, or when the cursor is not at the end.
+// rest is what is still to be typed of the first text that complete knows to go on where this one
+// ends; empty when there is none, when complete is nil, or when the cursor is not at the end.
 func (e *input) rest(complete func(text string) []string) string {
 	if complete == nil || e.cursor < len(e.text) {
 		return ""
@@ -38,7 +38,8 @@ func (e *input) rest(complete func(text string) []string) string {
 	return ""
 }
 
-// insert writes text at the cursor. Line ends and tabs become blanks, other control characters nothing: no key can type them.
+// insert writes text at the cursor. Line ends and tabs become blanks, other control characters
+// nothing: no key can type them.
 func (e *input) insert(text string) {
 	text = strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\r\n", "\n")
 	text = strings.Map(func(r rune) rune {
@@ -60,7 +61,8 @@ func (e *input) insert(text string) {
 	e.cursor += len(text)
 }
 
-// key does what a key means while typing; changed says whether the text is another now, ok whether the key meant anything.
+// key does what a key means while typing; changed says whether the text is another now, ok whether
+// the key meant anything.
 func (e *input) key(event *tcell.EventKey) (changed, ok bool) {
 	if event.Key() == tcell.KeyRune && event.Modifiers()&(tcell.ModAlt|tcell.ModCtrl) == 0 {
 		e.insert(string(event.Rune()))
@@ -119,8 +121,8 @@ func (e *input) wordBegin() int {
 	return strings.LastIndexByte(before, ' ') + 1
 }
 
-// draw writes the text into the first line, from x on into w cells, scrolled so that the cursor is seen, with a ghost behind it of what could
-// follow.
+// draw writes the text into the first line, from x on into w cells, scrolled so that the cursor is
+// seen, with a ghost behind it of what could follow.
 func (e *input) draw(c Canvas, x, w int, ghost string, focused bool) {
 	c = c.Part(x, 0, w, 1)
 	style := c.Theme.Role(theme.Field)

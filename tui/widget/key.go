@@ -7,12 +7,17 @@ import (
 	"github.com/rivo/tview"
 )
 
-// special are the names of keys that write nothing. Enter, tab, esc and backspace come before the control keys that they are the same as.
+// special are the names of keys that write nothing. Enter, tab, esc and backspace come before the
+// control keys that they are the same as.
 var special = map[tcell.Key]string{
-	tcell.KeyEnter: "enter", tcell.KeyTab: "tab", tcell.KeyBacktab: "shift-tab", tcell.KeyEscape: "esc", tcell.KeyBackspace: "backspace",
-	tcell.KeyBackspace2: "backspace", tcell.KeyDelete: "delete", tcell.KeyInsert: "insert", tcell.KeyUp: "up", tcell.KeyDown: "down", tcell.KeyLeft: "left",
-	tcell.KeyRight: "right", tcell.KeyHome: "home", tcell.KeyEnd: "end", tcell.KeyPgUp: "pgup", tcell.KeyPgDn: "pgdn", tcell.KeyCtrlSpace: "ctrl-space",
-	tcell.KeyCtrlBackslash: `ctrl-\`, tcell.KeyCtrlUnderscore: "ctrl-_", tcell.KeyCtrlRightSq: "ctrl-]", tcell.KeyCtrlCarat: "ctrl-^",
+	tcell.KeyEnter: "enter", tcell.KeyTab: "tab", tcell.KeyBacktab: "shift-tab", tcell.KeyEscape: "esc",
+	tcell.KeyBackspace:  "backspace",
+	tcell.KeyBackspace2: "backspace", tcell.KeyDelete: "delete", tcell.KeyInsert: "insert", tcell.KeyUp: "up",
+	tcell.KeyDown: "down", tcell.KeyLeft: "left",
+	tcell.KeyRight: "right", tcell.KeyHome: "home", tcell.KeyEnd: "end", tcell.KeyPgUp: "pgup", tcell.KeyPgDn: "pgdn",
+	tcell.KeyCtrlSpace:     "ctrl-space",
+	tcell.KeyCtrlBackslash: `ctrl-\`, tcell.KeyCtrlUnderscore: "ctrl-_", tcell.KeyCtrlRightSq: "ctrl-]",
+	tcell.KeyCtrlCarat: "ctrl-^",
 }
 
 // KeyName is what a key is called in help and settings: "x", "X", "space", "ctrl-d", "alt-x", "enter", "f5".
@@ -46,7 +51,8 @@ type mouseHandler = func(tview.MouseAction, *tcell.EventMouse, func(tview.Primit
 
 // mouse is the handler of a widget that scrolls by rows and takes clicks; x and y count from its upper left corner.
 func mouse(box *tview.Box, scroll func(rows int), click func(x, y int, double bool)) mouseHandler {
-	return box.WrapMouseHandler(func(action tview.MouseAction, event *tcell.EventMouse, _ func(tview.Primitive)) (bool, tview.Primitive) {
+	return box.WrapMouseHandler(func(action tview.MouseAction, event *tcell.EventMouse, _ func(tview.Primitive)) (bool,
+		tview.Primitive) {
 		x, y := event.Position()
 		if !box.InRect(x, y) {
 			return false, nil

@@ -11,7 +11,8 @@ import (
 // Line is one line of text, in pieces that may look different.
 type Line struct {
 	Cells []render.Cell
-	// Hang is how far its rows after the first are indented where it is wrapped, if that leaves them half of the width; default 2.
+	// Hang is how far its rows after the first are indented where it is wrapped, if that leaves
+	// them half of the width; default 2.
 	Hang int
 }
 
@@ -59,7 +60,8 @@ func (l Line) draw(c Canvas, style styler) {
 	short.flatten().cut(c, 0, 0, c.W, style)
 }
 
-// flatten joins the pieces, made harmless. Of a piece that is longer than anybody reads on a screen only the beginning stays.
+// flatten joins the pieces, made harmless. Of a piece that is longer than anybody reads on a screen
+// only the beginning stays.
 func (l Line) flatten() flat {
 	if len(l.Cells) == 1 && len(l.Cells[0].Text) <= longest {
 		text := render.Safe(l.Cells[0].Text)

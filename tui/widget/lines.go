@@ -81,7 +81,8 @@ func (l *Lines) Text() string {
 	return b.String()
 }
 
-// SetWrap says whether lines that are too long go on in the next row, which is the default, or can be scrolled sideways.
+// SetWrap says whether lines that are too long go on in the next row, which is the default, or can
+// be scrolled sideways.
 func (l *Lines) SetWrap(wrap bool) {
 	l.wrap, l.left, l.top.row = wrap, 0, 0
 	clear(l.laid)
@@ -163,7 +164,8 @@ func (l *Lines) Key(event *tcell.EventKey) (ok bool) {
 const sideways = 8
 
 // MouseHandler scrolls with the wheel.
-func (l *Lines) MouseHandler() func(tview.MouseAction, *tcell.EventMouse, func(tview.Primitive)) (bool, tview.Primitive) {
+func (l *Lines) MouseHandler() func(tview.MouseAction, *tcell.EventMouse, func(tview.Primitive)) (bool,
+	tview.Primitive) {
 	return mouse(l.Box, l.Scroll, func(int, int, bool) {})
 }
 
@@ -204,7 +206,8 @@ func (l *Lines) drawRow(c Canvas, y int, at place) {
 // hitsOf are the hits in a line.
 func (l *Lines) hitsOf(line int) []hit {
 	var hits []hit
-	for i := sort.Search(len(l.hits), func(i int) bool { return l.hits[i].line >= line }); i < len(l.hits) && l.hits[i].line == line; i++ {
+	for i := sort.Search(len(l.hits), func(i int) bool { return l.hits[i].line >= line }); i < len(l.hits) &&
+		l.hits[i].line == line; i++ {
 		hits = append(hits, hit{l.hits[i].from, l.hits[i].to, i == l.found})
 	}
 	return hits
@@ -257,8 +260,9 @@ func (l *Lines) settle() {
 	}
 }
 
-// Search marks every place that holds the text, shows the first from the top of the screen on, and is how many there are. Upper and lower
-// case are the same unless the text has upper case. An empty text ends the search.
+// Search marks every place that holds the text, shows the first from the top of the screen on, and
+// is how many there are. Upper and lower case are the same unless the text has upper case. An empty
+// text ends the search.
 func (l *Lines) Search(text string) int {
 	l.find, l.found = newFinder(text), 0
 	l.research()

@@ -13,7 +13,8 @@ import (
 func numberedLines(n int) []widget.Line {
 	lines := make([]widget.Line, n)
 	for i := range lines {
-		lines[i] = widget.Line{Cells: []render.Cell{{Text: fmt.Sprintf("%03d ", i), Style: render.Dim}, {Text: "something happened"}}}
+		lines[i] = widget.Line{Cells: []render.Cell{
+			{Text: fmt.Sprintf("%03d ", i), Style: render.Dim}, {Text: "something happened"}}}
 	}
 	return lines
 }
@@ -26,7 +27,8 @@ func firstLine(t *testing.T, l *widget.Lines, w, h int) string {
 }
 
 func TestLines(t *testing.T) {
-	stack := "payment declined: the card ending in 4242 was refused by its bank, which gave no reason for that\n\tmain.charge(0x1)\n\t\t/app/charge.go:42\n\ngoroutine 7 [running]"
+	stack :=
+		"payment declined: the card ending in 4242 was refused by its bank, which gave no reason for that\n\tmain.charge(0x1)\n\t\t/app/charge.go:42\n\ngoroutine 7 [running]"
 	for _, size := range widgettest.Sizes() {
 		t.Run(size.String(), func(t *testing.T) {
 			l := widget.NewLines(plain).SetLines(widget.TextLines(stack, render.Bad))
@@ -46,7 +48,8 @@ func TestLines_scrolls(t *testing.T) {
 	l := widget.NewLines(plain).SetLines(numberedLines(100))
 	widgettest.Draw(t, l, 40, 10, nil)
 	for _, step := range []struct{ key, first string }{
-		{"j", "001"}, {"down", "002"}, {"k", "001"}, {"pgdn", "010"}, {"pgup", "001"}, {"G", "090"}, {"j", "090"}, {"g", "000"}, {"up", "000"}, {"ctrl-d", "004"}, {"ctrl-u", "000"},
+		{"j", "001"}, {"down", "002"}, {"k", "001"}, {"pgdn", "010"}, {"pgup", "001"}, {"G", "090"}, {"j", "090"},
+		{"g", "000"}, {"up", "000"}, {"ctrl-d", "004"}, {"ctrl-u", "000"},
 	} {
 		widgettest.Press(t, l, step.key)
 		if got := firstLine(t, l, 40, 10); !strings.HasPrefix(got, step.first) {
@@ -131,12 +134,14 @@ func TestLines_search(t *testing.T) {
 }
 
 func TestLines_a_wrapped_line_hangs_where_it_says(t *testing.T) {
-	line := widget.Line{Hang: 10, Cells: []render.Cell{{Text: "key       ", Style: render.Dim}, {Text: "what it does in some words"}}}
+	line := widget.Line{Hang: 10, Cells: []render.Cell{
+		{Text: "key       ", Style: render.Dim}, {Text: "what it does in some words"}}}
 	for width, want := range map[int]string{
 		26: "key       what it does in\n          some words\n", // below where it began
 		16: "key       what\n  it does in\n  some words\n",      // less than half of the width would be left
 	} {
-		if got := widgettest.Draw(t, widget.NewLines(plain).SetLines([]widget.Line{line}), width, 3, nil); !strings.HasPrefix(strip(got), want) {
+		if got := widgettest.Draw(t, widget.NewLines(plain).SetLines([]widget.Line{line}), width, 3,
+			nil); !strings.HasPrefix(strip(got), want) {
 			t.Errorf("%d cells wide the line is\n%s\nwant\n%s", width, got, want)
 		}
 	}
@@ -151,10 +156,12 @@ func strip(screen string) string {
 	return strings.Join(lines, "\n")
 }
 
-// TestLines_wrapping_loses_nothing checks that the rows of a wrapped line hold its words in their order, each row within the width.
+// TestLines_wrapping_loses_nothing checks that the rows of a wrapped line hold its words in their
+// order, each row within the width.
 func TestLines_wrapping_loses_nothing(t *testing.T) {
 	for _, text := range []string{
-		strings.Repeat("word ", 50), strings.Repeat("unbroken", 40), "a " + strings.Repeat("b", 200) + " c d e", strings.Repeat("日本語 の ", 30), strings.Repeat("語", 99),
+		strings.Repeat("word ", 50), strings.Repeat("unbroken", 40), "a " + strings.Repeat("b", 200) + " c d e",
+		strings.Repeat("日本語 の ", 30), strings.Repeat("語", 99),
 		"short", "", strings.Repeat(" ", 100) + "end", strings.Repeat("e\u0301", 100),
 	} {
 		for _, width := range []int{4, 7, 20, 40, 61} {

@@ -28,8 +28,9 @@ type Picker struct {
 	height  int
 	filter  input
 
-	// OnMove is called with each choice that the cursor comes to, so that it can be tried, Done with the one chosen, or with the one
-	// that the cursor was on and not ok when nothing is. Each may be nil.
+	// OnMove is called with each choice that the cursor comes to, so that it can be tried, Done
+	// with the one chosen, or with the one that the cursor was on and not ok when nothing is. Each
+	// may be nil.
 	OnMove func(id string)
 	Done   func(id string, ok bool)
 }
@@ -123,7 +124,8 @@ func (p *Picker) PasteHandler() func(string, func(tview.Primitive)) {
 }
 
 // MouseHandler moves with the wheel, selects with a click and chooses with two.
-func (p *Picker) MouseHandler() func(tview.MouseAction, *tcell.EventMouse, func(tview.Primitive)) (bool, tview.Primitive) {
+func (p *Picker) MouseHandler() func(tview.MouseAction, *tcell.EventMouse, func(tview.Primitive)) (bool,
+	tview.Primitive) {
 	return mouse(p.Box, func(rows int) { p.move(p.cursor + rows) }, func(_, y int, double bool) {
 		_, top, _, _ := p.GetInnerRect()
 		row := y + top - p.firstRow()

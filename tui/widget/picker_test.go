@@ -25,7 +25,8 @@ func TestPicker(t *testing.T) {
 	got += widgettest.Draw(t, p, 60, 5, nil)
 	widgettest.Type(t, p, "!")
 	got += widgettest.Draw(t, p, 60, 5, nil)
-	widgettest.Golden(t, "picker", got+widgettest.DrawStyles(t, themePicker(mono), 80, 10, nil)+widgettest.Draw(t, themePicker(ascii), 60, 8, nil))
+	widgettest.Golden(t, "picker", got+widgettest.DrawStyles(t, themePicker(mono), 80, 10, nil)+
+		widgettest.Draw(t, themePicker(ascii), 60, 8, nil))
 }
 
 func TestPicker_keys(t *testing.T) {

@@ -7,8 +7,8 @@ import (
 	"github.com/kagzi/kagzi/tui/theme"
 )
 
-// Prompt is one line to type in. What could complete it stands behind the cursor and is taken with tab, ctrl-f or the right arrow;
-// up and down go through what was typed before.
+// Prompt is one line to type in. What could complete it stands behind the cursor and is taken with
+// tab, ctrl-f or the right arrow; up and down go through what was typed before.
 type Prompt struct {
 	*tview.Box
 	look    func() *theme.Theme
@@ -20,8 +20,8 @@ type Prompt struct {
 	at      int    // in the history; its length: none of it
 	draft   string // what was typed before going into the history
 
-	// Complete is asked for texts that begin with what was typed, the likeliest first, Changed is told of every change, and Done of
-	// the end: ok with enter, not with esc. Each may be nil.
+	// Complete is asked for texts that begin with what was typed, the likeliest first, Changed is
+	// told of every change, and Done of the end: ok with enter, not with esc. Each may be nil.
 	Complete func(text string) []string
 	Changed  func(text string)
 	Done     func(text string, ok bool)

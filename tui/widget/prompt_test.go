@@ -84,7 +84,8 @@ func TestPrompt_history(t *testing.T) {
 	p := prompt()
 	p.SetHistory([]string{"first", "second"})
 	widgettest.Type(t, p, "dra")
-	for _, step := range []struct{ key, want string }{{"up", "second"}, {"up", "first"}, {"up", "first"}, {"down", "second"}, {"down", "dra"}, {"down", "dra"}} {
+	for _, step := range []struct{ key, want string }{
+		{"up", "second"}, {"up", "first"}, {"up", "first"}, {"down", "second"}, {"down", "dra"}, {"down", "dra"}} {
 		widgettest.Press(t, p, step.key)
 		if got := p.Text(); got != step.want {
 			t.Fatalf("after %q the text is %q, want %q", step.key, got, step.want)

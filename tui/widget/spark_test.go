@@ -48,12 +48,16 @@ func TestBar(t *testing.T) {
 		value, most float64
 		want        string
 	}{
-		{"empty", 0, 10, "········"}, {"full", 10, 10, "████████"}, {"half", 5, 10, "████····"}, {"to an eighth", 1, 64, "▏·······"},
-		{"a little is seen", 0.001, 1000, "▏·······"}, {"more than there is", 50, 10, "████████"}, {"of nothing", 5, 0, "········"}, {"below nothing", -1, 10, "········"},
+		{"empty", 0, 10, "········"}, {"full", 10, 10, "████████"}, {"half", 5, 10, "████····"},
+		{"to an eighth", 1, 64, "▏·······"},
+		{"a little is seen", 0.001, 1000, "▏·······"}, {"more than there is", 50, 10, "████████"},
+		{"of nothing", 5, 0, "········"}, {"below nothing", -1, 10, "········"},
 		{"no number", math.NaN(), 10, "········"}, {"of no number", 1, math.NaN(), "········"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got := widgettest.Draw(t, func(c widget.Canvas) { widget.Bar(c, test.value, test.most, c.Theme.Style(render.Good)) }, 8, 1, plain())
+			got := widgettest.Draw(t, func(c widget.Canvas) {
+				widget.Bar(c, test.value, test.most, c.Theme.Style(render.Good))
+			}, 8, 1, plain())
 			if strings.TrimRight(got, "\n") != test.want {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
@@ -63,9 +67,11 @@ func TestBar(t *testing.T) {
 
 func TestSplitBar(t *testing.T) {
 	draw := func(c widget.Canvas) {
-		widget.SplitBar(c, []widget.Share{{Value: 2, Style: c.Theme.Style(render.Good)}, {Value: 0.01, Style: c.Theme.Style(render.Bad)}, {Value: 3.3, Style: c.Theme.Style(render.Busy)}}, 8)
+		widget.SplitBar(c, []widget.Share{{Value: 2, Style: c.Theme.Style(render.Good)},
+			{Value: 0.01, Style: c.Theme.Style(render.Bad)}, {Value: 3.3, Style: c.Theme.Style(render.Busy)}}, 8)
 	}
-	widgettest.Golden(t, "splitbar", widgettest.DrawStyles(t, draw, 16, 1, plain())+widgettest.Draw(t, draw, 16, 1, ascii()))
+	widgettest.Golden(t, "splitbar", widgettest.DrawStyles(t, draw, 16, 1, plain())+
+		widgettest.Draw(t, draw, 16, 1, ascii()))
 	widgettest.Draw(t, draw, 0, 0, plain())
 	widgettest.Draw(t, draw, 1, 1, plain())
 }

@@ -39,8 +39,8 @@ type Rows interface {
 	Find(id string) (i int, ok bool)
 }
 
-// Table shows rows of which there may be any number. The cursor and the marks stay with their rows by id, and the row under the cursor
-// stays on its line, when rows come and go around it.
+// Table shows rows of which there may be any number. The cursor and the marks stay with their rows
+// by id, and the row under the cursor stays on its line, when rows come and go around it.
 type Table struct {
 	*tview.Box
 	look    func() *theme.Theme
@@ -67,8 +67,9 @@ type Table struct {
 	descending bool
 	empty      []Line
 
-	// Opened is called with the row under the cursor when it is chosen with enter or a double click, Moved when the cursor goes to
-	// another row, and Viewed after a draw with the rows that are on the screen, last excluded.
+	// Opened is called with the row under the cursor when it is chosen with enter or a double
+	// click, Moved when the cursor goes to another row, and Viewed after a draw with the rows that
+	// are on the screen, last excluded.
 	Opened func(id string)
 	Moved  func(id string)
 	Viewed func(first, last int)
@@ -76,7 +77,8 @@ type Table struct {
 
 // NewTable makes an empty table.
 func NewTable(look func() *theme.Theme, columns []Column) *Table {
-	return &Table{Box: tview.NewBox(), look: look, columns: columns, rows: none{}, marks: map[string]bool{}, widths: map[int]int{}, top: true, follow: true}
+	return &Table{Box: tview.NewBox(), look: look, columns: columns, rows: none{}, marks: map[string]bool{},
+		widths: map[int]int{}, top: true, follow: true}
 }
 
 // none is the rows of a table that has been given none.
@@ -177,8 +179,9 @@ func (t *Table) scroll() {
 	t.line = t.selected - t.offset
 }
 
-// settle finds the row under the cursor again after rows have come and gone, and keeps it on its line. At the top the screen stays at
-// the top as long as the cursor is on it, so that what is new is seen; a cursor that nobody has moved is not carried off by its row.
+// settle finds the row under the cursor again after rows have come and gone, and keeps it on its
+// line. At the top the screen stays at the top as long as the cursor is on it, so that what is new
+// is seen; a cursor that nobody has moved is not carried off by its row.
 func (t *Table) settle() {
 	n := t.rows.Len()
 	if n == 0 {
@@ -219,7 +222,8 @@ func (t *Table) Marked() []string {
 	return ids
 }
 
-// Targets are the rows that an action is for: the marked ones in the order of the table, or else the one under the cursor.
+// Targets are the rows that an action is for: the marked ones in the order of the table, or else
+// the one under the cursor.
 func (t *Table) Targets() []string {
 	if len(t.marks) > 0 {
 		var ids []string
@@ -254,10 +258,11 @@ func (t *Table) ToggleMark() {
 }
 
 // errNoAnchor refuses to mark a part of what was meant.
-var errNoAnchor = errors.New("the row that was marked last is no longer among those that are loaded: mark one of these first")
+var errNoAnchor = errors.New(
+	"the row that was marked last is no longer among those that are loaded: mark one of these first")
 
-// MarkRange marks all rows from the one that was marked last to the one under the cursor; only that when none has been marked. It refuses
-// when the one that was marked last is not there any more.
+// MarkRange marks all rows from the one that was marked last to the one under the cursor; only that
+// when none has been marked. It refuses when the one that was marked last is not there any more.
 func (t *Table) MarkRange() error {
 	to := t.Index()
 	from := to
@@ -313,8 +318,10 @@ func (t *Table) Key(event *tcell.EventKey) (ok bool) {
 }
 
 // MouseHandler moves with the wheel, and selects and opens with clicks.
-func (t *Table) MouseHandler() func(tview.MouseAction, *tcell.EventMouse, func(tview.Primitive)) (bool, tview.Primitive) {
-	return t.WrapMouseHandler(func(action tview.MouseAction, event *tcell.EventMouse, _ func(tview.Primitive)) (bool, tview.Primitive) {
+func (t *Table) MouseHandler() func(tview.MouseAction, *tcell.EventMouse, func(tview.Primitive)) (bool,
+	tview.Primitive) {
+	return t.WrapMouseHandler(func(action tview.MouseAction, event *tcell.EventMouse, _ func(tview.Primitive)) (bool,
+		tview.Primitive) {
 		x, y := event.Position()
 		if !t.InRect(x, y) {
 			return false, nil
@@ -342,7 +349,8 @@ func (t *Table) MouseHandler() func(tview.MouseAction, *tcell.EventMouse, func(t
 	})
 }
 
-// Show shows these columns, by their ids and in this order, whatever their priority. The error names one that is not there.
+// Show shows these columns, by their ids and in this order, whatever their priority. The error
+// names one that is not there.
 func (t *Table) Show(ids []string) error {
 	var order []int
 	for _, id := range ids {

@@ -129,8 +129,8 @@ func cell(c Canvas, x, w int, text string, right bool, style tcell.Style) {
 	c.Cut(x, 0, w, text, style)
 }
 
-// layout chooses the columns that fit and how wide they are. A column that has been wide stays so while rows scroll by, so that nothing
-// jumps; another width of the whole lets it settle anew.
+// layout chooses the columns that fit and how wide they are. A column that has been wide stays so
+// while rows scroll by, so that nothing jumps; another width of the whole lets it settle anew.
 func (t *Table) layout(rows []Row, width int) []shown {
 	if width != t.width {
 		t.width = width
@@ -140,7 +140,8 @@ func (t *Table) layout(rows []Row, width int) []shown {
 		widest := max(render.Width(column.Title)+1, column.Min, t.widths[i])
 		for _, row := range rows {
 			if i < len(row.Cells) {
-				widest = max(widest, min(render.Width(render.Safe(bounded(row.Cells[i].Text, widestCell+1))), widestCell))
+				widest = max(widest, min(render.Width(render.Safe(bounded(row.Cells[i].Text, widestCell+1))),
+					widestCell))
 			}
 		}
 		if column.Max > 0 {
@@ -202,11 +203,12 @@ func (t *Table) choose(room int) []shown {
 	return list
 }
 
-// comfort is how wide a column that may be cut should be before one of the third priority is shown, when it does not say itself.
+// comfort is how wide a column that may be cut should be before one of the third priority is shown,
+// when it does not say itself.
 const comfort = 20
 
-// ease is how wide the columns of the first priorities become before those of the third get more than their least: the short form of a run's
-// id fits.
+// ease is how wide the columns of the first priorities become before those of the third get more
+// than their least: the short form of a run's id fits.
 const ease = 21
 
 // cramped is how many cells the columns that are taken lack to be read with comfort.
@@ -237,9 +239,10 @@ func (t *Table) least(i int) int {
 	return min(least, t.widths[i])
 }
 
-// stretch gives columns that may be cut what is left of the room, the narrowest first, up to what they need; the last of them takes the rest.
-// Those of the first priorities come before what could have been left out, until they can be read with ease. Where even the least widths do
-// not fit, what may be cut is cut further.
+// stretch gives columns that may be cut what is left of the room, the narrowest first, up to what
+// they need; the last of them takes the rest. Those of the first priorities come before what could
+// have been left out, until they can be read with ease. Where even the least widths do not fit,
+// what may be cut is cut further.
 func (t *Table) stretch(list []shown, room int) {
 	left := room + columnGap
 	for _, s := range list {
@@ -267,7 +270,8 @@ func (t *Table) stretch(list []shown, room int) {
 	}
 }
 
-// widen gives cells to columns that may be cut, the narrowest first, until each is as wide as most says, and is what is left over.
+// widen gives cells to columns that may be cut, the narrowest first, until each is as wide as most
+// says, and is what is left over.
 func (t *Table) widen(list []shown, left int, most func(column int) int) int {
 	for left > 0 {
 		narrow := -1

@@ -22,7 +22,8 @@ func (s shelf) Row(i int) (Row, bool) {
 		return Row{}, false
 	}
 	return Row{ID: s[i], Cells: []render.Cell{
-		{Text: "● running", Style: render.Busy}, {Text: "order"}, {Text: s[i]}, {Text: "orders"}, {Text: "12"}, {Text: "hidden unless wide"},
+		{Text: "● running", Style: render.Busy}, {Text: "order"}, {Text: s[i]}, {Text: "orders"}, {Text: "12"},
+		{Text: "hidden unless wide"},
 	}}, true
 }
 
@@ -32,8 +33,10 @@ func (s shelf) Find(id string) (int, bool) {
 }
 
 var shelfColumns = []Column{
-	{ID: "status", Title: "STATUS", Priority: 1}, {ID: "type", Title: "TYPE", Priority: 1, Flex: true}, {ID: "id", Title: "ID", Priority: 1, Flex: true, Min: 6},
-	{ID: "queue", Title: "QUEUE", Priority: 2}, {ID: "count", Title: "COUNT", Priority: 3, Right: true}, {ID: "more", Title: "MORE", Priority: 4},
+	{ID: "status", Title: "STATUS", Priority: 1}, {ID: "type", Title: "TYPE", Priority: 1, Flex: true},
+	{ID: "id", Title: "ID", Priority: 1, Flex: true, Min: 6},
+	{ID: "queue", Title: "QUEUE", Priority: 2}, {ID: "count", Title: "COUNT", Priority: 3, Right: true},
+	{ID: "more", Title: "MORE", Priority: 4},
 }
 
 func numbered(from, to int) shelf {
@@ -75,7 +78,8 @@ func lineOf(lines []string, text string) int {
 }
 
 func press(table *Table, keys ...string) {
-	named := map[string]tcell.Key{"down": tcell.KeyDown, "pgdn": tcell.KeyPgDn, "pgup": tcell.KeyPgUp, "ctrl-d": tcell.KeyCtrlD, "enter": tcell.KeyEnter}
+	named := map[string]tcell.Key{"down": tcell.KeyDown, "pgdn": tcell.KeyPgDn, "pgup": tcell.KeyPgUp,
+		"ctrl-d": tcell.KeyCtrlD, "enter": tcell.KeyEnter}
 	for _, k := range keys {
 		if key, ok := named[k]; ok {
 			table.Key(tcell.NewEventKey(key, 0, 0))
@@ -120,7 +124,8 @@ func TestAtTheTopNewRowsAreSeenAndTheCursorGoesDownWithItsRow(t *testing.T) {
 		t.Fatalf("the cursor is on %s, want row-0010", id)
 	}
 	press(table, "j")
-	table.SetRows(numbered(0, 50)) // more than fit above the cursor, which somebody has moved: it keeps its row in sight
+	// more than fit above the cursor, which somebody has moved: it keeps its row in sight
+	table.SetRows(numbered(0, 50))
 	lines = drawTable(t, table, 80, 11)
 	if lineOf(lines, "row-0011") < 0 {
 		t.Fatalf("the cursor's row has left the screen:\n%s", strings.Join(lines, "\n"))
@@ -195,17 +200,20 @@ func TestARangeIsMarkedFromTheLastMarkOrNotAtAll(t *testing.T) {
 	table.SetRows(numbered(10, 20)) // row 0 is no longer loaded
 	drawTable(t, table, 80, 11)
 	if err := table.MarkRange(); err == nil || len(table.Marked()) != 0 {
-		t.Fatalf("%v are marked, error %v; want nothing marked and an error: the row that was marked last is not there", table.Marked(), err)
+		t.Fatalf("%v are marked, error %v; want nothing marked and an error: the row that was marked last is not there",
+			table.Marked(), err)
 	}
 }
 
 func TestWhatCouldBeLeftOutDoesNotSqueezeWhatIsNeeded(t *testing.T) {
 	const id, worker = "01a20774…b6df46843dc9", "01a20774-5111-7e10-b6df-46843dc92d7a"
 	table := NewTable(look, []Column{
-		{ID: "id", Title: "ID", Priority: 1, Flex: true, Min: 12}, {ID: "worker", Title: "WORKER", Priority: 3, Flex: true, Min: 10, Max: 24},
+		{ID: "id", Title: "ID", Priority: 1, Flex: true, Min: 12},
+		{ID: "worker", Title: "WORKER", Priority: 3, Flex: true, Min: 10, Max: 24},
 	}).SetRows(one{Row{ID: id, Cells: []render.Cell{{Text: id}, {Text: worker}}}})
 	for width := 35; width < 50; width++ {
-		if lines := drawTable(t, table, width, 3); !strings.Contains(lines[1], id) || !strings.Contains(lines[0], "WORKER") {
+		if lines := drawTable(t, table, width, 3); !strings.Contains(lines[1], id) ||
+			!strings.Contains(lines[0], "WORKER") {
 			t.Errorf("at %d columns the row is %q, want all of %q and something of the worker", width, lines[1], id)
 		}
 	}
@@ -243,7 +251,8 @@ func TestColumnsAreChosenByPriorityAsTheyFit(t *testing.T) {
 	if got := drawTable(t, table, 80, 5)[0]; got != "  ID        MORE" {
 		t.Errorf("with chosen columns the head is %q, want ID and MORE", got)
 	}
-	if err := table.Show([]string{"no"}); err == nil || !strings.Contains(err.Error(), `no column "no"; there are status`) {
+	if err := table.Show([]string{"no"}); err == nil ||
+		!strings.Contains(err.Error(), `no column "no"; there are status`) {
 		t.Errorf("an unknown column gives %v, want an error that names those there are", err)
 	}
 }

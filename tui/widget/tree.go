@@ -283,7 +283,8 @@ func (t *Tree) in() {
 }
 
 // MouseHandler moves with the wheel, selects with a click and chooses with two.
-func (t *Tree) MouseHandler() func(tview.MouseAction, *tcell.EventMouse, func(tview.Primitive)) (bool, tview.Primitive) {
+func (t *Tree) MouseHandler() func(tview.MouseAction, *tcell.EventMouse, func(tview.Primitive)) (bool,
+	tview.Primitive) {
 	return mouse(t.Box, func(rows int) { t.move(t.cursor + rows) }, func(_, y int, double bool) {
 		if t.offset+y >= len(t.flat) {
 			return

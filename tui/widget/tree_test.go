@@ -11,7 +11,8 @@ import (
 )
 
 func node(id string, open bool, children ...widget.Node) widget.Node {
-	return widget.Node{ID: id, Open: open, Children: children, Cells: []render.Cell{{Text: id}, {Text: "✓ completed", Style: render.Good}, {Text: "1.2s", Style: render.Dim}}}
+	return widget.Node{ID: id, Open: open, Children: children,
+		Cells: []render.Cell{{Text: id}, {Text: "✓ completed", Style: render.Good}, {Text: "1.2s", Style: render.Dim}}}
 }
 
 func runTree() []widget.Node {
@@ -19,7 +20,8 @@ func runTree() []widget.Node {
 		node("order", true,
 			node("reserve", false),
 			node("charge", true, node("attempt 1", false), node("attempt 2", false)),
-			node("ship", false, node("label", false), node("a step with a name that is longer than most screens are wide, for which it must be cut", false))),
+			node("ship", false, node("label", false),
+				node("a step with a name that is longer than most screens are wide, for which it must be cut", false))),
 		node("mail", false),
 	}
 }
@@ -45,8 +47,10 @@ func TestTree_keys(t *testing.T) {
 	tree := widget.NewTree(plain).SetRoots(runTree())
 	widgettest.Draw(t, tree, 60, 20, nil)
 	for _, step := range []struct{ key, want string }{
-		{"j", "reserve"}, {"j", "charge"}, {"right", "attempt 1"}, {"left", "charge"}, {"left", "charge"}, {"j", "ship"}, {"l", "ship"}, {"l", "label"}, {"h", "ship"},
-		{"G", "mail"}, {"j", "mail"}, {"g", "order"}, {"k", "order"}, {"[", "order"}, {"j", "mail"}, {"]", "mail"}, {"k", "a step with a name that is longer than most screens are wide, for which it must be cut"},
+		{"j", "reserve"}, {"j", "charge"}, {"right", "attempt 1"}, {"left", "charge"}, {"left", "charge"},
+		{"j", "ship"}, {"l", "ship"}, {"l", "label"}, {"h", "ship"},
+		{"G", "mail"}, {"j", "mail"}, {"g", "order"}, {"k", "order"}, {"[", "order"}, {"j", "mail"}, {"]", "mail"},
+		{"k", "a step with a name that is longer than most screens are wide, for which it must be cut"},
 	} {
 		widgettest.Press(t, tree, step.key)
 		if got, _ := tree.Selected(); got.ID != step.want {

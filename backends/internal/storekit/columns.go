@@ -5,9 +5,10 @@ import (
 	"strings"
 )
 
-// Columns is a list of columns that statements share. A statement with {NAME} in it stands for itself with the list in that place;
-// what stands in the braces before the name is put before each column: {r.NAME} for a table with an alias, {@NAME} for parameters. Braces are
-// no SQL, so a statement that was not expanded cannot be prepared.
+// Columns is a list of columns that statements share. A statement with {NAME} in it stands for
+// itself with the list in that place; what stands in the braces before the name is put before each
+// column: {r.NAME} for a table with an alias, {@NAME} for parameters. Braces are no SQL, so a
+// statement that was not expanded cannot be prepared.
 type Columns struct {
 	reference *regexp.Regexp
 	columns   []string

@@ -11,7 +11,8 @@ func TestColumns(t *testing.T) {
 		t.Fatalf("columns = %q, want %q", c.Names(), want)
 	}
 	for _, statement := range []struct{ name, text, want string }{
-		{"an alias before each column", "select {r.run_columns}, 1 from runs r", "select r.run_id, r.namespace, r.status, 1 from runs r"},
+		{"an alias before each column", "select {r.run_columns}, 1 from runs r",
+			"select r.run_id, r.namespace, r.status, 1 from runs r"},
 		{"columns and parameters", "insert into runs ({run_columns}, tied) values ({@run_columns}, @tied)",
 			"insert into runs (run_id, namespace, status, tied) values (@run_id, @namespace, @status, @tied)"},
 		{"a statement without a reference", "select '{}' from runs", "select '{}' from runs"},

@@ -40,8 +40,8 @@ func (e *Event) Tell(notify func(engine.Notification), o engine.Outcomes) {
 	}
 }
 
-// Listeners is everybody in one process who listens to its store: the part of a Notifier that is the same whatever the database. The zero value is
-// ready for use.
+// Listeners is everybody in one process who listens to its store: the part of a Notifier that is
+// the same whatever the database. The zero value is ready for use.
 type Listeners struct {
 	mu   sync.Mutex
 	list []*listener
@@ -90,9 +90,10 @@ func merged(lists ...[]Event) []Event {
 	return all
 }
 
-// Listen is Notifier.Listen until closed is closed, which is when it returns nil. It sends NotifyAll first, because a new listener has
-// missed what was before.
-func (ls *Listeners) Listen(ctx context.Context, closed <-chan struct{}, notify func(engine.Notification), o engine.Outcomes) error {
+// Listen is Notifier.Listen until closed is closed, which is when it returns nil. It sends
+// NotifyAll first, because a new listener has missed what was before.
+func (ls *Listeners) Listen(ctx context.Context, closed <-chan struct{}, notify func(engine.Notification),
+	o engine.Outcomes) error {
 	l := &listener{events: Events(engine.Notification{Kind: engine.NotifyAll}), wake: make(chan struct{}, 1)}
 	l.wake <- struct{}{}
 	ls.mu.Lock()

@@ -13,7 +13,8 @@ func TestAListenerThatIsFarBehindHearsThatAnythingMayHaveChanged(t *testing.T) {
 	closed := make(chan struct{})
 	var heard []engine.Notification
 	err := ls.Listen(t.Context(), closed, func(r engine.Notification) {
-		if heard = append(heard, r); len(heard) == 1 { // of having begun to listen; what comes from here on waits until this returns
+		if heard = append(heard, r); len(heard) == 1 {
+			// of having begun to listen; what comes from here on waits until this returns
 			for range maxPending {
 				ls.Notify(Events(engine.Notification{Kind: engine.NotifyTimer}))
 			}
@@ -27,7 +28,8 @@ func TestAListenerThatIsFarBehindHearsThatAnythingMayHaveChanged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := []engine.Notification{{Kind: engine.NotifyAll}, {Kind: engine.NotifyAll}, {Kind: engine.NotifyTimer}}; !slices.Equal(heard, want) {
+	if want := []engine.Notification{{Kind: engine.NotifyAll}, {Kind: engine.NotifyAll},
+		{Kind: engine.NotifyTimer}}; !slices.Equal(heard, want) {
 		t.Fatalf("heard %v, want %v", heard, want)
 	}
 	if len(ls.list) != 0 {
@@ -55,18 +57,22 @@ func TestWhatIsCountedOutlivesAHintThatTakesThePlaceOfOthers(t *testing.T) {
 				return
 			}
 			for range rounds { // which wait until this returns
-				ls.Notify([]Event{{Notification: engine.Notification{Kind: engine.NotifyTimer}}, {SideEffects: &engine.SideEffects{Handlers: 1, Ticks: 2, Failed: []engine.ID{{1}, {2}, {3}}, Stopped: 4}}})
+				ls.Notify([]Event{{Notification: engine.Notification{Kind: engine.NotifyTimer}},
+					{SideEffects: &engine.SideEffects{Handlers: 1, Ticks: 2, Failed: []engine.ID{{1}, {2}, {3}},
+						Stopped: 4}}})
 			}
 			ls.Notify(Events(engine.Notification{Kind: engine.NotifyKeys}))
 		case engine.NotifyKeys:
 			close(closed)
 		}
 	}, &counted)
-	want := engine.SideEffects{Handlers: rounds, Ticks: 2 * rounds, Failed: slices.Repeat([]engine.ID{{1}, {2}, {3}}, rounds), Stopped: 4 * rounds}
+	want := engine.SideEffects{Handlers: rounds, Ticks: 2 * rounds,
+		Failed: slices.Repeat([]engine.ID{{1}, {2}, {3}}, rounds), Stopped: 4 * rounds}
 	if err != nil || !reflect.DeepEqual(counted.sum, want) || all != 2 {
 		failed := len(counted.sum.Failed)
 		counted.sum.Failed, want.Failed = nil, nil
-		t.Errorf("counted %+v and %d failed, with %d hints that anything may have changed and the end %v; want %+v and %d, 2 and none",
+		t.Errorf(
+			"counted %+v and %d failed, with %d hints that anything may have changed and the end %v; want %+v and %d, 2 and none",
 			counted.sum, failed, all, err, want, 3*rounds)
 	}
 }

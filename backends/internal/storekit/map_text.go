@@ -2,8 +2,9 @@ package storekit
 
 import "encoding/json"
 
-// MapText is a map as the backends keep it: compact JSON with its keys sorted, as encoding/json writes it; "" for none. Nearly all maps on the path of
-// a step are a payload's metadata, of one short pair that stands in JSON as it is: these are written and read here, in a third of the time.
+// MapText is a map as the backends keep it: compact JSON with its keys sorted, as encoding/json
+// writes it; "" for none. Nearly all maps on the path of a step are a payload's metadata, of one
+// short pair that stands in JSON as it is: these are written and read here, in a third of the time.
 func MapText(m map[string]string) string {
 	if len(m) == 0 {
 		return ""

@@ -7,7 +7,8 @@ import (
 )
 
 func FuzzMapText(f *testing.F) {
-	for _, s := range []string{"", "encoding", `"`, `\`, `":"`, `"}`, "<a & b>", "\x00\x1f\x7f", "ä\u2028", "\xff", `a":"b","c`, "{}"} {
+	for _, s := range []string{"", "encoding", `"`, `\`, `":"`, `"}`, "<a & b>", "\x00\x1f\x7f", "ä\u2028", "\xff",
+		`a":"b","c`, "{}"} {
 		f.Add(s, "json", s)
 		f.Add("encoding", s, `{"encoding":"`+s+`"}`)
 		f.Add(s, s, `{"`+s+`":"`+s+`"}`)

@@ -7,8 +7,9 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// StatsText is what a worker measures about itself as the backends keep it: JSON that encoding/json reads, without what is 0 or no number; "" for none.
-// Where thousands of workers are idle, their heartbeats are all that is written.
+// StatsText is what a worker measures about itself as the backends keep it: JSON that encoding/json
+// reads, without what is 0 or no number; "" for none. Where thousands of workers are idle, their
+// heartbeats are all that is written.
 func StatsText(s *engine.WorkerStats) string {
 	if s == nil {
 		return ""

@@ -9,13 +9,15 @@ import (
 )
 
 func FuzzStatsText(f *testing.F) {
-	for _, n := range []float64{0, math.Copysign(0, -1), 1, -1, 12.5, 0.1, 1e-7, 1e21, 5e-324, math.MaxFloat64, math.NaN(), math.Inf(1), math.Inf(-1)} {
+	for _, n := range []float64{0, math.Copysign(0, -1), 1, -1, 12.5, 0.1, 1e-7, 1e21, 5e-324, math.MaxFloat64,
+		math.NaN(), math.Inf(1), math.Inf(-1)} {
 		f.Add(n, 0.0, int64(0), int64(0), int64(0))
 		f.Add(0.0, n, int64(math.MinInt64), int64(math.MaxInt64), int64(-1))
 		f.Add(n, n, int64(n), int64(1)<<53+1, int64(1))
 	}
 	f.Fuzz(func(t *testing.T, cpu, average float64, memory, disk, uptime int64) {
-		given := engine.WorkerStats{CPUPercent: cpu, MemoryBytes: memory, DiskAvailableBytes: disk, UptimeSeconds: uptime, AverageRunMS: average}
+		given := engine.WorkerStats{CPUPercent: cpu, MemoryBytes: memory, DiskAvailableBytes: disk,
+			UptimeSeconds: uptime, AverageRunMS: average}
 		want := given
 		for _, n := range []*float64{&want.CPUPercent, &want.AverageRunMS} {
 			if math.IsNaN(*n) || math.IsInf(*n, 0) {

@@ -53,7 +53,8 @@ func StartChild(tx Tx, p engine.StartChildParams) (engine.Step, error) {
 	return step, u.flush()
 }
 
-// childOf is the run that a CHILD step starts. What makes its start safe to repeat is the step, so it has no request id of its own.
+// childOf is the run that a CHILD step starts. What makes its start safe to repeat is the step, so
+// it has no request id of its own.
 func childOf(parent *Run, step *engine.Step, child engine.StartRun) engine.StartRun {
 	child.Namespace, child.RequestID = parent.Namespace, ""
 	child.Status, child.Attempts, child.Bytes = engine.RunPending, 1, int64(child.Input.Size())
@@ -90,8 +91,8 @@ func (u *unitOfWork) startChildAgain(run *Run, p *engine.StartChildParams) (engi
 	return u.childAgain(step, p)
 }
 
-// childAgain answers a StartChild whose step is there. Under the lease that made it, another child is a conflict; code that comes to it later is told
-// of the child that there is.
+// childAgain answers a StartChild whose step is there. Under the lease that made it, another child
+// is a conflict; code that comes to it later is told of the child that there is.
 func (u *unitOfWork) childAgain(step *engine.Step, p *engine.StartChildParams) (engine.Step, error) {
 	if step.Token != p.Lease.Token {
 		return *step, nil
@@ -155,7 +156,8 @@ func childrenText(p *engine.AwaitChildrenParams) string {
 	}{p.Children, p.Any})
 }
 
-// childSteps is the steps that started these children, each once and in their order: those that have ended, and the ids of the open ones.
+// childSteps is the steps that started these children, each once and in their order: those that
+// have ended, and the ids of the open ones.
 func (u *unitOfWork) childSteps(run *Run, children []engine.ID) (ended []engine.Step, open []engine.ID, err error) {
 	steps, err := u.tx.ChildSteps(run.ID, children)
 	if err != nil {
@@ -182,9 +184,10 @@ func (u *unitOfWork) childSteps(run *Run, children []engine.ID) (ended []engine.
 	return ended, open, nil
 }
 
-// groupOf is how the open steps become Awaited: which are to be changed, and to what. waiting is all steps of the run that are open or
-// Awaited; apart says that each of the open ones is to wake the run by itself. One that does so already goes on to: a run that is woken once
-// too often looks and waits on, one that is not woken would wait for ever.
+// groupOf is how the open steps become Awaited: which are to be changed, and to what. waiting is
+// all steps of the run that are open or Awaited; apart says that each of the open ones is to wake
+// the run by itself. One that does so already goes on to: a run that is woken once too often looks
+// and waits on, one that is not woken would wait for ever.
 func groupOf(waiting []engine.Step, open []engine.ID, apart bool) (steps []engine.ID, group int64) {
 	wanted := make(map[engine.ID]bool, len(open))
 	for _, id := range open {

@@ -20,15 +20,25 @@ func TestChildrenAreAwaitedAsAGroupOfTheirOwn(t *testing.T) {
 		steps   []engine.ID
 		group   int64
 	}{
-		"all of two":                     {[]engine.Step{step(1, 0, running), step(2, 0, running)}, []engine.ID{id(1), id(2)}, false, []engine.ID{id(1), id(2)}, 2},
-		"any of two":                     {[]engine.Step{step(1, 0, running), step(2, 0, running)}, []engine.ID{id(1), id(2)}, true, []engine.ID{id(1), id(2)}, 1},
-		"the only one":                   {[]engine.Step{step(1, 0, running), step(2, 0, running)}, []engine.ID{id(2)}, false, []engine.ID{id(2)}, 1},
-		"another group beside":           {[]engine.Step{step(1, 2, running), step(2, 0, running), step(3, 0, running)}, []engine.ID{id(2), id(3)}, false, []engine.ID{id(2), id(3)}, 3},
-		"a group whose steps have ended": {[]engine.Step{step(1, 4, completed), step(2, 0, running), step(3, 0, running)}, []engine.ID{id(2), id(3)}, false, []engine.ID{id(2), id(3)}, 5},
-		"the same group again":           {[]engine.Step{step(1, 2, running), step(2, 2, running)}, []engine.ID{id(1), id(2)}, false, nil, 2},
-		"part of a larger group":         {[]engine.Step{step(1, 2, running), step(2, 2, running), step(3, 2, running)}, []engine.ID{id(1), id(2)}, false, []engine.ID{id(1), id(2)}, 3},
-		"one that wakes by itself":       {[]engine.Step{step(1, 1, running), step(2, 0, running)}, []engine.ID{id(1), id(2)}, false, []engine.ID{id(2)}, 2},
-		"any of those that all wake":     {[]engine.Step{step(1, 1, running), step(2, 1, running)}, []engine.ID{id(1), id(2)}, true, nil, 1},
+		"all of two": {[]engine.Step{step(1, 0, running), step(2, 0, running)},
+			[]engine.ID{id(1), id(2)}, false, []engine.ID{id(1), id(2)}, 2},
+		"any of two": {[]engine.Step{step(1, 0, running), step(2, 0, running)},
+			[]engine.ID{id(1), id(2)}, true, []engine.ID{id(1), id(2)}, 1},
+		"the only one": {[]engine.Step{step(1, 0, running), step(2, 0, running)}, []engine.ID{id(2)},
+			false, []engine.ID{id(2)}, 1},
+		"another group beside": {[]engine.Step{step(1, 2, running), step(2, 0, running), step(3, 0, running)},
+			[]engine.ID{id(2), id(3)}, false, []engine.ID{id(2), id(3)}, 3},
+		"a group whose steps have ended": {[]engine.Step{
+			step(1, 4, completed), step(2, 0, running), step(3, 0, running)}, []engine.ID{id(2), id(3)}, false,
+			[]engine.ID{id(2), id(3)}, 5},
+		"the same group again": {[]engine.Step{step(1, 2, running), step(2, 2, running)},
+			[]engine.ID{id(1), id(2)}, false, nil, 2},
+		"part of a larger group": {[]engine.Step{step(1, 2, running), step(2, 2, running), step(3, 2, running)},
+			[]engine.ID{id(1), id(2)}, false, []engine.ID{id(1), id(2)}, 3},
+		"one that wakes by itself": {[]engine.Step{step(1, 1, running), step(2, 0, running)},
+			[]engine.ID{id(1), id(2)}, false, []engine.ID{id(2)}, 2},
+		"any of those that all wake": {[]engine.Step{step(1, 1, running), step(2, 1, running)},
+			[]engine.ID{id(1), id(2)}, true, nil, 1},
 	} {
 		steps, group := groupOf(c.waiting, c.open, c.any)
 		if !slices.Equal(steps, c.steps) || group != c.group {
@@ -53,7 +63,8 @@ func TestATickMeetsAnOpenRunAsOverlapSays(t *testing.T) {
 		{engine.OverlapBufferOne, true, noon, tickSkipped},
 	} {
 		if got := decide(&engine.Schedule{Overlap: c.overlap, Buffered: c.buffered}, c.busy); got != c.want {
-			t.Errorf("overlap %d, busy %t, buffered %t: %d, want %d", c.overlap, c.busy, !c.buffered.IsZero(), got, c.want)
+			t.Errorf("overlap %d, busy %t, buffered %t: %d, want %d", c.overlap, c.busy, !c.buffered.IsZero(),
+				got, c.want)
 		}
 	}
 }
@@ -113,7 +124,8 @@ func TestACodeThatMayNotKnowOfItsCancellationIsWokenForItWhenItParks(t *testing.
 		run := aHeldRun(1)
 		run.ClaimedAt, run.CancelRequestedAt, run.GraceUntil = c.claimed, c.asked, c.until
 		m := newMemory(t, run)
-		p := engine.SleepParams{Lease: leaseOf(run), Step: engine.StepRef{Name: "nap"}, ID: id(100), Duration: time.Hour, Now: asked.Add(2 * time.Second)}
+		p := engine.SleepParams{Lease: leaseOf(run), Step: engine.StepRef{Name: "nap"}, ID: id(100),
+			Duration: time.Hour, Now: asked.Add(2 * time.Second)}
 		if err := Sleep(m, p); err != nil {
 			t.Fatal(err)
 		}
@@ -129,23 +141,27 @@ func TestASignalCompletesTheOldestWaitThatIsNotOver(t *testing.T) {
 	m := newMemory(t, run)
 	for n, limit := range []time.Time{noon, noon.Add(time.Hour), {}} {
 		m.steps = append(m.steps, engine.Step{
-			ID: id(byte(100 + n)), RunID: run.ID, Name: string(rune('a' + n)), Kind: engine.StepSignal, Status: engine.StepRunning, Latest: true,
+			ID: id(byte(100 + n)), RunID: run.ID, Name: string(rune('a' + n)), Kind: engine.StepSignal,
+			Status: engine.StepRunning, Latest: true,
 			Sequence: int64(n + 1), SignalName: "s", WakeAt: limit, Awaited: 1, Token: engine.Token{1},
 		})
 	}
-	if _, err := SignalRun(m, engine.SignalRunParams{RunID: run.ID, Name: "s", Payload: engine.Payload{Data: []byte("x")}, Now: noon}); err != nil {
+	if _, err := SignalRun(m, engine.SignalRunParams{
+		RunID: run.ID, Name: "s", Payload: engine.Payload{Data: []byte("x")}, Now: noon}); err != nil {
 		t.Fatal(err)
 	}
 	if s := m.steps[0]; s.Status != engine.StepCompleted || !s.TimedOut || !s.FinishedAt.Equal(noon) {
 		t.Errorf("the wait whose limit has passed: %+v, want it timed out", s)
 	}
-	if s := m.steps[1]; s.Status != engine.StepCompleted || s.TimedOut || string(s.Output.Data) != "x" || s.Token != (engine.Token{1}) {
+	if s := m.steps[1]; s.Status != engine.StepCompleted || s.TimedOut || string(s.Output.Data) != "x" ||
+		s.Token != (engine.Token{1}) {
 		t.Errorf("the oldest that waits: %+v, want it completed with the payload, under its own token", s)
 	}
 	if s := m.steps[2]; s.Status != engine.StepRunning {
 		t.Errorf("the next: %s, want RUNNING", s.Status)
 	}
-	if got := m.runs[run.ID]; got.Status != engine.RunPending || !got.AvailableAt.Equal(noon.Add(-time.Minute)) || got.Bytes != 1 {
+	if got := m.runs[run.ID]; got.Status != engine.RunPending || !got.AvailableAt.Equal(noon.Add(-time.Minute)) ||
+		got.Bytes != 1 {
 		t.Errorf("run = %+v, want it due since before, with 1 byte more", got.Run)
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// end is the end of a run, whoever wanted it, with all that it concerns but what close comes to; token is the lease's under which
-// its code reported it.
+// end is the end of a run, whoever wanted it, with all that it concerns but what close comes to;
+// token is the lease's under which its code reported it.
 func (u *unitOfWork) end(run *Run, status engine.RunStatus, failure *engine.Failure, token engine.Token) error {
 	worker := run.Holder
 	if run.Token.IsZero() {
@@ -50,7 +50,8 @@ func (u *unitOfWork) tellParent(child *Run) error {
 		return err
 	}
 	step, err := u.tx.Attempt(parent.ID, engine.StepRef{ID: child.ParentStepID})
-	if err != nil || step == nil || step.Kind != engine.StepChild || step.Status != engine.StepRunning || !started(step, child) {
+	if err != nil || step == nil || step.Kind != engine.StepChild || step.Status != engine.StepRunning ||
+		!started(step, child) {
 		return err
 	}
 	output, err := u.outputOf(child)
@@ -66,8 +67,9 @@ func (u *unitOfWork) tellParent(child *Run) error {
 	return u.happened(parent, step)
 }
 
-// started says that the step did start the run, or the one that the run continues. It has to be asked, because whoever starts a run may
-// name any step as the one that did. A continuation has a step only where this was asked of the run before it (parentStep).
+// started says that the step did start the run, or the one that the run continues. It has to be
+// asked, because whoever starts a run may name any step as the one that did. A continuation has a
+// step only where this was asked of the run before it (parentStep).
 func started(step *engine.Step, run *Run) bool {
 	return step.ChildRunID == run.ID || !run.ContinuedFrom.IsZero()
 }

@@ -11,13 +11,15 @@ import (
 // family is a held parent that waits for its child, which is held too, and has children of its own.
 func family(t *testing.T) *memory {
 	parent, child, cancelled, abandoned := aRun(1), aHeldRun(2), aHeldRun(3), aRun(4)
-	parent.Status, parent.AvailableAt, parent.WaitingFor, parent.Steps = engine.RunSleeping, time.Time{}, "child:"+id(2).String(), 1
+	parent.Status, parent.AvailableAt, parent.WaitingFor, parent.Steps = engine.RunSleeping, time.Time{},
+		"child:"+id(2).String(), 1
 	child.ParentRunID, child.ParentStepID, child.ParentClose = parent.ID, id(101), engine.CloseTerminate
 	cancelled.ParentRunID, cancelled.ParentClose = child.ID, engine.CloseCancel
 	abandoned.ParentRunID, abandoned.ParentClose = child.ID, engine.CloseAbandon
 	m := newMemory(t, parent, child, cancelled, abandoned)
 	m.steps = []engine.Step{{
-		ID: id(101), RunID: parent.ID, Name: "ship", Kind: engine.StepChild, Status: engine.StepRunning, Latest: true, Sequence: 1,
+		ID: id(101), RunID: parent.ID, Name: "ship", Kind: engine.StepChild, Status: engine.StepRunning, Latest: true,
+		Sequence:   1,
 		ChildRunID: child.ID, Awaited: 1,
 	}}
 	return m
@@ -25,13 +27,17 @@ func family(t *testing.T) *memory {
 
 func TestTheEndOfARunGoesUpToItsParentAndDownToItsChildren(t *testing.T) {
 	m := family(t)
-	if _, err := FailRun(m, engine.FailRunParams{Lease: leaseOf(m.runs[id(2)]), Failure: engine.Failure{Message: "no"}, Now: noon.Add(time.Second)}); err != nil {
+	if _, err := FailRun(m, engine.FailRunParams{
+		Lease: leaseOf(m.runs[id(2)]), Failure: engine.Failure{Message: "no"},
+		Now: noon.Add(time.Second)}); err != nil {
 		t.Fatal(err)
 	}
-	if step := m.steps[0]; step.Status != engine.StepFailed || step.Error.Message != "no" || step.Error.Metadata["child_run_id"] != id(2).String() {
+	if step := m.steps[0]; step.Status != engine.StepFailed || step.Error.Message != "no" ||
+		step.Error.Metadata["child_run_id"] != id(2).String() {
 		t.Errorf("step of the parent = %+v, want it failed with the child's error", step)
 	}
-	if parent := m.runs[id(1)]; parent.Status != engine.RunPending || !parent.AvailableAt.Equal(noon.Add(time.Second)) || parent.WaitingFor != "" {
+	if parent := m.runs[id(1)]; parent.Status != engine.RunPending ||
+		!parent.AvailableAt.Equal(noon.Add(time.Second)) || parent.WaitingFor != "" {
 		t.Errorf("parent = %+v, want it due", parent.Run)
 	}
 	if child := m.runs[id(3)]; child.Status != engine.RunCancelled || !child.Token.IsZero() {
@@ -52,7 +58,8 @@ func TestARunThatNamesTheStepOfAnotherEndsItNeitherItselfNorByItsContinuation(t 
 	unrelated := aHeldRun(5)
 	unrelated.ParentRunID, unrelated.ParentStepID = id(1), id(101)
 	m.runs[unrelated.ID] = unrelated
-	p := engine.CompleteRunParams{Lease: leaseOf(unrelated), ContinueAs: &engine.StartRun{Run: engine.Run{ID: id(9)}}, Now: noon}
+	p := engine.CompleteRunParams{Lease: leaseOf(unrelated),
+		ContinueAs: &engine.StartRun{Run: engine.Run{ID: id(9)}}, Now: noon}
 	if _, err := CompleteRun(m, p); err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +83,8 @@ func TestAParentThatEndsTakesItsChildrenAlongAndLearnsNothingFromThem(t *testing
 	if err != nil || !end.Changed {
 		t.Fatalf("TerminateRun = %+v, %v", end, err)
 	}
-	for n, want := range map[byte]engine.RunStatus{1: engine.RunTerminated, 2: engine.RunTerminated, 3: engine.RunCancelled, 4: engine.RunPending} {
+	for n, want := range map[byte]engine.RunStatus{
+		1: engine.RunTerminated, 2: engine.RunTerminated, 3: engine.RunCancelled, 4: engine.RunPending} {
 		if got := m.runs[id(n)].Status; got != want {
 			t.Errorf("run %d = %s, want %s", n, got, want)
 		}
@@ -90,7 +98,8 @@ func TestAContinuationTakesOverAnExternalIDThatIsFreeByThen(t *testing.T) {
 	run := aHeldRun(1)
 	run.ExternalID = "order-1"
 	m := newMemory(t, run)
-	p := engine.CompleteRunParams{Lease: leaseOf(run), ContinueAs: &engine.StartRun{Run: engine.Run{ID: id(9)}}, Now: noon}
+	p := engine.CompleteRunParams{Lease: leaseOf(run),
+		ContinueAs: &engine.StartRun{Run: engine.Run{ID: id(9)}}, Now: noon}
 	done, err := CompleteRun(m, p)
 	if err != nil || done.ContinuedAs != id(9) || done.Status != engine.RunCompleted {
 		t.Fatalf("CompleteRun = %+v, %v", done, err)
@@ -101,7 +110,8 @@ func TestAContinuationTakesOverAnExternalIDThatIsFreeByThen(t *testing.T) {
 }
 
 func TestTwoRunsOfAScheduleThatExpireTogetherStartItsBufferedTickOnce(t *testing.T) {
-	schedule := engine.Schedule{ID: id(50), Namespace: "default", Type: "nightly", Queue: "q", Enabled: true, Overlap: engine.OverlapBufferOne, Buffered: noon}
+	schedule := engine.Schedule{ID: id(50), Namespace: "default", Type: "nightly", Queue: "q", Enabled: true,
+		Overlap: engine.OverlapBufferOne, Buffered: noon}
 	one, two := aHeldRun(1), aRun(2)
 	one.ScheduleID, one.DeadlineAt = schedule.ID.String(), noon
 	two.ScheduleID, two.DeadlineAt = schedule.ID.String(), noon
@@ -160,7 +170,8 @@ func TestEachLeaseOfAKeyThatEndsOpensOneGate(t *testing.T) {
 	for n, gated := range map[byte]bool{3: false, 4: false, 5: true} {
 		r := m.runs[id(n)]
 		if r.Gated != gated || r.HeldAt.IsZero() == gated || r.AvailableAt.IsZero() != gated {
-			t.Errorf("run %d: gated %t, held at %s, available at %s; want gated %t", n, r.Gated, r.HeldAt, r.AvailableAt, gated)
+			t.Errorf("run %d: gated %t, held at %s, available at %s; want gated %t", n, r.Gated, r.HeldAt,
+				r.AvailableAt, gated)
 		}
 	}
 }
@@ -181,7 +192,8 @@ func TestARefusedVerbHasWrittenNothing(t *testing.T) {
 			return err
 		},
 		"a step too many": func(tx Tx) error {
-			_, err := BeginStep(tx, engine.BeginStepParams{Lease: leaseOf(held), Name: "s", Kind: engine.StepFunction, ID: id(100), Now: noon})
+			_, err := BeginStep(tx, engine.BeginStepParams{
+				Lease: leaseOf(held), Name: "s", Kind: engine.StepFunction, ID: id(100), Now: noon})
 			return err
 		},
 		"a child too many": func(tx Tx) error {
@@ -193,11 +205,13 @@ func TestARefusedVerbHasWrittenNothing(t *testing.T) {
 			return err
 		},
 		"an override while the run goes on": func(tx Tx) error {
-			_, err := OverrideStep(tx, engine.OverrideStepParams{SteerParams: engine.SteerParams{RunID: full.ID, Now: noon}, Step: "s", Output: &one})
+			_, err := OverrideStep(tx, engine.OverrideStepParams{
+				SteerParams: engine.SteerParams{RunID: full.ID, Now: noon}, Step: "s", Output: &one})
 			return err
 		},
 		"a write under another's lease": func(tx Tx) error {
-			return SetRunNote(tx, engine.SetNoteParams{Lease: engine.Lease{RunID: held.ID, Token: engine.Token{1}}, Note: "n", Now: noon})
+			return SetRunNote(tx, engine.SetNoteParams{
+				Lease: engine.Lease{RunID: held.ID, Token: engine.Token{1}}, Note: "n", Now: noon})
 		},
 	} {
 		m := newMemory(t, ended, full, held)

@@ -72,7 +72,8 @@ func failsAgain(run *Run, prev *engine.Step, p *engine.FailStepParams, now time.
 		return notByCode(prev), false
 	case prev.Status == engine.StepRunning, prev.Interrupted() && prev.Latest:
 		return nil, false
-	case prev.Status == engine.StepPending && prev.Latest && (anotherExecution(prev, p.StartedAt) || !mine && !tooEarly(run, prev, now)):
+	case prev.Status == engine.StepPending && prev.Latest &&
+		(anotherExecution(prev, p.StartedAt) || !mine && !tooEarly(run, prev, now)):
 		return nil, false // the retry, which failed too, be it that it began too early by this clock: its code has run
 	case mine:
 		return nil, true
@@ -85,8 +86,9 @@ func anotherExecution(prev *engine.Step, startedAt time.Time) bool {
 	return !startedAt.IsZero() && !startedAt.Equal(prev.StartedAt)
 }
 
-// heardBefore says that the beginning is that of the execution which the attempt records the failure of: the worker had no answer to either and tells
-// both again. The retry begins at RetryAt or later, by the clock of whoever tells its beginning.
+// heardBefore says that the beginning is that of the execution which the attempt records the
+// failure of: the worker had no answer to either and tells both again. The retry begins at RetryAt
+// or later, by the clock of whoever tells its beginning.
 func heardBefore(prev *engine.Step, p *engine.BeginStepParams) bool {
 	return prev.Status == engine.StepPending && prev.Token == p.Lease.Token &&
 		engine.Micros(p.StartedAt).Equal(prev.StartedAt) && prev.StartedAt.Before(prev.RetryAt)

@@ -77,8 +77,8 @@ func (u *unitOfWork) passSignals(run *Run, next *engine.StartRun) error {
 	return nil
 }
 
-// passChildren has the children that are not to outlive the run be those of the run that this one continues as. Nobody waits for
-// them any more: what they come to is no step's result.
+// passChildren has the children that are not to outlive the run be those of the run that this one
+// continues as. Nobody waits for them any more: what they come to is no step's result.
 func (u *unitOfWork) passChildren(run *Run, next engine.ID) error {
 	ids, err := u.tx.OpenChildren(run.ID)
 	if err != nil {
@@ -180,7 +180,8 @@ func FailRun(tx Tx, p engine.FailRunParams) (engine.RunVerdict, error) {
 }
 
 // failed ends the run for good.
-func (u *unitOfWork) failed(run *Run, status engine.RunStatus, failure *engine.Failure, token engine.Token) (engine.RunVerdict, error) {
+func (u *unitOfWork) failed(run *Run, status engine.RunStatus, failure *engine.Failure,
+	token engine.Token) (engine.RunVerdict, error) {
 	if err := u.end(run, status, failure, token); err != nil {
 		return engine.RunVerdict{}, err
 	}
@@ -200,7 +201,8 @@ func (u *unitOfWork) failRunAgain(run *Run, p *engine.FailRunParams) (engine.Run
 	case reported:
 		again := engine.Verdict{Retry: true, RetryAt: rec.RetryAt}
 		return engine.RunVerdict{Verdict: again, Status: engine.RunPending, Handler: run.IsHandler()}, nil
-	case finishedUnder(run, p.Lease) && run.Status == engine.RunFailed && run.Error != nil && run.Error.Equal(p.Failure):
+	case finishedUnder(run, p.Lease) && run.Status == engine.RunFailed && run.Error != nil &&
+		run.Error.Equal(p.Failure):
 		return engine.RunVerdict{Status: run.Status, Handler: run.IsHandler()}, nil
 	}
 	return engine.RunVerdict{}, endedOtherwise(run, p.Lease, rec)

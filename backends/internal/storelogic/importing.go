@@ -25,7 +25,8 @@ func ImportRuns(tx Tx, p engine.ImportRunsParams) (engine.Started, error) {
 			return engine.Started{}, err
 		}
 		if taken != nil {
-			return engine.Started{}, &engine.Error{Kind: engine.KindExists, Subject: "run", SubjectID: taken.ID.String(), Status: taken.Status,
+			return engine.Started{}, &engine.Error{
+				Kind: engine.KindExists, Subject: "run", SubjectID: taken.ID.String(), Status: taken.Status,
 				Message: "run " + taken.ID.String() + " exists already"}
 		}
 	}
@@ -111,8 +112,8 @@ func shelve(run *engine.Run, now time.Time) {
 	run.Paused, run.Gated, run.AvailableAt, run.HeldAt = true, false, time.Time{}, now
 }
 
-// unleased is an attempt without the lease that wrote it. In an open run its code does not run any more, nor does a child that is not part of
-// the import.
+// unleased is an attempt without the lease that wrote it. In an open run its code does not run any
+// more, nor does a child that is not part of the import.
 func unleased(step engine.Step, run engine.ID, open bool, now time.Time) engine.Step {
 	step.RunID, step.Token, step.Awaited = run, engine.Token{}, 0
 	gone := step.Kind == engine.StepFunction || step.Kind == engine.StepChild && step.ChildRunID.IsZero()

@@ -41,7 +41,8 @@ func (u *unitOfWork) roomForKey(k *engine.APIKey) error {
 		return err
 	}
 	if other != nil {
-		return keyExists("the name "+k.Name+" is taken by key "+other.ID.String()+"; revoke that one first, or choose another name", other.ID)
+		return keyExists("the name "+k.Name+" is taken by key "+other.ID.String()+
+			"; revoke that one first, or choose another name", other.ID)
 	}
 	all, _, err := u.tx.CountAPIKeys()
 	switch {
@@ -75,8 +76,10 @@ func RevokeKey(tx Tx, p engine.RevokeKeyParams) (engine.APIKey, error) {
 			return engine.APIKey{}, err
 		}
 		if lasting == 1 && all > 1 {
-			return engine.APIKey{}, &engine.Error{Kind: engine.KindPrecondition, Subject: "key", SubjectID: k.ID.String(),
-				Message: "key " + k.Name + " is the last admin's for all namespaces that does not expire, and without it nobody could make another; " +
+			return engine.APIKey{}, &engine.Error{
+				Kind: engine.KindPrecondition, Subject: "key", SubjectID: k.ID.String(),
+				Message: "key " + k.Name +
+					" is the last admin's for all namespaces that does not expire, and without it nobody could make another; " +
 					"make another such key first, or revoke all others before this one"}
 		}
 	}
@@ -90,7 +93,8 @@ func RevokeKey(tx Tx, p engine.RevokeKeyParams) (engine.APIKey, error) {
 
 // sameKey compares all that is decided when a key is made, but for the moment.
 func sameKey(a, b *engine.APIKey) bool {
-	return a.Name == b.Name && a.Role == b.Role && slices.Equal(a.Namespaces, b.Namespaces) && slices.Equal(a.Queues, b.Queues) &&
+	return a.Name == b.Name && a.Role == b.Role && slices.Equal(a.Namespaces, b.Namespaces) &&
+		slices.Equal(a.Queues, b.Queues) &&
 		slices.Equal(a.Types, b.Types) && a.Hash == b.Hash && a.ExpiresAt.Equal(b.ExpiresAt)
 }
 

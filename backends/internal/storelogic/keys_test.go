@@ -13,7 +13,8 @@ import (
 
 // aKey is an admin's for all namespaces, made before noon.
 func aKey(n byte, changes ...func(*engine.APIKey)) engine.APIKey {
-	k := engine.APIKey{ID: id(n), Name: fmt.Sprint("key-", n), Role: engine.RoleAdmin, Hash: [32]byte{n}, CreatedAt: noon.Add(-time.Hour)}
+	k := engine.APIKey{ID: id(n), Name: fmt.Sprint("key-", n), Role: engine.RoleAdmin, Hash: [32]byte{n},
+		CreatedAt: noon.Add(-time.Hour)}
 	for _, change := range changes {
 		change(&k)
 	}
@@ -44,33 +45,40 @@ func TestAKeyIsMadeOrRefusedAsThoseThatAreThereSay(t *testing.T) {
 		{"an admin's that expires as the first", nil, aKey(9, expired), nil},
 		{"a viewer's as the first", nil, aKey(9, viewing), engine.ErrPrecondition},
 		{"an admin's for one namespace as the first", nil, aKey(9, inOneSpace), engine.ErrPrecondition},
-		{"a viewer's when all were revoked", []engine.APIKey{aKey(1, revoked)}, aKey(9, viewing), engine.ErrPrecondition},
+		{"a viewer's when all were revoked", []engine.APIKey{aKey(1, revoked)}, aKey(9, viewing),
+			engine.ErrPrecondition},
 		{"a viewer's beside an admin's", []engine.APIKey{aKey(1)}, aKey(9, viewing), nil},
 		{"a viewer's beside an admin's that has expired", []engine.APIKey{aKey(1, expired)}, aKey(9, viewing), nil},
 		{"a name that is taken", []engine.APIKey{aKey(1)}, aKey(9, named("key-1")), engine.ErrExists},
-		{"a name that an expired key has", []engine.APIKey{aKey(1, expired)}, aKey(9, named("key-1")), engine.ErrExists},
+		{"a name that an expired key has", []engine.APIKey{aKey(1, expired)}, aKey(9, named("key-1")),
+			engine.ErrExists},
 		{"a name that a revoked key had", []engine.APIKey{aKey(1, revoked), aKey(2)}, aKey(9, named("key-1")), nil},
 		{"one key too many", full, aKey(9, viewing), engine.ErrPrecondition},
 		{"one in the place of a revoked one", freed, aKey(9, viewing), nil},
 	} {
 		m := newMemory(t)
 		m.keys = slices.Clone(c.there)
-		p := engine.CreateKeyParams{Key: c.key, By: engine.Actor{Name: "local"}, AuditID: id(99), Now: noon.Add(789 * time.Nanosecond)}
+		p := engine.CreateKeyParams{Key: c.key, By: engine.Actor{Name: "local"}, AuditID: id(99),
+			Now: noon.Add(789 * time.Nanosecond)}
 		made, err := CreateKey(m, p)
 		if c.want != nil {
 			if !errors.Is(err, c.want) || len(m.log)+len(m.notifications) > 0 {
-				t.Errorf("%s: %v, and did %v, want a refusal of kind %d and nothing done", c.what, err, m.log, engine.KindOf(c.want))
+				t.Errorf("%s: %v, and did %v, want a refusal of kind %d and nothing done", c.what, err, m.log,
+					engine.KindOf(c.want))
 			}
 			continue
 		}
-		if err != nil || !slices.Equal(m.log, []string{"key " + c.key.Name, "audit"}) || !slices.Equal(m.notifications, []engine.Notification{{Kind: engine.NotifyKeys}}) {
-			t.Errorf("%s: %v, did %v and notified %v, want it made, audited and notified", c.what, err, m.log, m.notifications)
+		if err != nil || !slices.Equal(m.log, []string{"key " + c.key.Name, "audit"}) ||
+			!slices.Equal(m.notifications, []engine.Notification{{Kind: engine.NotifyKeys}}) {
+			t.Errorf("%s: %v, did %v and notified %v, want it made, audited and notified", c.what, err, m.log,
+				m.notifications)
 			continue
 		}
 		if made.ID != c.key.ID || !made.CreatedAt.Equal(noon) {
 			t.Errorf("%s: made key %s at %s, want %s at %s", c.what, made.ID, made.CreatedAt, c.key.ID, noon)
 		}
-		want := engine.AuditEvent{ID: id(99), At: noon, Actor: p.By, Method: "CreateKey", Subject: "key", SubjectID: c.key.ID.String(), Outcome: "ok",
+		want := engine.AuditEvent{ID: id(99), At: noon, Actor: p.By, Method: "CreateKey", Subject: "key",
+			SubjectID: c.key.ID.String(), Outcome: "ok",
 			Detail: c.key.Role.String() + " " + c.key.Name}
 		if m.audit[0] != want {
 			t.Errorf("%s: audit = %+v, want %+v", c.what, m.audit[0], want)
@@ -127,18 +135,23 @@ func TestAKeyIsRevokedUnlessNobodyCouldMakeAnother(t *testing.T) {
 	} {
 		m := newMemory(t)
 		m.keys = append(slices.Clone(c.others), c.key)
-		gone, err := RevokeKey(m, engine.RevokeKeyParams{ID: c.key.ID, By: engine.Actor{Name: "local"}, AuditID: id(99), Now: noon})
+		gone, err := RevokeKey(m, engine.RevokeKeyParams{
+			ID: c.key.ID, By: engine.Actor{Name: "local"}, AuditID: id(99), Now: noon})
 		if c.refused {
-			if !errors.Is(err, engine.ErrPrecondition) || !strings.Contains(err.Error(), "key-9") || len(m.log)+len(m.notifications) > 0 {
+			if !errors.Is(err, engine.ErrPrecondition) || !strings.Contains(err.Error(), "key-9") ||
+				len(m.log)+len(m.notifications) > 0 {
 				t.Errorf("%s: %v, and did %v, want a refusal that names the key, and nothing done", c.what, err, m.log)
 			}
 			continue
 		}
-		if err != nil || !gone.RevokedAt.Equal(noon) || !slices.Equal(m.log, []string{"revoke 9", "audit"}) || !slices.Equal(m.notifications, []engine.Notification{{Kind: engine.NotifyKeys}}) {
-			t.Errorf("%s: %v, revoked at %s, did %v and notified %v, want it revoked, audited and notified", c.what, err, gone.RevokedAt, m.log, m.notifications)
+		if err != nil || !gone.RevokedAt.Equal(noon) || !slices.Equal(m.log, []string{"revoke 9", "audit"}) ||
+			!slices.Equal(m.notifications, []engine.Notification{{Kind: engine.NotifyKeys}}) {
+			t.Errorf("%s: %v, revoked at %s, did %v and notified %v, want it revoked, audited and notified", c.what,
+				err, gone.RevokedAt, m.log, m.notifications)
 			continue
 		}
-		want := engine.AuditEvent{ID: id(99), At: noon, Actor: engine.Actor{Name: "local"}, Method: "RevokeKey", Subject: "key",
+		want := engine.AuditEvent{ID: id(99), At: noon, Actor: engine.Actor{Name: "local"}, Method: "RevokeKey",
+			Subject:   "key",
 			SubjectID: c.key.ID.String(), Outcome: "ok", Detail: c.key.Role.String() + " key-9"}
 		if m.audit[0] != want {
 			t.Errorf("%s: audit = %+v, want %+v", c.what, m.audit[0], want)
@@ -153,7 +166,8 @@ func TestAKeyIsRevokedOnce(t *testing.T) {
 	if err != nil || !gone.RevokedAt.Equal(m.keys[0].RevokedAt) || len(m.log)+len(m.notifications) > 0 {
 		t.Errorf("a second revocation: %v, at %s, did %v, want the first and nothing done", err, gone.RevokedAt, m.log)
 	}
-	if _, err := RevokeKey(m, engine.RevokeKeyParams{ID: id(2), AuditID: id(99), Now: noon}); !errors.Is(err, engine.ErrNotFound) {
+	if _, err := RevokeKey(m, engine.RevokeKeyParams{ID: id(2), AuditID: id(99), Now: noon}); !errors.Is(
+		err, engine.ErrNotFound) {
 		t.Errorf("a key that was never made: %v, want that it is not there", err)
 	}
 }

@@ -20,8 +20,8 @@ func (u *unitOfWork) free(run *Run, p engine.Parked) error {
 	return nil
 }
 
-// dropLease takes the run's lease from it, if it has one. Results that were recorded under it start the count of losses anew, and
-// timers that ran out are over.
+// dropLease takes the run's lease from it, if it has one. Results that were recorded under it start
+// the count of losses anew, and timers that ran out are over.
 func (u *unitOfWork) dropLease(run *Run) error {
 	u.change(run)
 	if run.Token.IsZero() {
@@ -84,7 +84,8 @@ func (u *unitOfWork) park(run *Run) error {
 	return u.free(run, engine.Park(steps, run.ClaimedAt, u.now))
 }
 
-// untold says that cancellation was asked for while a worker held the run, so that the code which now waits may not know: its next claim tells it.
+// untold says that cancellation was asked for while a worker held the run, so that the code which
+// now waits may not know: its next claim tells it.
 func untold(run *Run) bool {
 	return !run.CancelRequestedAt.IsZero() && !run.Token.IsZero() && run.ClaimedAt.Before(run.CancelRequestedAt)
 }
@@ -107,7 +108,8 @@ func (u *unitOfWork) forgetAwaited(run *Run) error {
 	return u.told(steps...)
 }
 
-// told has ended steps no longer awaited, for the code that awaited them is being answered: no later park is to be cut short by them.
+// told has ended steps no longer awaited, for the code that awaited them is being answered: no
+// later park is to be cut short by them.
 func (u *unitOfWork) told(steps ...engine.Step) error {
 	var awaited []engine.ID
 	for _, s := range steps {
@@ -141,8 +143,9 @@ func (u *unitOfWork) freeSlot(run *Run) {
 	}
 }
 
-// openGates lets the first in the line of the run's concurrency key through, one of each lane and limit. Where limits differ, who finds no room
-// by its own does not keep back those who do; it is passed by them, and by new arrivals, until the key has room by its limit too.
+// openGates lets the first in the line of the run's concurrency key through, one of each lane and
+// limit. Where limits differ, who finds no room by its own does not keep back those who do; it is
+// passed by them, and by new arrivals, until the key has room by its limit too.
 func (u *unitOfWork) openGates(run *Run) error {
 	first, err := u.tx.FirstGated(run.Namespace, run.Type, run.ConcurrencyKey)
 	if err != nil {

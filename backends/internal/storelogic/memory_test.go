@@ -14,7 +14,8 @@ var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 func id(n byte) engine.ID { return engine.ID{15: n} }
 
-// memory is a Tx over maps, with as much of it as these tests need: what is not here panics. It writes down each change.
+// memory is a Tx over maps, with as much of it as these tests need: what is not here panics. It
+// writes down each change.
 type memory struct {
 	Tx
 	t             *testing.T
@@ -38,12 +39,14 @@ func newMemory(t *testing.T, runs ...Run) *memory {
 
 // aRun is due, aHeldRun is held under the token of its own id.
 func aRun(n byte) Run {
-	return Run{Run: engine.Run{ID: id(n), Namespace: "default", Queue: "q", Type: "t", Status: engine.RunPending, Attempts: 1, CreatedAt: noon, AvailableAt: noon}}
+	return Run{Run: engine.Run{ID: id(n), Namespace: "default", Queue: "q", Type: "t", Status: engine.RunPending,
+		Attempts: 1, CreatedAt: noon, AvailableAt: noon}}
 }
 
 func aHeldRun(n byte) Run {
 	r := aRun(n)
-	r.Status, r.AvailableAt, r.Token, r.Holder, r.WorkerID, r.WasHeld = engine.RunRunning, time.Time{}, engine.Token(id(n)), "w", "w", true
+	r.Status, r.AvailableAt, r.Token, r.Holder, r.WorkerID, r.WasHeld = engine.RunRunning, time.Time{},
+		engine.Token(id(n)), "w", "w", true
 	return r
 }
 
@@ -112,7 +115,9 @@ func (m *memory) FirstGated(_, _, key string) ([]engine.ID, error) {
 }
 
 func (m *memory) Expired(now time.Time, limit int) ([]engine.ID, time.Time, error) {
-	expired := m.ids(func(r Run) bool { return !r.Status.Ended() && !r.ExpiresAt().IsZero() && !r.ExpiresAt().After(now) })
+	expired := m.ids(func(r Run) bool {
+		return !r.Status.Ended() && !r.ExpiresAt().IsZero() && !r.ExpiresAt().After(now)
+	})
 	return expired[:min(limit, len(expired))], time.Time{}, nil
 }
 
@@ -122,8 +127,10 @@ func (m *memory) Receipt(engine.ID, engine.Token) (Receipt, error)          { re
 func (m *memory) LeaveReceipt(engine.ID, engine.Token, Receipt) error       { return nil }
 func (m *memory) InterruptSteps(engine.ID, engine.Failure, time.Time) error { return nil }
 func (m *memory) WakeSteps(engine.ID, time.Time) error                      { return nil }
-func (m *memory) Notify(n engine.Notification)                              { m.notifications = append(m.notifications, n) }
-func (m *memory) ReportSideEffects(*engine.SideEffects)                     {}
+func (m *memory) Notify(n engine.Notification) {
+	m.notifications = append(m.notifications, n)
+}
+func (m *memory) ReportSideEffects(*engine.SideEffects) {}
 
 func (m *memory) InsertAudit(e engine.AuditEvent) error {
 	m.audit = append(m.audit, e)

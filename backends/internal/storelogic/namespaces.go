@@ -89,7 +89,8 @@ func (u *unitOfWork) ensureNamespace(name string) error {
 	if err != nil || known != nil {
 		return err
 	}
-	return u.tx.InsertNamespace(&engine.Namespace{Name: name, ID: NamespaceID(name), Enabled: true, CreatedAt: u.now, UpdatedAt: u.now})
+	return u.tx.InsertNamespace(&engine.Namespace{
+		Name: name, ID: NamespaceID(name), Enabled: true, CreatedAt: u.now, UpdatedAt: u.now})
 }
 
 // disabled says that nothing is to start in the namespace.

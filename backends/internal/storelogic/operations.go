@@ -7,16 +7,19 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// Operations are the methods of engine.Store that this package implements for every backend: each opens a transaction and carries out the
-// function of the same name in it. A Store embeds them. It declares itself what has a statement of its own for the common case (StartRuns,
-// Claim, CompleteStep, CompleteRun, heartbeats), and an operation before which its database has to take a lock.
+// Operations are the methods of engine.Store that this package implements for every backend: each
+// opens a transaction and carries out the function of the same name in it. A Store embeds them. It
+// declares itself what has a statement of its own for the common case (StartRuns, Claim,
+// CompleteStep, CompleteRun, heartbeats), and an operation before which its database has to take a
+// lock.
 type Operations struct {
 	transact func(ctx context.Context, c Call, do func(Tx) (any, error)) (any, error)
 }
 
-// NewOperations returns operations that run in the transactions of a store. transact commits what do has written and returns its answer, or
-// an error and no answer when nothing of it has happened. It may call do again, with a fresh Tx, and may return before do does when
-// the caller has given up.
+// NewOperations returns operations that run in the transactions of a store. transact commits what
+// do has written and returns its answer, or an error and no answer when nothing of it has happened.
+// It may call do again, with a fresh Tx, and may return before do does when the caller has given
+// up.
 func NewOperations(transact func(ctx context.Context, c Call, do func(Tx) (any, error)) (any, error)) Operations {
 	return Operations{transact}
 }
@@ -91,27 +94,32 @@ func (o Operations) SignalRun(ctx context.Context, p engine.SignalRunParams) (en
 
 // RetryRun starts a new run from one that has ended.
 func (o Operations) RetryRun(ctx context.Context, p engine.RetryRunParams) (engine.Started, error) {
-	return operate(ctx, o, Call{Name: "RetryRun", Doing: "retry a run", Size: sizeOf(p.Input), StartsRuns: true}, RetryRun, p)
+	return operate(ctx, o, Call{Name: "RetryRun", Doing: "retry a run", Size: sizeOf(p.Input), StartsRuns: true},
+		RetryRun, p)
 }
 
 // OverrideStep records a result for a step in place of its own.
 func (o Operations) OverrideStep(ctx context.Context, p engine.OverrideStepParams) (engine.Step, error) {
-	return operate(ctx, o, Call{Name: "OverrideStep", Doing: "override a step", Size: sizeOf(p.Output)}, OverrideStep, p)
+	return operate(ctx, o, Call{Name: "OverrideStep", Doing: "override a step", Size: sizeOf(p.Output)},
+		OverrideStep, p)
 }
 
-// ImportRuns inserts exported runs as they stand. It commits alone: calls that carry no payload would wait for all of its own.
+// ImportRuns inserts exported runs as they stand. It commits alone: calls that carry no payload
+// would wait for all of its own.
 func (o Operations) ImportRuns(ctx context.Context, p engine.ImportRunsParams) (engine.Started, error) {
 	return operate(ctx, o, Call{Name: "ImportRuns", Doing: "import runs", Alone: true, StartsRuns: true}, ImportRuns, p)
 }
 
 // BeginStep returns what is recorded of a step, or that its code is to run.
 func (o Operations) BeginStep(ctx context.Context, p engine.BeginStepParams) (engine.Begun, error) {
-	return operate(ctx, o, Call{Name: "BeginStep", Doing: "begin a step", Lease: &p.Lease, Ticket: p.Ticket, Size: p.Input.Size()}, BeginStep, p)
+	return operate(ctx, o, Call{Name: "BeginStep", Doing: "begin a step", Lease: &p.Lease, Ticket: p.Ticket,
+		Size: p.Input.Size()}, BeginStep, p)
 }
 
 // FailStep records the failure of a step and decides whether it is tried again.
 func (o Operations) FailStep(ctx context.Context, p engine.FailStepParams) (engine.Verdict, error) {
-	return operate(ctx, o, Call{Name: "FailStep", Doing: "fail a step", Lease: &p.Lease, Ticket: p.Ticket, Size: p.Failure.Size()}, FailStep, p)
+	return operate(ctx, o, Call{Name: "FailStep", Doing: "fail a step", Lease: &p.Lease, Ticket: p.Ticket,
+		Size: p.Failure.Size()}, FailStep, p)
 }
 
 // Sleep sets a timer and parks the run until it fires.
@@ -121,42 +129,50 @@ func (o Operations) Sleep(ctx context.Context, p engine.SleepParams) error {
 
 // AwaitSignal consumes a signal, or parks the run until one comes.
 func (o Operations) AwaitSignal(ctx context.Context, p engine.AwaitSignalParams) (engine.AwaitedSignal, error) {
-	return operate(ctx, o, Call{Name: "AwaitSignal", Doing: "wait for a signal", Lease: &p.Lease, Ticket: p.Ticket}, AwaitSignal, p)
+	return operate(ctx, o, Call{Name: "AwaitSignal", Doing: "wait for a signal", Lease: &p.Lease, Ticket: p.Ticket},
+		AwaitSignal, p)
 }
 
 // StartChild records a step that starts a child run, and starts it.
 func (o Operations) StartChild(ctx context.Context, p engine.StartChildParams) (engine.Step, error) {
-	return operate(ctx, o, Call{Name: "StartChild", Doing: "start a child", Lease: &p.Lease, Ticket: p.Ticket, Size: p.Child.Input.Size()}, StartChild, p)
+	return operate(ctx, o, Call{Name: "StartChild", Doing: "start a child", Lease: &p.Lease, Ticket: p.Ticket,
+		Size: p.Child.Input.Size()}, StartChild, p)
 }
 
 // AwaitChildren returns the steps of children that have ended, or parks the run until one does.
 func (o Operations) AwaitChildren(ctx context.Context, p engine.AwaitChildrenParams) ([]engine.Step, error) {
-	return operate(ctx, o, Call{Name: "AwaitChildren", Doing: "wait for children", Lease: &p.Lease, Ticket: p.Ticket}, AwaitChildren, p)
+	return operate(ctx, o, Call{Name: "AwaitChildren", Doing: "wait for children", Lease: &p.Lease, Ticket: p.Ticket},
+		AwaitChildren, p)
 }
 
 // SetRunNote sets the line that a run says of itself.
 func (o Operations) SetRunNote(ctx context.Context, p engine.SetNoteParams) error {
-	return carryOut(ctx, o, Call{Name: "SetRunNote", Doing: "note a run's progress", Lease: &p.Lease, Ticket: p.Ticket}, SetRunNote, p)
+	return carryOut(ctx, o, Call{Name: "SetRunNote", Doing: "note a run's progress", Lease: &p.Lease, Ticket: p.Ticket},
+		SetRunNote, p)
 }
 
 // FailRun ends a run as failed, or schedules its next attempt.
 func (o Operations) FailRun(ctx context.Context, p engine.FailRunParams) (engine.RunVerdict, error) {
-	return operate(ctx, o, Call{Name: "FailRun", Doing: "fail a run", Lease: &p.Lease, Ticket: p.Ticket, Size: p.Failure.Size()}, FailRun, p)
+	return operate(ctx, o, Call{Name: "FailRun", Doing: "fail a run", Lease: &p.Lease, Ticket: p.Ticket,
+		Size: p.Failure.Size()}, FailRun, p)
 }
 
 // Release gives a lease back without a result.
 func (o Operations) Release(ctx context.Context, p engine.ReleaseParams) error {
-	return carryOut(ctx, o, Call{Name: "Release", Doing: "release a run", Lease: &p.Lease, Ticket: p.Ticket}, Release, p)
+	return carryOut(ctx, o, Call{Name: "Release", Doing: "release a run", Lease: &p.Lease, Ticket: p.Ticket},
+		Release, p)
 }
 
 // CreateSchedule creates a schedule.
 func (o Operations) CreateSchedule(ctx context.Context, p engine.ScheduleParams) (engine.Schedule, error) {
-	return operate(ctx, o, Call{Name: "CreateSchedule", Doing: "create a schedule", Size: p.Schedule.Input.Size()}, CreateSchedule, p)
+	return operate(ctx, o, Call{Name: "CreateSchedule", Doing: "create a schedule", Size: p.Schedule.Input.Size()},
+		CreateSchedule, p)
 }
 
 // UpdateSchedule replaces the settings of a schedule.
 func (o Operations) UpdateSchedule(ctx context.Context, p engine.ScheduleParams) (engine.Schedule, error) {
-	return operate(ctx, o, Call{Name: "UpdateSchedule", Doing: "update a schedule", Size: p.Schedule.Input.Size()}, UpdateSchedule, p)
+	return operate(ctx, o, Call{Name: "UpdateSchedule", Doing: "update a schedule", Size: p.Schedule.Input.Size()},
+		UpdateSchedule, p)
 }
 
 // DeleteSchedule deletes a schedule; its runs stay.
@@ -171,7 +187,8 @@ func (o Operations) FireSchedule(ctx context.Context, p engine.FireScheduleParam
 
 // TriggerSchedule starts one run of a schedule apart from its ticks.
 func (o Operations) TriggerSchedule(ctx context.Context, p engine.TriggerScheduleParams) (engine.Started, error) {
-	return operate(ctx, o, Call{Name: "TriggerSchedule", Doing: "trigger a schedule", StartsRuns: true}, TriggerSchedule, p)
+	return operate(ctx, o, Call{Name: "TriggerSchedule", Doing: "trigger a schedule", StartsRuns: true},
+		TriggerSchedule, p)
 }
 
 // CreateNamespace creates a namespace.

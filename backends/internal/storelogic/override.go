@@ -46,9 +46,11 @@ func OverrideStep(tx Tx, p engine.OverrideStepParams) (engine.Step, error) {
 	return step, u.flush()
 }
 
-// recordedBefore says that this very decision has been recorded: whatever has become of the run since, it is answered again.
+// recordedBefore says that this very decision has been recorded: whatever has become of the run
+// since, it is answered again.
 func recordedBefore(step *engine.Step, p *engine.OverrideStepParams) bool {
-	return step.OverrideReason != "" && step.OverrideReason == p.Reason && step.OverriddenBy == p.By.Name && stands(step, p)
+	return step.OverrideReason != "" && step.OverrideReason == p.Reason && step.OverriddenBy == p.By.Name &&
+		stands(step, p)
 }
 
 // stands says that the step has that very result.
@@ -62,8 +64,10 @@ func stands(step *engine.Step, p *engine.OverrideStepParams) bool {
 // overridden is the attempt that follows prev by a person's decision, and the bytes that it records.
 func overridden(prev *engine.Step, p *engine.OverrideStepParams, now time.Time) (engine.Step, int) {
 	step := engine.Step{
-		ID: p.ID, RunID: prev.RunID, Name: prev.Name, Kind: prev.Kind, Attempt: prev.Attempt + 1, Failures: prev.Failures, Latest: true,
-		Sequence: prev.Sequence, CreatedAt: now, StartedAt: now, FinishedAt: now, WakeAt: prev.WakeAt, Duration: prev.Duration,
+		ID: p.ID, RunID: prev.RunID, Name: prev.Name, Kind: prev.Kind, Attempt: prev.Attempt + 1,
+		Failures: prev.Failures, Latest: true,
+		Sequence: prev.Sequence, CreatedAt: now, StartedAt: now, FinishedAt: now, WakeAt: prev.WakeAt,
+		Duration:    prev.Duration,
 		RetryPolicy: prev.RetryPolicy, SignalName: prev.SignalName, ChildRunID: prev.ChildRunID,
 		OverriddenBy: p.By.Name, OverrideReason: p.Reason,
 	}

@@ -38,12 +38,13 @@ func (u *unitOfWork) trace(run *Run, l engine.Lease, ref engine.StepRef) (step *
 	return step, err
 }
 
-// endedOtherwise is the answer to a report of the run's end under a lease that is over: a conflict if the lease ended with
-// another report.
+// endedOtherwise is the answer to a report of the run's end under a lease that is over: a conflict
+// if the lease ended with another report.
 func endedOtherwise(run *Run, l engine.Lease, rec Receipt) error {
 	if rec.Verb == failRunVerb || rec.Verb == releaseVerb || finishedUnder(run, l) {
 		return &engine.Error{Kind: engine.KindConflict, Subject: "run", SubjectID: run.ID.String(), Status: run.Status,
-			Message: "run " + run.ID.String() + " was already reported otherwise under this lease: it is " + run.Status.String()}
+			Message: "run " + run.ID.String() + " was already reported otherwise under this lease: it is " +
+				run.Status.String()}
 	}
 	return engine.LeaseLost(run.ID, run.Status)
 }
@@ -55,7 +56,8 @@ func finishedUnder(run *Run, l engine.Lease) bool {
 
 // cutShort says that it was not the step's code that ended the attempt: a lost lease, the run's end or a timeout did.
 func cutShort(step *engine.Step) bool {
-	return step.Error != nil && (step.Interrupted() || step.Error.Equal(engine.RunEndedFailure()) || step.Error.Equal(engine.StepTimedOutFailure()))
+	return step.Error != nil && (step.Interrupted() || step.Error.Equal(engine.RunEndedFailure()) ||
+		step.Error.Equal(engine.StepTimedOutFailure()))
 }
 
 func (u *unitOfWork) completeStepAgain(run *Run, p *engine.CompleteStepParams) (engine.Step, error) {
@@ -85,15 +87,16 @@ func (u *unitOfWork) failStepAgain(run *Run, p *engine.FailStepParams) (engine.V
 	case step.Error != nil && step.Error.Equal(p.Failure):
 		return verdictOf(step), nil
 	case cutShort(step) && step.Failures > 0 && !step.RetryAt.IsZero() && step.Error.Equal(engine.RunEndedFailure()):
-		return verdictOf(step), nil // it waited for its retry when the run ended, under a version that recorded no more than that
+		// it waited for its retry when the run ended, under a version that recorded no more than that
+		return verdictOf(step), nil
 	case cutShort(step):
 		return engine.Verdict{}, engine.LeaseLost(run.ID, run.Status)
 	}
 	return engine.Verdict{}, engine.StepConflict(step.Name, step.Status)
 }
 
-// asked says that a run is the one that a start asks for, by what a start is known by: its type, queue, external id and input. Of a run that is
-// gone nobody can tell.
+// asked says that a run is the one that a start asks for, by what a start is known by: its type,
+// queue, external id and input. Of a run that is gone nobody can tell.
 func (u *unitOfWork) asked(id engine.ID, start *engine.Run) (bool, error) {
 	known, err := u.find("", id)
 	if err != nil || known == nil {

@@ -13,8 +13,8 @@ type Restoring interface {
 	Leases() ([]engine.ID, error)
 	// DeregisterWorkers makes every worker OFFLINE, as OfflineForced, and returns how many were not.
 	DeregisterWorkers(now time.Time) (int, error)
-	// DueSchedules is the schedules that a server would fire by now, and those that it would if they were not paused or their namespace disabled,
-	// without their inputs.
+	// DueSchedules is the schedules that a server would fire by now, and those that it would if
+	// they were not paused or their namespace disabled, without their inputs.
 	DueSchedules(now time.Time) ([]engine.Schedule, error)
 	// Stand notes what is true of the database as a whole; an empty value takes it back.
 	Stand(name, value string, at time.Time) error
@@ -45,8 +45,9 @@ func AfterRestore(tx Restoring, p engine.AfterRestoreParams) (done engine.AfterR
 	return done, tx.Stand(engine.StandingRestored, p.From, p.Now)
 }
 
-// passOver has schedules go on after now: what was due since the backup has probably fired already, in the database that was replaced. So it has
-// where a schedule was paused then and was resumed since, and whoever resumes it now has nothing fired twice.
+// passOver has schedules go on after now: what was due since the backup has probably fired already,
+// in the database that was replaced. So it has where a schedule was paused then and was resumed
+// since, and whoever resumes it now has nothing fired twice.
 func passOver(tx Restoring, p engine.AfterRestoreParams) (schedules int, ticks int64, err error) {
 	due, err := tx.DueSchedules(p.Now)
 	if err != nil {

@@ -78,7 +78,8 @@ func retryRequest(p *engine.RetryRunParams) *engine.StartRun {
 		}
 	}
 	content := digest([]any{p.RunID, p.FromStep, p.Restart, input})
-	return &engine.StartRun{Run: engine.Run{Namespace: p.Namespace, RequestID: p.RequestID, Input: engine.Payload{Data: []byte(content)}}}
+	return &engine.StartRun{Run: engine.Run{Namespace: p.Namespace, RequestID: p.RequestID,
+		Input: engine.Payload{Data: []byte(content)}}}
 }
 
 // retriedBefore is the first answer to the request, Repeated if there was one.
@@ -115,8 +116,9 @@ func endedBadly(s engine.RunStatus) bool { return s.Ended() && s != engine.RunCo
 
 // notNow refuses what a run's status does not allow. For one that continued, it tells as which run.
 func notNow(run *Run, what string) error {
-	e := &engine.Error{Kind: engine.KindPrecondition, Subject: "run", SubjectID: run.ID.String(), Status: run.Status, ContinuedAs: run.ContinuedAs,
-		Message: "run " + run.ID.String() + " cannot " + what + ": it is " + run.Status.String()}
+	e := &engine.Error{Kind: engine.KindPrecondition, Subject: "run", SubjectID: run.ID.String(), Status: run.Status,
+		ContinuedAs: run.ContinuedAs,
+		Message:     "run " + run.ID.String() + " cannot " + what + ": it is " + run.Status.String()}
 	if !run.ContinuedAs.IsZero() {
 		e.Message += " and continued as run " + run.ContinuedAs.String()
 	}

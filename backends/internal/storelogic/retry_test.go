@@ -20,7 +20,8 @@ func (r *requests) LeftRequest(_, requestID string) (*engine.StartRun, error) { 
 
 func TestARetryOfAServerOfBeforeIsAnsweredAgainByItsRunAlone(t *testing.T) {
 	of := func(run byte) engine.RetryRunParams {
-		return engine.RetryRunParams{SteerParams: engine.SteerParams{Namespace: "default", RunID: id(run), Now: noon}, ID: id(9), FromStep: "pay", RequestID: "r"}
+		return engine.RetryRunParams{SteerParams: engine.SteerParams{Namespace: "default", RunID: id(run), Now: noon},
+			ID: id(9), FromStep: "pay", RequestID: "r"}
 	}
 	first := of(1)
 	for name, left := range map[string]*engine.StartRun{
@@ -49,7 +50,8 @@ func TestWhatARunThatContinuedIsRefusedNamesTheRunThatGoesOn(t *testing.T) {
 	steer := engine.SteerParams{Namespace: "default", RunID: id(1), Now: noon}
 	_, retried := RetryRun(m, engine.RetryRunParams{SteerParams: steer, ID: id(9)})
 	m.steps = []engine.Step{{ID: id(101), RunID: id(1), Name: "pay", Status: engine.StepCompleted, Latest: true}}
-	_, overridden := OverrideStep(m, engine.OverrideStepParams{SteerParams: steer, ID: id(102), Step: "pay", Output: &engine.Payload{Data: []byte("1")}})
+	_, overridden := OverrideStep(m, engine.OverrideStepParams{
+		SteerParams: steer, ID: id(102), Step: "pay", Output: &engine.Payload{Data: []byte("1")}})
 	for what, err := range map[string]error{"retry": retried, "override": overridden} {
 		var refusal *engine.Error
 		if !errors.As(err, &refusal) || refusal.Kind != engine.KindPrecondition || refusal.ContinuedAs != id(2) ||

@@ -41,12 +41,15 @@ func CreateSchedule(tx Tx, p engine.ScheduleParams) (engine.Schedule, error) {
 	return s, u.audit(p.By, p.AuditID, p.Method, onSchedule(&s), p.Reason, "")
 }
 
-// madeBefore answers a request that has made a schedule. Once that was changed, nobody can tell what the request had asked for.
+// madeBefore answers a request that has made a schedule. Once that was changed, nobody can tell
+// what the request had asked for.
 func madeBefore(known, wanted *engine.Schedule) (engine.Schedule, error) {
-	same := known.Name == wanted.Name && known.Type == wanted.Type && known.Queue == wanted.Queue && known.CronExpr == wanted.CronExpr &&
+	same := known.Name == wanted.Name && known.Type == wanted.Type && known.Queue == wanted.Queue &&
+		known.CronExpr == wanted.CronExpr &&
 		known.TimeZone == wanted.TimeZone && known.Input.Equal(wanted.Input)
 	if known.Revision == 1 && !same {
-		return engine.Schedule{}, &engine.Error{Kind: engine.KindConflict, Subject: "schedule", SubjectID: known.ID.String(),
+		return engine.Schedule{}, &engine.Error{
+			Kind: engine.KindConflict, Subject: "schedule", SubjectID: known.ID.String(),
 			Message: "this request was made before with other content: it made schedule " + known.ID.String()}
 	}
 	return *known, nil
@@ -77,14 +80,16 @@ func UpdateSchedule(tx Tx, p engine.ScheduleParams) (engine.Schedule, error) {
 		return *s, nil
 	}
 	if p.Schedule.Revision != s.Revision || p.Skipped > 0 && !s.NextFireAt.Equal(engine.Micros(p.Read)) {
-		return engine.Schedule{}, &engine.Error{Kind: engine.KindConflict, Subject: "schedule", SubjectID: s.ID.String(),
+		return engine.Schedule{}, &engine.Error{
+			Kind: engine.KindConflict, Subject: "schedule", SubjectID: s.ID.String(),
 			Message: "schedule " + s.ID.String() + " was changed by another since it was read; read it again"}
 	}
 	if err := u.scheduleNameFree(&wanted); err != nil {
 		return engine.Schedule{}, err
 	}
 	wanted.Revision, wanted.UpdatedAt, wanted.Skipped = s.Revision+1, u.now, wanted.Skipped+p.Skipped
-	if _, err := u.fireAsSideEffect(&wanted); err != nil { // it may have been paused when the run ended for which the tick waited
+	if _, err := u.fireAsSideEffect(&wanted); err != nil {
+		// it may have been paused when the run ended for which the tick waited
 		return engine.Schedule{}, err
 	}
 	if err := u.saveSchedule(&wanted); err != nil {
@@ -94,8 +99,9 @@ func UpdateSchedule(tx Tx, p engine.ScheduleParams) (engine.Schedule, error) {
 	return wanted, u.audit(p.By, p.AuditID, p.Method, onSchedule(s), p.Reason, "")
 }
 
-// revised is the schedule as a person wants it, with what only Kagzi decides about as it is. Ticks that have been decided about since the person
-// looked stay so: nobody asks for one by leaving NextFireAt as it was read, whatever the time was then.
+// revised is the schedule as a person wants it, with what only Kagzi decides about as it is. Ticks
+// that have been decided about since the person looked stay so: nobody asks for one by leaving
+// NextFireAt as it was read, whatever the time was then.
 func revised(s *engine.Schedule, wanted engine.Schedule, read, now time.Time) engine.Schedule {
 	movedOn := s.NextFireAt.IsZero() || s.NextFireAt.After(wanted.NextFireAt) // none: the last tick was decided about
 	if (!wanted.NextFireAt.After(now) && movedOn || wanted.NextFireAt.Equal(read)) && !wanted.NextFireAt.IsZero() &&
@@ -160,7 +166,8 @@ func TriggerSchedule(tx Tx, p engine.TriggerScheduleParams) (engine.Started, err
 	if err := u.saveSchedule(s); err != nil {
 		return engine.Started{}, err
 	}
-	if err := u.audit(p.By, p.AuditID, "TriggerWorkflowSchedule", onSchedule(s), "", "run "+p.RunID.String()); err != nil {
+	if err := u.audit(p.By, p.AuditID, "TriggerWorkflowSchedule", onSchedule(s), "",
+		"run "+p.RunID.String()); err != nil {
 		return engine.Started{}, err
 	}
 	return engine.Started{RunID: p.RunID}, u.flush()

@@ -37,9 +37,11 @@ func SignalRun(tx Tx, p engine.SignalRunParams) (engine.Signalled, error) {
 	}
 	consumer := slices.IndexFunc(steps, func(s engine.Step) bool { return awaits(&s, p.Name) && !outOfTime(&s, u.now) })
 	if consumer < 0 && waiting >= engine.MaxSignals {
-		return engine.Signalled{}, engine.TooLarge("signal", "%d signals of the run wait already, at most %d are allowed", waiting, engine.MaxSignals)
+		return engine.Signalled{}, engine.TooLarge(
+			"signal", "%d signals of the run wait already, at most %d are allowed", waiting, engine.MaxSignals)
 	}
-	signal := engine.Signal{RunID: run.ID, Sequence: last + 1, Name: p.Name, SignalID: p.SignalID, Payload: p.Payload, ReceivedAt: u.now}
+	signal := engine.Signal{RunID: run.ID, Sequence: last + 1, Name: p.Name, SignalID: p.SignalID, Payload: p.Payload,
+		ReceivedAt: u.now}
 	u.count(run, 0, size)
 	if err := u.deliver(run, &signal, steps, consumer); err != nil {
 		return engine.Signalled{}, err
@@ -50,7 +52,8 @@ func SignalRun(tx Tx, p engine.SignalRunParams) (engine.Signalled, error) {
 	return engine.Signalled{}, u.flush()
 }
 
-// deliver has the step at consumer consume the signal, if that is one of steps, and those whose limit has passed time out.
+// deliver has the step at consumer consume the signal, if that is one of steps, and those whose
+// limit has passed time out.
 func (u *unitOfWork) deliver(run *Run, signal *engine.Signal, steps []engine.Step, consumer int) error {
 	for i := range steps {
 		step := &steps[i]
@@ -83,7 +86,8 @@ func outOfTime(step *engine.Step, now time.Time) bool {
 	return !step.WakeAt.IsZero() && !step.WakeAt.After(now)
 }
 
-// consume completes a SIGNAL step. It keeps the token of the lease that began the wait, by which that wait is recognised.
+// consume completes a SIGNAL step. It keeps the token of the lease that began the wait, by which
+// that wait is recognised.
 func consume(step *engine.Step, payload engine.Payload, now time.Time) {
 	step.Status, step.Output, step.FinishedAt = engine.StepCompleted, payload, now
 }
@@ -145,8 +149,10 @@ func AwaitSignal(tx Tx, p engine.AwaitSignalParams) (engine.AwaitedSignal, error
 	return engine.AwaitedSignal{Step: step}, u.flush()
 }
 
-// waitForSignal has the step wait, and the run with it. One that waits already keeps its limit, and the token of the lease that began.
-func (u *unitOfWork) waitForSignal(run *Run, prev, step *engine.Step, p *engine.AwaitSignalParams) (engine.AwaitedSignal, error) {
+// waitForSignal has the step wait, and the run with it. One that waits already keeps its limit, and
+// the token of the lease that began.
+func (u *unitOfWork) waitForSignal(run *Run, prev, step *engine.Step,
+	p *engine.AwaitSignalParams) (engine.AwaitedSignal, error) {
 	step.Awaited = 1
 	if err := u.putWait(run, prev, step, p.Timeout); err != nil {
 		return engine.AwaitedSignal{}, err
@@ -176,8 +182,9 @@ func awaitSignalReceipt(p *engine.AwaitSignalParams) Receipt {
 	return Receipt{Verb: awaitSignalVerb, Content: p.Step + " " + p.Signal}
 }
 
-// awaitSignalAgain answers an AwaitSignal whose lease is over: it waited if it was this very call that ended the lease, or if its step
-// still does; what it was answered with otherwise is what it consumed.
+// awaitSignalAgain answers an AwaitSignal whose lease is over: it waited if it was this very call
+// that ended the lease, or if its step still does; what it was answered with otherwise is what it
+// consumed.
 func (u *unitOfWork) awaitSignalAgain(run *Run, p *engine.AwaitSignalParams) (engine.AwaitedSignal, error) {
 	rec, err := u.tx.Receipt(run.ID, p.Lease.Token)
 	if err != nil {

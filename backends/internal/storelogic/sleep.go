@@ -93,7 +93,8 @@ func (u *unitOfWork) sleepAgain(run *Run, p *engine.SleepParams) error {
 		return err
 	case rec.repeats(sleepReceipt(p)):
 		return nil
-	case step == nil || step.Kind == engine.StepSleep && step.WakeAt.IsZero() || step.Kind != engine.StepSleep && cutShort(step):
+	case step == nil || step.Kind == engine.StepSleep && step.WakeAt.IsZero() || step.Kind != engine.StepSleep &&
+		cutShort(step):
 		return engine.LeaseLost(run.ID, run.Status)
 	case step.Kind == engine.StepSleep && sameTimer(step, p):
 		return nil

@@ -100,7 +100,8 @@ func CompleteStep(tx Tx, p engine.CompleteStepParams) (engine.Step, error) {
 	return step, u.flush()
 }
 
-// attempt finds what ref names: an attempt by its id, else the latest of the step of that name; nil when it has not begun.
+// attempt finds what ref names: an attempt by its id, else the latest of the step of that name; nil
+// when it has not begun.
 func (u *unitOfWork) attempt(run *Run, ref engine.StepRef) (*engine.Step, error) {
 	step, err := u.tx.Attempt(run.ID, ref)
 	if err == nil && step == nil && ref.Name == "" {
@@ -114,14 +115,16 @@ func toRunAgain(prev *engine.Step) bool {
 	return prev.Status == engine.StepPending || prev.Interrupted()
 }
 
-// next is the attempt that a report is about: the one that runs or, where none does, a new one. fresh is 1 when the step
-// itself is new.
-func next(run *Run, prev *engine.Step, name string, id engine.ID, startedAt, now time.Time) (step engine.Step, fresh int, err error) {
+// next is the attempt that a report is about: the one that runs or, where none does, a new one.
+// fresh is 1 when the step itself is new.
+func next(run *Run, prev *engine.Step, name string, id engine.ID, startedAt, now time.Time) (step engine.Step,
+	fresh int, err error) {
 	if prev != nil && prev.Status == engine.StepRunning {
 		return *prev, 0, nil
 	}
 	step = engine.Step{
-		ID: id, RunID: run.ID, Name: name, Kind: engine.StepFunction, Status: engine.StepRunning, Attempt: 1, Latest: true,
+		ID: id, RunID: run.ID, Name: name, Kind: engine.StepFunction, Status: engine.StepRunning, Attempt: 1,
+		Latest:   true,
 		Sequence: run.Steps + 1, Token: run.Token, WorkerID: run.Holder, CreatedAt: now, StartedAt: startedAt,
 	}
 	if startedAt.IsZero() {
@@ -129,7 +132,8 @@ func next(run *Run, prev *engine.Step, name string, id engine.ID, startedAt, now
 	}
 	if prev == nil {
 		if run.Steps >= engine.MaxSteps {
-			return step, 0, engine.TooLarge("step", "the run has %d steps already, at most %d are allowed", run.Steps, engine.MaxSteps)
+			return step, 0, engine.TooLarge("step", "the run has %d steps already, at most %d are allowed", run.Steps,
+				engine.MaxSteps)
 		}
 		return step, 1, nil
 	}
@@ -160,7 +164,8 @@ func (u *unitOfWork) count(run *Run, steps, bytes int) {
 	run.Bytes += int64(bytes)
 }
 
-// tooEarly says that the step is not to be tried again yet. One that was due when its run was claimed stays so: the clock may have been set back since.
+// tooEarly says that the step is not to be tried again yet. One that was due when its run was
+// claimed stays so: the clock may have been set back since.
 func tooEarly(run *Run, step *engine.Step, now time.Time) bool {
 	return step.Status == engine.StepPending && step.RetryAt.After(now) && step.RetryAt.After(run.ClaimedAt)
 }
@@ -185,5 +190,6 @@ func notByCode(step *engine.Step) error {
 
 // tooManyBytes refuses what would take a run past its limit.
 func tooManyBytes(field string, bytes int64, size int) error {
-	return engine.TooLarge(field, "would take the run to %d bytes, at most %d are allowed", bytes+int64(size), engine.MaxRunBytes)
+	return engine.TooLarge(field, "would take the run to %d bytes, at most %d are allowed", bytes+int64(size),
+		engine.MaxRunBytes)
 }

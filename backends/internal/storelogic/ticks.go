@@ -174,8 +174,9 @@ func (u *unitOfWork) fireAsSideEffect(s *engine.Schedule) (bool, error) {
 	return fired, err
 }
 
-// fireBuffered starts the tick that waits, once no run of the schedule is open, and says whether it did. While the schedule is paused, or its namespace
-// disabled, the tick waits on: nothing fires then.
+// fireBuffered starts the tick that waits, once no run of the schedule is open, and says whether it
+// did. While the schedule is paused, or its namespace disabled, the tick waits on: nothing fires
+// then.
 func (u *unitOfWork) fireBuffered(s *engine.Schedule) (bool, error) {
 	if s.Buffered.IsZero() || !s.Enabled {
 		return false, nil

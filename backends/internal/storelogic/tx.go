@@ -6,8 +6,9 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// Tx is one transaction. What it reads is as the transaction's own writes have left it, and where others may write at the same time, what is
-// read to be changed is locked until the end. An error of a Tx ends the operation and the transaction; operations return it as it is.
+// Tx is one transaction. What it reads is as the transaction's own writes have left it, and where
+// others may write at the same time, what is read to be changed is locked until the end. An error
+// of a Tx ends the operation and the transaction; operations return it as it is.
 //
 // A Run read twice is two values: operations read each run once (unitOfWork).
 type Tx interface {
@@ -15,13 +16,14 @@ type Tx interface {
 	Run(namespace string, id engine.ID) (*Run, error)
 	// Payloads is a run's input and output.
 	Payloads(run engine.ID) (input, output engine.Payload, err error)
-	// SaveRun writes what can change of a run: all of engine.Run from Status on but its payloads and what a start decided, with ExpiresAt,
-	// FinalToken and TiedTo. When WasHeld is set and Token is not, the lease is deleted; when Token is set, the lease's counts and TiedTo are
+	// SaveRun writes what can change of a run: all of engine.Run from Status on but its payloads
+	// and what a start decided, with ExpiresAt, FinalToken and TiedTo. When WasHeld is set and
+	// Token is not, the lease is deleted; when Token is set, the lease's counts and TiedTo are
 	// written too.
 	SaveRun(r *Run) error
 	SaveOutput(run engine.ID, output engine.Payload) error
-	// InsertRun makes the run with its input, tags, lane and, when it is new, its namespace. The caller has made sure that its
-	// external id and request id are free.
+	// InsertRun makes the run with its input, tags, lane and, when it is new, its namespace. The
+	// caller has made sure that its external id and request id are free.
 	InsertRun(start *engine.StartRun) error
 	// ImportRun makes the run as it stands, with its input and output.
 	ImportRun(r *engine.Run) error
@@ -30,8 +32,9 @@ type Tx interface {
 	OpenExternal(namespace, externalID string) (engine.ID, error)
 	// Requested is the run that a request_id has made or was answered with; zero when none.
 	Requested(namespace, requestID string) (engine.ID, error)
-	// LeaveRequest remembers the start's queue, type, external id and input for its RequestID, and the run that it was answered with: one of
-	// before, or one that does not tell what was asked for. LeftRequest is what was remembered of the request; nil when nothing.
+	// LeaveRequest remembers the start's queue, type, external id and input for its RequestID, and
+	// the run that it was answered with: one of before, or one that does not tell what was asked
+	// for. LeftRequest is what was remembered of the request; nil when nothing.
 	LeaveRequest(start *engine.StartRun, answer engine.ID) error
 	LeftRequest(namespace, requestID string) (*engine.StartRun, error)
 	// OpenRetry is the open run that was RetriedFrom this one, or that such a run continued as; zero when none.
@@ -40,18 +43,23 @@ type Tx interface {
 	OpenChildren(parent engine.ID) ([]engine.ID, error)
 	// SetParent makes the run the child of parent, with no ParentStepID.
 	SetParent(run, parent engine.ID) error
-	// FirstGated is of each lane and limit the first in the line of a key, by HeldAt and then id, where that limit is more than the leases of the key.
-	// It takes one look into an index for each lane and limit that has any. Claims that count leases of the key wait until the end of the transaction, or have come to their own end before, so that none
-	// gates a run for a lease that is over.
+	// FirstGated is of each lane and limit the first in the line of a key, by HeldAt and then id,
+	// where that limit is more than the leases of the key. It takes one look into an index for each
+	// lane and limit that has any. Claims that count leases of the key wait until the end of the
+	// transaction, or have come to their own end before, so that none gates a run for a lease that
+	// is over.
 	FirstGated(namespace, workflowType, key string) ([]engine.ID, error)
-	// Expired is the open runs whose ExpiresAt is not after now, earliest first, at most limit; and when the next of the others expires.
+	// Expired is the open runs whose ExpiresAt is not after now, earliest first, at most limit; and
+	// when the next of the others expires.
 	Expired(now time.Time, limit int) ([]engine.ID, time.Time, error)
-	// LeftBehind is what workers that are OFFLINE still hold and is to be freed by now, earliest first and then by id, at most limit; and when the
-	// next of the others is. Of a worker that was lost that is when the run's own heartbeat timeout since it was last heard from is over, else at once.
+	// LeftBehind is what workers that are OFFLINE still hold and is to be freed by now, earliest
+	// first and then by id, at most limit; and when the next of the others is. Of a worker that was
+	// lost that is when the run's own heartbeat timeout since it was last heard from is over, else
+	// at once.
 	LeftBehind(now time.Time, limit int) ([]Left, time.Time, error)
 
-	// Attempt is the attempt with the ref's id or, when there is none, the latest of the step with the ref's name, if it has one; nil when
-	// the run has begun neither.
+	// Attempt is the attempt with the ref's id or, when there is none, the latest of the step with
+	// the ref's name, if it has one; nil when the run has begun neither.
 	Attempt(run engine.ID, ref engine.StepRef) (*engine.Step, error)
 	// AttemptOf is the newest attempt of the step whose Token is this one; nil when there is none.
 	AttemptOf(run engine.ID, name string, token engine.Token) (*engine.Step, error)
@@ -59,8 +67,8 @@ type Tx interface {
 	Waiting(run engine.ID) ([]engine.Step, error)
 	// Results is the latest attempts of a run's steps that are COMPLETED, whole, by sequence.
 	Results(run engine.ID) ([]engine.Step, error)
-	// NextOfGroup is the open step of a run with this Awaited that has the smallest id, without payloads; nil when all have ended. Its cost
-	// does not grow with the steps that have.
+	// NextOfGroup is the open step of a run with this Awaited that has the smallest id, without
+	// payloads; nil when all have ended. Its cost does not grow with the steps that have.
 	NextOfGroup(run engine.ID, group int64) (*engine.Step, error)
 	// ChildSteps is the latest CHILD steps of a run that started these children, in no order.
 	ChildSteps(run engine.ID, children []engine.ID) ([]engine.Step, error)
@@ -68,9 +76,11 @@ type Tx interface {
 	InsertSteps(steps []engine.Step) error
 	// Supersede makes the attempt the latest no longer; one that is PENDING becomes FAILED.
 	Supersede(step engine.ID) error
-	// SaveStep writes what can change of an attempt: all from Status on but Latest, Attempt, Sequence, Input, CreatedAt, and who has overridden it.
+	// SaveStep writes what can change of an attempt: all from Status on but Latest, Attempt,
+	// Sequence, Input, CreatedAt, and who has overridden it.
 	SaveStep(s *engine.Step) error
-	// InterruptSteps fails attempts that run as FUNCTION, EndSteps all that run, with this failure; it has what is PENDING be FAILED as it is.
+	// InterruptSteps fails attempts that run as FUNCTION, EndSteps all that run, with this failure;
+	// it has what is PENDING be FAILED as it is.
 	InterruptSteps(run engine.ID, f engine.Failure, now time.Time) error
 	EndSteps(run engine.ID, f engine.Failure, now time.Time) error
 	// WakeSteps completes SLEEPs and SIGNALs whose WakeAt is not after now, as of their WakeAt.
@@ -79,8 +89,8 @@ type Tx interface {
 	RetrySteps(run engine.ID, at time.Time) error
 	// SetAwaited sets Awaited of these steps.
 	SetAwaited(steps []engine.ID, group int64) error
-	// LateSteps is the attempts that are RUNNING with TimeoutAt not after now, oldest first, at most limit; and, with those set apart, when the next
-	// times out.
+	// LateSteps is the attempts that are RUNNING with TimeoutAt not after now, oldest first, at
+	// most limit; and, with those set apart, when the next times out.
 	LateSteps(now time.Time, limit int) ([]engine.Step, time.Time, error)
 
 	// Receipt is what the token has ended its lease by without ending the run; its zero value when by nothing.
@@ -91,13 +101,15 @@ type Tx interface {
 	NextSignal(run engine.ID, name string) (*engine.Signal, error)
 	// SignalByID is the signal that the run has had under that id; nil when none.
 	SignalByID(run engine.ID, signalID string) (*engine.Signal, error)
-	// Unconsumed is all signals that wait, by sequence, and CountSignals how many do and the highest sequence that the run has given to one.
+	// Unconsumed is all signals that wait, by sequence, and CountSignals how many do and the
+	// highest sequence that the run has given to one.
 	Unconsumed(run engine.ID) ([]engine.Signal, error)
 	CountSignals(run engine.ID) (waiting int, last int64, err error)
 	InsertSignals(signals []engine.Signal) error
 	ConsumeSignal(run engine.ID, sequence int64, step string) error
 
-	// Schedule goes by id or, when ref is none, by name; an empty namespace is any. nil when there is none. It has its input.
+	// Schedule goes by id or, when ref is none, by name; an empty namespace is any. nil when there
+	// is none. It has its input.
 	Schedule(namespace, ref string) (*engine.Schedule, error)
 	// ScheduleByRequest is the schedule that a request_id made.
 	ScheduleByRequest(namespace, requestID string) (*engine.Schedule, error)
@@ -115,11 +127,13 @@ type Tx interface {
 	Namespace(name string) (*engine.Namespace, error)
 	InsertNamespace(n *engine.Namespace) error // makes it as it stands
 	SaveNamespace(n *engine.Namespace) error
-	// HandlerQueue is the first queue of the first ONLINE worker of the namespace, by id, that serves the type; empty when none does.
+	// HandlerQueue is the first queue of the first ONLINE worker of the namespace, by id, that
+	// serves the type; empty when none does.
 	HandlerQueue(namespace, workflowType string) (string, error)
 
-	// APIKey is the key with that id; nil when none was ever made. APIKeyNamed is the one that is not revoked and has the name; nil when
-	// there is none. CountAPIKeys is how many are not revoked, and how many of these are of an admin for all namespaces and never expire.
+	// APIKey is the key with that id; nil when none was ever made. APIKeyNamed is the one that is
+	// not revoked and has the name; nil when there is none. CountAPIKeys is how many are not
+	// revoked, and how many of these are of an admin for all namespaces and never expire.
 	// Operations that make or revoke keys happen one after another.
 	APIKey(id engine.ID) (*engine.APIKey, error)
 	APIKeyNamed(name string) (*engine.APIKey, error)

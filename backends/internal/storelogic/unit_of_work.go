@@ -6,9 +6,10 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// unitOfWork is one operation at work in its transaction. It reads each run once and writes each changed run once, in flush. An operation
-// refuses before it flushes, so one that is refused has written nothing. Rows of steps and signals are written at once, by operations that
-// can be refused no more.
+// unitOfWork is one operation at work in its transaction. It reads each run once and writes each
+// changed run once, in flush. An operation refuses before it flushes, so one that is refused has
+// written nothing. Rows of steps and signals are written at once, by operations that can be refused
+// no more.
 type unitOfWork struct {
 	tx      Tx
 	now     time.Time

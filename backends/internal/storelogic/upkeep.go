@@ -34,8 +34,9 @@ func (u *unitOfWork) heldRun(id engine.ID) (*Run, error) {
 	return run, nil
 }
 
-// LoseRuns ends the leases of a worker that was lost, as engine.AfterLeaseLost says, and returns which. With heardAt, when the worker was last
-// heard from, runs whose own heartbeat timeout is not over since keep their lease.
+// LoseRuns ends the leases of a worker that was lost, as engine.AfterLeaseLost says, and returns
+// which. With heardAt, when the worker was last heard from, runs whose own heartbeat timeout is not
+// over since keep their lease.
 func LoseRuns(tx Tx, ids []engine.ID, heardAt, now time.Time) ([]engine.ID, error) {
 	u := begin(tx, now)
 	heardAt = engine.Micros(heardAt)
@@ -93,7 +94,8 @@ func FreeLost(tx Tx, now time.Time) (engine.Freed, error) {
 	return engine.Freed{Runs: append(freed, others...), Next: next}, FreeRuns(tx, others, now)
 }
 
-// TimeoutSteps takes the attempts of one run together, so that the end of its lease does not interrupt one that is over itself.
+// TimeoutSteps takes the attempts of one run together, so that the end of its lease does not
+// interrupt one that is over itself.
 func TimeoutSteps(tx Tx, p engine.TimeoutStepsParams) (engine.TimedOut, error) {
 	u := begin(tx, p.Now)
 	late, next, err := tx.LateSteps(u.now, p.Skip+p.Limit)

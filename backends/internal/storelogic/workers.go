@@ -6,7 +6,8 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// AuditDrain keeps who has just had a worker drain; w is the worker as it was before. Without an AuditID it was the worker itself.
+// AuditDrain keeps who has just had a worker drain; w is the worker as it was before. Without an
+// AuditID it was the worker itself.
 func AuditDrain(tx Tx, w *engine.Worker, p *engine.DrainWorkerParams) error {
 	if w.Status == engine.WorkerDraining {
 		return nil
@@ -19,7 +20,8 @@ func AuditOffline(tx Tx, w *engine.Worker, p *engine.OfflineWorkerParams) error 
 	return auditWorker(tx, w, "ForceOfflineWorker", p.By, p.AuditID, p.Now)
 }
 
-// FreeHeld frees these runs of the worker that p deregisters, or has deregistered, as the reason says, and returns how many.
+// FreeHeld frees these runs of the worker that p deregisters, or has deregistered, as the reason
+// says, and returns how many.
 func FreeHeld(tx Tx, w *engine.Worker, ids []engine.ID, p *engine.OfflineWorkerParams) (int, error) {
 	if p.Reason == engine.OfflineLost {
 		lost, err := LoseRuns(tx, ids, w.LastHeartbeatAt, p.Now)

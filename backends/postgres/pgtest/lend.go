@@ -15,7 +15,8 @@ type Place struct {
 	URL     string
 	Direct  string    // URL, but where a pooler is in between
 	Session *pgx.Conn // for looking at the place; who is lent it next goes on with it
-	// Kept is what who is lent it next goes on with besides. It is nil at first; who puts something here must not use it once its test is over.
+	// Kept is what who is lent it next goes on with besides. It is nil at first; who puts something
+	// here must not use it once its test is over.
 	Kept interface{ Close() }
 	made string // what describeSQL says of it as it was made
 }
@@ -23,8 +24,9 @@ type Place struct {
 // Migrate brings the database of an address up to date. It is the same in all calls of a process.
 type Migrate func(ctx context.Context, url string) error
 
-// Lend gives t a migrated schema that an earlier test may have used. To make one with its tables, and a session to look at it, takes longer than most
-// tests do. One whose tables were changed, to which triggers were added or of which statistics are known is not lent again. On a server that
+// Lend gives t a migrated schema that an earlier test may have used. To make one with its tables,
+// and a session to look at it, takes longer than most tests do. One whose tables were changed, to
+// which triggers were added or of which statistics are known is not lent again. On a server that
 // KAGZI_TEST_POSTGRES names each is fresh.
 func Lend(t T, migrate Migrate) *Place {
 	t.Helper()
@@ -99,7 +101,8 @@ func (p *Place) prepare(migrate Migrate) (err error) {
 	return err
 }
 
-// describeSQL tells apart all that a test may leave behind but rows: tables, indexes and columns, constraints, triggers, functions and statistics.
+// describeSQL tells apart all that a test may leave behind but rows: tables, indexes and columns,
+// constraints, triggers, functions and statistics.
 const describeSQL = `
 with ours as (select oid from pg_class where relnamespace = current_schema()::regnamespace)
 select concat_ws(' ',
@@ -115,11 +118,13 @@ func (p *Place) describe(ctx context.Context) (description string, err error) {
 	return description, err
 }
 
-// emptySQL waits for sessions that have been closed and are not gone yet: what they hold under the schema's number would look like another server. It
-// fails when that, or a lock of a table, is held for longer: a place whose last test has left something running is not lent again.
+// emptySQL waits for sessions that have been closed and are not gone yet: what they hold under the
+// schema's number would look like another server. It fails when that, or a lock of a table, is held
+// for longer: a place whose last test has left something running is not lent again.
 //
-// To truncate the tables takes two hundred milliseconds, for each of their files is made anew, and to delete a few rows takes two. Where nothing but
-// these was there, the planner thinks of the tables as of new ones.
+// To truncate the tables takes two hundred milliseconds, for each of their files is made anew, and
+// to delete a few rows takes two. Where nothing but these was there, the planner thinks of the
+// tables as of new ones.
 const emptySQL = `
 set lock_timeout = '1s';
 do $$

@@ -1,6 +1,6 @@
-// Package pgtest gives tests a real Postgres: the one that KAGZI_TEST_POSTGRES names, or a private server that it starts from
-// the binaries of this machine, once for a test process, on a socket in a temporary directory. The server ends with
-// the process, however that ends.
+// Package pgtest gives tests a real Postgres: the one that KAGZI_TEST_POSTGRES names, or a private
+// server that it starts from the binaries of this machine, once for a test process, on a socket in
+// a temporary directory. The server ends with the process, however that ends.
 package pgtest
 
 import (
@@ -17,16 +17,17 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// T is what pgtest needs of *testing.T and *testing.B. A T that can skip (Skipf) does so where there is no Postgres, unless
-// CI is set.
+// T is what pgtest needs of *testing.T and *testing.B. A T that can skip (Skipf) does so where
+// there is no Postgres, unless CI is set.
 type T interface {
 	Helper()
 	Fatalf(format string, args ...any)
 	Cleanup(func())
 }
 
-// URL is the address of a fresh, empty schema: its search_path names it. To make one takes a millisecond, where a database
-// takes a hundred. The private server does not wait for the disk; KAGZI_ALLOW_UNSAFE_DB is set for it, so that the store agrees.
+// URL is the address of a fresh, empty schema: its search_path names it. To make one takes a
+// millisecond, where a database takes a hundred. The private server does not wait for the disk;
+// KAGZI_ALLOW_UNSAFE_DB is set for it, so that the store agrees.
 func URL(t T) string {
 	t.Helper()
 	return fresh(t, &fast)
@@ -38,8 +39,9 @@ func DurableURL(t T) string {
 	return fresh(t, &durable)
 }
 
-// PooledURL is the address of a fresh, empty database behind PgBouncer in transaction mode, and direct that of the database itself. Where
-// PgBouncer is not installed, or the server is a given one, the test is skipped; with CI set it fails.
+// PooledURL is the address of a fresh, empty database behind PgBouncer in transaction mode, and
+// direct that of the database itself. Where PgBouncer is not installed, or the server is a given
+// one, the test is skipped; with CI set it fails.
 func PooledURL(t T) (pooled, direct string) {
 	t.Helper()
 	server, err := fast.start()
@@ -108,7 +110,8 @@ func (s *lazyServer) start() (*url.URL, error) {
 	return s.url, s.err
 }
 
-// fresh makes a schema on the server. A private one goes away as a whole; elsewhere the schema is dropped after the test.
+// fresh makes a schema on the server. A private one goes away as a whole; elsewhere the schema is
+// dropped after the test.
 func fresh(t T, s *lazyServer) string {
 	t.Helper()
 	base, err := s.start()

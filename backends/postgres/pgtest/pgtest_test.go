@@ -57,11 +57,13 @@ func TestWhatIsLentHasItsTablesAndNoRows(t *testing.T) {
 					place := kind.lend(t, oneTable)
 					lent[place.URL] = true
 					var first, migrations int
-					err := place.Session.QueryRow(t.Context(), "insert into t (b) select count(*) from t returning a + b").Scan(&first)
+					err := place.Session.QueryRow(t.Context(),
+						"insert into t (b) select count(*) from t returning a + b").Scan(&first)
 					if err != nil || first != 1 {
 						t.Fatalf("the first row is %d (%v), want 1: nothing was there", first, err)
 					}
-					err = place.Session.QueryRow(t.Context(), "select count(*) from schema_migrations").Scan(&migrations)
+					err = place.Session.QueryRow(t.Context(), "select count(*) from schema_migrations").Scan(
+						&migrations)
 					if err != nil || migrations != 1 {
 						t.Fatalf("%d migrations (%v), want 1", migrations, err)
 					}

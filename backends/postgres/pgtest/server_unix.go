@@ -21,8 +21,10 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// keeper runs a server until it ends, and takes its directory down then. It ends it when standard input ends: when this process is gone. QUIT is what ends
-// Postgres at once; a shell has what it runs behind it ignore that, and not every PgBouncer makes up its own mind: those end by TERM at once.
+// keeper runs a server until it ends, and takes its directory down then. It ends it when standard
+// input ends: when this process is gone. QUIT is what ends Postgres at once; a shell has what it
+// runs behind it ignore that, and not every PgBouncer makes up its own mind: those end by TERM at
+// once.
 const keeper = `
 dir=$1
 shift
@@ -59,7 +61,8 @@ func startServer(durable bool) (*url.URL, error) {
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	initdb := exec.Command(filepath.Join(bin, "initdb"), "-D", filepath.Join(dir, "data"), "-U", "postgres", "-A", "trust",
+	initdb := exec.Command(filepath.Join(bin, "initdb"), "-D", filepath.Join(dir, "data"), "-U", "postgres",
+		"-A", "trust",
 		"-E", "UTF8", "--no-locale", "--no-sync", "--no-instructions")
 	prepare(initdb, dir, owner)
 	if out, err := initdb.CombinedOutput(); err != nil {
@@ -69,7 +72,8 @@ func startServer(durable bool) (*url.URL, error) {
 	if !durable {
 		flags += " -c fsync=off -c synchronous_commit=off -c full_page_writes=off"
 	}
-	command := append([]string{filepath.Join(bin, "postgres"), "-D", filepath.Join(dir, "data"), "-k", dir, "-c", "listen_addresses="}, strings.Fields(flags)...)
+	command := append([]string{filepath.Join(bin, "postgres"), "-D", filepath.Join(dir, "data"), "-k", dir, "-c",
+		"listen_addresses="}, strings.Fields(flags)...)
 	died, err := serve(dir, owner, command)
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
@@ -104,8 +108,8 @@ func startPooler(server *url.URL) (*url.URL, error) {
 	return u, await(u, died)
 }
 
-// poolerConfig has everybody be the user whom the line of the databases names. A pool is smaller than what a store opens, so that sessions
-// do change hands.
+// poolerConfig has everybody be the user whom the line of the databases names. A pool is smaller
+// than what a store opens, so that sessions do change hands.
 const poolerConfig = `[databases]
 * = host=%s user=postgres
 [pgbouncer]

@@ -15,11 +15,13 @@ type T interface {
 	TempDir() string
 }
 
-// Migrate brings the database at a path up to date, and makes it when it is not there. It is the same in all calls of a process.
+// Migrate brings the database at a path up to date, and makes it when it is not there. It is the
+// same in all calls of a process.
 type Migrate func(ctx context.Context, path string) error
 
-// Fresh is the path of a database of t's own without rows, up to date. Each is a copy of the first: to carry out all migrations takes ten times as long as
-// all else that it takes to open a store, and longer than most tests.
+// Fresh is the path of a database of t's own without rows, up to date. Each is a copy of the first:
+// to carry out all migrations takes ten times as long as all else that it takes to open a store,
+// and longer than most tests.
 func Fresh(t T, migrate Migrate) string {
 	t.Helper()
 	return FreshIn(t, t.TempDir(), migrate)

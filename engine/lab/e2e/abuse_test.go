@@ -32,15 +32,16 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// Whoever can reach the port can send anything to it. Each abuse goes on until it is over or the server hangs up; meanwhile others are
-// served, and what the server keeps because of it is bounded.
+// Whoever can reach the port can send anything to it. Each abuse goes on until it is over or the
+// server hangs up; meanwhile others are served, and what the server keeps because of it is bounded.
 
 const (
 	abuseKeeps = 64 << 20        // bytes
 	abuseWaits = 5 * time.Second // for any answer, on a machine that does other things too
 )
 
-var abuseHalves = flag.Int("abuse.halves", 300, "how many connections say nothing, or half of it, at once; each takes two open files")
+var abuseHalves = flag.Int("abuse.halves", 300,
+	"how many connections say nothing, or half of it, at once; each takes two open files")
 
 var abusePace = flag.Int("abuse.pace", 0, "how often a millisecond an abuser repeats itself (as fast as it can)")
 
@@ -88,7 +89,8 @@ func (a *attacker) raw(b []byte) bool {
 // do says whether the server still listens.
 func (a *attacker) do(err error) bool { return err == nil }
 
-// times repeats until the server hangs up or does not read any more, or, at a pace, for as long as an abuse may go on; a tenth as often when tests do not try everything.
+// times repeats until the server hangs up or does not read any more, or, at a pace, for as long as
+// an abuse may go on; a tenth as often when tests do not try everything.
 func (a *attacker) times(n int, do func(i int) error) {
 	if !long.Enabled() {
 		n /= 10
@@ -124,12 +126,14 @@ const health = "/kagzi.v1.AdminService/HealthCheck"
 
 // callTo is the header fields of a call.
 func callTo(path string, more ...string) []string {
-	return append([]string{":method", "POST", ":scheme", "http", ":path", path, ":authority", "x", "content-type", "application/grpc", "te", "trailers"}, more...)
+	return append([]string{":method", "POST", ":scheme", "http", ":path", path, ":authority", "x", "content-type",
+		"application/grpc", "te", "trailers"}, more...)
 }
 
 // open begins a call.
 func (a *attacker) open(stream uint32, fields []string) error {
-	return a.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: a.headers(fields...), EndHeaders: true})
+	return a.WriteHeaders(http2.HeadersFrameParam{
+		StreamID: stream, BlockFragment: a.headers(fields...), EndHeaders: true})
 }
 
 // message frames a message of a call.
@@ -302,7 +306,9 @@ var abuses = []struct {
 		}
 	}},
 	{"something that is no HTTP/2", func(s *Server, a *attacker) {
-		for _, words := range []string{"GET / HTTP/1.1\r\nHost: x\r\n\r\n", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + strings.Repeat("\x5a", 508), strings.Repeat("\x00", 1<<20), strings.Repeat("\xff", 1<<20)} {
+		for _, words := range []string{"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+			"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + strings.Repeat("\x5a", 508), strings.Repeat("\x00", 1<<20),
+			strings.Repeat("\xff", 1<<20)} {
 			other := s.dialRaw(a.t)
 			other.raw([]byte(words))
 			if _, err := io.Copy(io.Discard, other.Conn); isTimeout(err) {
@@ -316,13 +322,20 @@ var abuses = []struct {
 			"data of the connection":    func(a *attacker) { a.WriteData(0, false, []byte("x")) },
 			"headers of the connection": func(a *attacker) { a.open(0, callTo(health)) },
 			"settings of a stream":      func(a *attacker) { a.WriteRawFrame(http2.FrameSettings, 0, 1, nil) },
-			"settings of 5 bytes":       func(a *attacker) { a.WriteRawFrame(http2.FrameSettings, 0, 0, make([]byte, 5)) },
+			"settings of 5 bytes": func(a *attacker) {
+				a.WriteRawFrame(http2.FrameSettings, 0, 0, make([]byte, 5))
+			},
 			"a ping of 3 bytes":         func(a *attacker) { a.WriteRawFrame(http2.FramePing, 0, 0, make([]byte, 3)) },
 			"a stream of the server":    func(a *attacker) { a.open(2, callTo(health)) },
 			"a stream that was before":  func(a *attacker) { a.open(5, callTo(health)); a.open(3, callTo(health)) },
 			"a continuation of nothing": func(a *attacker) { a.WriteContinuation(1, true, a.headers("a", "b")) },
-			"more padding than frame":   func(a *attacker) { a.WriteRawFrame(http2.FrameData, http2.FlagDataPadded, 1, []byte{200, 1}) },
-			"a frame of 16 MiB":         func(a *attacker) { a.raw([]byte{0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 1}); a.raw(make([]byte, 1<<20)) },
+			"more padding than frame": func(a *attacker) {
+				a.WriteRawFrame(http2.FrameData, http2.FlagDataPadded, 1, []byte{200, 1})
+			},
+			"a frame of 16 MiB": func(a *attacker) {
+				a.raw([]byte{0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 1})
+				a.raw(make([]byte, 1<<20))
+			},
 			"a header block that is noise": func(a *attacker) {
 				a.WriteRawFrame(http2.FrameHeaders, http2.FlagHeadersEndHeaders, 1, bytes.Repeat([]byte{0xff}, 4096))
 			},
@@ -352,7 +365,8 @@ var abuses = []struct {
 	}},
 	{"messages that unpack to a thousand times their size", func(_ *Server, a *attacker) {
 		for i, size := range []int{16 << 20, 32 << 20} {
-			got := a.ask(uint32(2*i+1), callTo("/kagzi.v1.WorkflowService/StartWorkflow", "grpc-encoding", "gzip"), message(1, zipped(size)))
+			got := a.ask(uint32(2*i+1), callTo("/kagzi.v1.WorkflowService/StartWorkflow", "grpc-encoding", "gzip"),
+				message(1, zipped(size)))
 			wantCode(a.t, fmt.Sprint(size, " bytes, packed"), got, codes.ResourceExhausted)
 		}
 	}},
@@ -364,15 +378,21 @@ var abuses = []struct {
 			want []codes.Code
 		}{
 			{"a message of 4 GiB", []byte{0, 0xff, 0xff, 0xff, 0xff, 1, 2}, nil, []codes.Code{codes.ResourceExhausted}},
-			{"a message that is packed in no way", message(1, []byte("x")), nil, []codes.Code{codes.Internal, codes.Unimplemented}},
-			{"a message that is packed in a way that nobody knows", message(1, []byte("x")), []string{"grpc-encoding", "rot13"}, []codes.Code{codes.Unimplemented}},
-			{"a message that is no gzip", message(1, []byte("x")), []string{"grpc-encoding", "gzip"}, []codes.Code{codes.Internal}},
+			{"a message that is packed in no way", message(1, []byte("x")), nil,
+				[]codes.Code{codes.Internal, codes.Unimplemented}},
+			{"a message that is packed in a way that nobody knows", message(1, []byte("x")),
+				[]string{"grpc-encoding", "rot13"}, []codes.Code{codes.Unimplemented}},
+			{"a message that is no gzip", message(1, []byte("x")), []string{"grpc-encoding", "gzip"},
+				[]codes.Code{codes.Internal}},
 			{"half a message", message(0, make([]byte, 100))[:50], nil, []codes.Code{codes.Internal}},
 			{"no message", nil, nil, []codes.Code{codes.Internal}},
 			{"two messages", append(message(0, nil), message(0, nil)...), nil, []codes.Code{codes.OK, codes.Internal}},
-			{"a compression that is no number", message(9, nil), nil, []codes.Code{codes.Internal, codes.Unimplemented}},
-			{"a time limit that is none", message(0, nil), []string{"grpc-timeout", "99999999999999H"}, []codes.Code{codes.Internal}},
-			{"metadata that is no base64", message(0, nil), []string{"x-bin", "\x01\x02!"}, []codes.Code{codes.Internal}},
+			{"a compression that is no number", message(9, nil), nil,
+				[]codes.Code{codes.Internal, codes.Unimplemented}},
+			{"a time limit that is none", message(0, nil), []string{"grpc-timeout", "99999999999999H"},
+				[]codes.Code{codes.Internal}},
+			{"metadata that is no base64", message(0, nil), []string{"x-bin", "\x01\x02!"},
+				[]codes.Code{codes.Internal}},
 		} {
 			wantCode(a.t, wrong.what, a.ask(uint32(2*i+1), callTo(health, wrong.more...), wrong.body), wrong.want...)
 		}
@@ -423,7 +443,8 @@ func atShare(lengths []time.Duration, share float64) time.Duration {
 	return sorted[int(share*float64(len(sorted)-1))]
 }
 
-// neighbourVariable makes TestNeighbour a process beside the server: the number of an abuse, or busy, and the server's address.
+// neighbourVariable makes TestNeighbour a process beside the server: the number of an abuse, or
+// busy, and the server's address.
 const neighbourVariable = "KAGZI_TEST_NEIGHBOUR"
 
 // busy is no abuse but a client that asks as much as it can: what it costs others an abuser may cost them too.
@@ -459,7 +480,8 @@ func (s *Server) askMuch(t *testing.T) {
 	for range 20 {
 		group.Go(func() {
 			for time.Now().Before(over) {
-				if _, err := workflows.GetWorkflow(t.Context(), &kagziv1.GetWorkflowRequest{RunId: nobody}); status.Code(err) != codes.NotFound {
+				if _, err := workflows.GetWorkflow(t.Context(),
+					&kagziv1.GetWorkflowRequest{RunId: nobody}); status.Code(err) != codes.NotFound {
 					t.Errorf("a busy client is answered with %v", err)
 					return
 				}
@@ -478,7 +500,8 @@ type neighbour struct {
 
 func (s *Server) neighbour(t *testing.T, i int) *neighbour {
 	t.Helper()
-	b := &neighbour{cmd: exec.Command(os.Args[0], "-test.run=^TestNeighbour$", fmt.Sprintf("-test.short=%t", testing.Short()), fmt.Sprintf("-abuse.pace=%d", *abusePace))}
+	b := &neighbour{cmd: exec.Command(os.Args[0], "-test.run=^TestNeighbour$",
+		fmt.Sprintf("-test.short=%t", testing.Short()), fmt.Sprintf("-abuse.pace=%d", *abusePace))}
 	b.cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d %s", neighbourVariable, i, s.Address))
 	b.out = bufio.NewReader(fine(b.cmd.StdoutPipe())(t))
 	b.stdin = fine(b.cmd.StdinPipe())(t)
@@ -512,7 +535,8 @@ func (b *neighbour) end() (said string, err error) {
 // TestAbusersAreBoundedAndOthersAreServed is alone while it measures: no test runs beside it.
 func TestAbusersAreBoundedAndOthersAreServed(t *testing.T) {
 	if raced && testing.Short() {
-		t.Skip("what is bounded here is the program as it is built, which needs several times less than under the race detector")
+		t.Skip(
+			"what is bounded here is the program as it is built, which needs several times less than under the race detector")
 	}
 	s := New(t, openStore(t, freshURL(t, "sqlite")), patient)
 	run := s.start(t)
@@ -523,7 +547,8 @@ func TestAbusersAreBoundedAndOthersAreServed(t *testing.T) {
 		_, err := other.GetWorkflow(ctx, &kagziv1.GetWorkflowRequest{RunId: run})
 		return time.Since(began), err
 	}
-	// beside is how long calls of another take until the neighbour is done, and meanwhile does something while it is still there.
+	// beside is how long calls of another take until the neighbour is done, and meanwhile does
+	// something while it is still there.
 	beside := func(t *testing.T, i int, other kagziv1.WorkflowServiceClient, meanwhile func(took []time.Duration)) {
 		t.Helper()
 		b := s.neighbour(t, i)
@@ -568,15 +593,18 @@ func TestAbusersAreBoundedAndOthersAreServed(t *testing.T) {
 					t.Errorf("the server keeps %d MiB for it, want at most %d", (now-before)>>20, abuseKeeps>>20)
 				}
 				fine(ask(other))(t)
-				t.Logf("kept %d KiB; of %d calls of another the slowest took %s", (int64(now)-int64(before))>>10, len(took), slices.Max(took))
+				t.Logf("kept %d KiB; of %d calls of another the slowest took %s", (int64(now)-int64(before))>>10,
+					len(took), slices.Max(took))
 				abusers = append(abusers, took...)
 			})
 		})
 	}
 	if len(nobodys) > 0 && len(busys) > 0 && len(abusers) > 0 {
 		const share = 0.99
-		t.Logf("p99 of another's calls: %s of %d beside nobody, %s of %d beside a busy client, %s of %d beside abusers: %.1f times as long as beside the client",
-			atShare(nobodys, share), len(nobodys), atShare(busys, share), len(busys), atShare(abusers, share), len(abusers),
+		t.Logf(
+			"p99 of another's calls: %s of %d beside nobody, %s of %d beside a busy client, %s of %d beside abusers: %.1f times as long as beside the client",
+			atShare(nobodys, share), len(nobodys), atShare(busys, share), len(busys), atShare(abusers, share),
+			len(abusers),
 			float64(atShare(abusers, share))/float64(atShare(busys, share)))
 		t.Logf("%.1f times as long as beside nobody", float64(atShare(abusers, share))/float64(atShare(nobodys, share)))
 	}
@@ -595,11 +623,16 @@ func TestAPathThatIsNotExactlyAMethodsReachesNone(t *testing.T) {
 	got := s.attack(t).ask(1, callTo(path), message(0, body))
 	wantCode(t, path, got, codes.Unauthenticated)
 	for _, tricked := range []string{
-		path[1:], "/" + path, path + "/", path + "//", strings.Replace(path, "/Create", "//Create", 1), strings.Replace(path, "/Create", "%2FCreate", 1),
-		strings.ToUpper(path), strings.ToLower(path), "/kagzi.v1.namespaceservice/CreateNamespace", path + "?x", path + "#x", path + "\x00", path + " ", "/." + path,
-		"/kagzi.v1.AdminService/../NamespaceService/CreateNamespace", "/kagzi.v1.AdminService/HealthCheck/../../kagzi.v1.NamespaceService/CreateNamespace",
-		"/NamespaceService/CreateNamespace", "/kagzi.v2.NamespaceService/CreateNamespace", "/kagzi.v1.NamespaceService", "/kagzi.v1.NamespaceService/", "/", "", "*",
-		"//", "/" + strings.Repeat("a", 8000), "http://x" + path, "/kagzi.v1.AdminService/CreateNamespace", "/grpc.health.v1.Health/CreateNamespace",
+		path[1:], "/" + path, path + "/", path + "//", strings.Replace(path, "/Create", "//Create", 1),
+		strings.Replace(path, "/Create", "%2FCreate", 1),
+		strings.ToUpper(path), strings.ToLower(path), "/kagzi.v1.namespaceservice/CreateNamespace", path + "?x",
+		path + "#x", path + "\x00", path + " ", "/." + path,
+		"/kagzi.v1.AdminService/../NamespaceService/CreateNamespace",
+		"/kagzi.v1.AdminService/HealthCheck/../../kagzi.v1.NamespaceService/CreateNamespace",
+		"/NamespaceService/CreateNamespace", "/kagzi.v2.NamespaceService/CreateNamespace", "/kagzi.v1.NamespaceService",
+		"/kagzi.v1.NamespaceService/", "/", "", "*",
+		"//", "/" + strings.Repeat("a", 8000), "http://x" + path, "/kagzi.v1.AdminService/CreateNamespace",
+		"/grpc.health.v1.Health/CreateNamespace",
 	} {
 		got := s.attack(t).ask(1, callTo(tricked), message(0, body))
 		refused := got["reset"] != "" || got["gone"] != "" || got[":status"] >= "400"
@@ -620,14 +653,16 @@ func TestAPathThatIsNotExactlyAMethodsReachesNone(t *testing.T) {
 			t.Errorf("%s is answered with %v", what, got)
 		}
 	}
-	for _, n := range fine(root.namespaces().ListNamespaces(within(t, 20*time.Second), &kagziv1.ListNamespacesRequest{}))(t).Namespaces {
+	for _, n := range fine(root.namespaces().ListNamespaces(
+		within(t, 20*time.Second), &kagziv1.ListNamespacesRequest{}))(t).Namespaces {
 		if n.Namespace == "broken-in" {
 			t.Error("a namespace was made without a key")
 		}
 	}
 }
 
-// TestStrangersAreRefusedAtTheirHeadersWhenManyComeAtOnce: what a call sends is kept until it is whole, before anybody can ask for its key.
+// TestStrangersAreRefusedAtTheirHeadersWhenManyComeAtOnce: what a call sends is kept until it is
+// whole, before anybody can ask for its key.
 func TestStrangersAreRefusedAtTheirHeadersWhenManyComeAtOnce(t *testing.T) {
 	s := New(t, openStore(t, freshURL(t, "sqlite")), patient)
 	root := s.lock(t)

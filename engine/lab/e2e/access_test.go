@@ -40,10 +40,12 @@ func (s *Server) as(t testing.TB, secret string) *Server {
 		return metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+secret)
 	}
 	conn := s.dial(t,
-		grpc.WithUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, next grpc.UnaryInvoker, o ...grpc.CallOption) error {
+		grpc.WithUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn,
+			next grpc.UnaryInvoker, o ...grpc.CallOption) error {
 			return next(show(ctx), method, req, reply, cc, o...)
 		}),
-		grpc.WithStreamInterceptor(func(ctx context.Context, d *grpc.StreamDesc, cc *grpc.ClientConn, method string, next grpc.Streamer, o ...grpc.CallOption) (grpc.ClientStream, error) {
+		grpc.WithStreamInterceptor(func(ctx context.Context, d *grpc.StreamDesc, cc *grpc.ClientConn, method string,
+			next grpc.Streamer, o ...grpc.CallOption) (grpc.ClientStream, error) {
 			return next(show(ctx), d, cc, method, o...)
 		}))
 	return &Server{Conn: conn, Address: s.Address, pipe: s.pipe, Store: s.Store, clock: s.clock, ring: s.ring, tb: t}
@@ -66,13 +68,17 @@ func (s *Server) lock(t testing.TB) *Server {
 func TestFromTheFirstKeyOnEveryCallNeedsOne(t *testing.T) {
 	eachPair(t, patient, func(t *testing.T, one, other *Server) {
 		ctx := within(t, time.Minute)
-		if me := fine(one.admin().WhoAmI(ctx, &kagziv1.WhoAmIRequest{}))(t); me.Key != nil || me.KeysRequired || me.Encrypted {
+		if me := fine(one.admin().WhoAmI(ctx, &kagziv1.WhoAmIRequest{}))(t); me.Key != nil || me.KeysRequired ||
+			me.Encrypted {
 			t.Errorf("without keys I am %v", me)
 		}
-		_, err := one.admin().CreateKey(ctx, &kagziv1.CreateKeyRequest{Key: &kagziv1.Key{Name: "c", Role: client, Namespaces: []string{"default"}}})
-		wantRefused(t, "a first key that is no admin's", err, codes.FailedPrecondition, kagziv1.ErrorCode_ERROR_CODE_PRECONDITION_FAILED, "first key")
+		_, err := one.admin().CreateKey(ctx, &kagziv1.CreateKeyRequest{
+			Key: &kagziv1.Key{Name: "c", Role: client, Namespaces: []string{"default"}}})
+		wantRefused(t, "a first key that is no admin's", err, codes.FailedPrecondition,
+			kagziv1.ErrorCode_ERROR_CODE_PRECONDITION_FAILED, "first key")
 		root := one.lock(t)
-		if me := fine(root.admin().WhoAmI(ctx, &kagziv1.WhoAmIRequest{}))(t); me.Key.GetName() != "root" || !me.KeysRequired {
+		if me := fine(root.admin().WhoAmI(ctx, &kagziv1.WhoAmIRequest{}))(t); me.Key.GetName() != "root" ||
+			!me.KeysRequired {
 			t.Errorf("with the first key I am %v", me)
 		}
 		began := time.Now()
@@ -82,11 +88,13 @@ func TestFromTheFirstKeyOnEveryCallNeedsOne(t *testing.T) {
 				break
 			}
 			if err != nil || time.Since(began) > 5*time.Second {
-				t.Fatalf("%s after the first key was made, a call of another server without one: %v", time.Since(began), err)
+				t.Fatalf("%s after the first key was made, a call of another server without one: %v",
+					time.Since(began), err)
 			}
 		}
 		_, err = one.workflows().ListWorkflows(ctx, &kagziv1.ListWorkflowsRequest{})
-		wantRefused(t, "a call without a key", err, codes.Unauthenticated, kagziv1.ErrorCode_ERROR_CODE_UNAUTHORIZED, "an API key is needed")
+		wantRefused(t, "a call without a key", err, codes.Unauthenticated, kagziv1.ErrorCode_ERROR_CODE_UNAUTHORIZED,
+			"an API key is needed")
 		if _, err := one.admin().HealthCheck(ctx, &kagziv1.HealthCheckRequest{}); err != nil {
 			t.Errorf("whether it is alive: %v", err)
 		}
@@ -124,7 +132,9 @@ func TestWhatIsOpenEndsWithItsKeyOnEveryServer(t *testing.T) {
 				}
 			}()
 			many := fine(c.workflows().AwaitWorkflows(ctx))(t)
-			if err := many.Send(&kagziv1.AwaitWorkflowsRequest{Waits: []*kagziv1.AwaitWorkflowsRequest_Wait{{Seq: 1, RunId: nobody}, {Seq: 2, RunId: run}}}); err != nil {
+			if err := many.Send(&kagziv1.AwaitWorkflowsRequest{
+				Waits: []*kagziv1.AwaitWorkflowsRequest_Wait{
+					{Seq: 1, RunId: nobody}, {Seq: 2, RunId: run}}}); err != nil {
 				t.Fatal(err)
 			}
 			fine(many.Recv())(t)
@@ -156,7 +166,8 @@ func TestWhatIsOpenEndsWithItsKeyOnEveryServer(t *testing.T) {
 		}
 		for _, s := range servers {
 			_, err := s.as(t, seen).workflows().GetWorkflow(ctx, &kagziv1.GetWorkflowRequest{RunId: run})
-			wantRefused(t, "a revoked key", err, codes.Unauthenticated, kagziv1.ErrorCode_ERROR_CODE_UNAUTHORIZED, "revoked")
+			wantRefused(t, "a revoked key", err, codes.Unauthenticated,
+				kagziv1.ErrorCode_ERROR_CODE_UNAUTHORIZED, "revoked")
 		}
 	})
 }
@@ -173,7 +184,8 @@ func settle(t testing.TB, root *Server, namespace string) *tenant {
 	t.Helper()
 	n := &tenant{namespace: namespace, external: "order-of-" + namespace, keys: map[kagziv1.KeyRole]*Server{}}
 	for _, role := range []kagziv1.KeyRole{admin, operator, client, worker, viewer} {
-		k := &kagziv1.Key{Name: namespace + "-" + strings.ToLower(role.String()), Role: role, Namespaces: []string{namespace}}
+		k := &kagziv1.Key{Name: namespace + "-" + strings.ToLower(role.String()), Role: role,
+			Namespaces: []string{namespace}}
 		if role == worker {
 			k.TaskQueues, k.WorkflowTypes = []string{"q"}, []string{"t", "input"}
 		}
@@ -190,7 +202,8 @@ func settle(t testing.TB, root *Server, namespace string) *tenant {
 	task := w.take(t)
 	n.token = task.LeaseToken
 	n.step = fine(n.keys[worker].workers().CompleteStep(within(t, 20*time.Second), &kagziv1.CompleteStepRequest{
-		Namespace: namespace, RunId: n.run, StepId: "first", Output: text("secret of " + namespace), LeaseToken: n.token,
+		Namespace: namespace, RunId: n.run, StepId: "first", Output: text("secret of " + namespace),
+		LeaseToken: n.token,
 	}))(t).Step.StepId
 	n.schedule = n.keys[operator].schedule(t, func(r *kagziv1.CreateWorkflowScheduleRequest) {
 		r.Namespace, r.CronExpr, r.TaskQueue, r.Input = namespace, "@yearly", "idle", text("secret of "+namespace)
@@ -204,10 +217,13 @@ func (n *tenant) state(t testing.TB, root *Server) string {
 	ctx := within(t, 20*time.Second)
 	page := &kagziv1.PageRequest{PageSize: 1000}
 	workers := fine(root.admin().ListWorkers(ctx, &kagziv1.ListWorkersRequest{Namespace: n.namespace, Page: page}))(t)
-	schedules := fine(root.schedules().ListWorkflowSchedules(ctx, &kagziv1.ListWorkflowSchedulesRequest{Namespace: n.namespace, Page: page}))(t)
-	runs := fine(root.workflows().ListWorkflows(ctx, &kagziv1.ListWorkflowsRequest{Namespace: n.namespace, Page: page}))(t)
+	schedules := fine(root.schedules().ListWorkflowSchedules(
+		ctx, &kagziv1.ListWorkflowSchedulesRequest{Namespace: n.namespace, Page: page}))(t)
+	runs := fine(root.workflows().ListWorkflows(
+		ctx, &kagziv1.ListWorkflowsRequest{Namespace: n.namespace, Page: page}))(t)
 	steps := fine(root.admin().ListSteps(ctx, &kagziv1.ListStepsRequest{Namespace: n.namespace, RunId: n.run}))(t)
-	signals := fine(root.workflows().ListSignals(ctx, &kagziv1.ListSignalsRequest{Namespace: n.namespace, RunId: n.run}))(t)
+	signals := fine(root.workflows().ListSignals(
+		ctx, &kagziv1.ListSignalsRequest{Namespace: n.namespace, RunId: n.run}))(t)
 	space := fine(root.namespaces().GetNamespace(ctx, &kagziv1.GetNamespaceRequest{Namespace: n.namespace}))(t)
 	return fmt.Sprint(workers, schedules, runs, steps, signals, space)
 }
@@ -224,7 +240,8 @@ func (n *tenant) requests(namespace string) map[string]proto.Message {
 	all["ForceOfflineWorker"] = &kagziv1.ForceOfflineWorkerRequest{WorkerId: n.worker}
 	all["GetStats"] = &kagziv1.GetStatsRequest{Namespace: &namespace}
 	all["WatchStats"] = &kagziv1.WatchStatsRequest{Namespace: &namespace}
-	all["GetWorkflowByExternalId"] = &kagziv1.GetWorkflowByExternalIdRequest{Namespace: namespace, ExternalId: n.external}
+	all["GetWorkflowByExternalId"] = &kagziv1.GetWorkflowByExternalIdRequest{
+		Namespace: namespace, ExternalId: n.external}
 	return all
 }
 
@@ -277,14 +294,16 @@ func TestNoKeyReachesWhatIsOfAnotherNamespace(t *testing.T) {
 				}
 				// In the namespace of a, by name.
 				err := ask(a.requests("a")[name])
-				if code := status.Code(err); code != codes.PermissionDenied && code != codes.NotFound && name != "Session" {
+				if code := status.Code(err); code != codes.PermissionDenied && code != codes.NotFound &&
+					name != "Session" {
 					t.Errorf("%s by the %s of b about a: %v", name, role, err)
 				}
 				if text := fmt.Sprint(err); strings.Contains(text, "secret of a") {
 					t.Errorf("%s by the %s of b tells %s", name, role, text)
 				}
-				// In b, with the ids of a: as if there were nothing of that name. A change that makes something, or that can be
-				// repeated, would not stay the same for being asked twice.
+				// In b, with the ids of a: as if there were nothing of that name. A change that
+				// makes something, or that can be repeated, would not stay the same for being asked
+				// twice.
 				if changesB(name) {
 					if makesInB(name) {
 						_ = ask(a.requests("b")[name]) // with parents and the like of a: its state is compared below
@@ -303,7 +322,9 @@ func TestNoKeyReachesWhatIsOfAnotherNamespace(t *testing.T) {
 		if tried < 500 {
 			t.Errorf("%d calls were tried: the contract was not found", tried)
 		}
-		listed := fine(b.keys[viewer].namespaces().ListNamespaces(within(t, 20*time.Second), &kagziv1.ListNamespacesRequest{Page: &kagziv1.PageRequest{IncludeTotalCount: true}}))(t)
+		listed := fine(b.keys[viewer].namespaces().ListNamespaces(
+			within(t, 20*time.Second), &kagziv1.ListNamespacesRequest{
+				Page: &kagziv1.PageRequest{IncludeTotalCount: true}}))(t)
 		if len(listed.Namespaces) != 1 || listed.Namespaces[0].Namespace != "b" || listed.Page.TotalCount != 1 {
 			t.Errorf("b is shown the namespaces %v", listed)
 		}
@@ -313,19 +334,23 @@ func TestNoKeyReachesWhatIsOfAnotherNamespace(t *testing.T) {
 // changesB says of a method that it does something in the caller's own namespace, whatever ids it is given.
 func changesB(name string) bool {
 	return slices.Contains([]string{
-		"StartWorkflow", "StartWorkflows", "CreateWorkflowSchedule", "CreateNamespace", "UpdateNamespace", "EnableNamespace", "DisableNamespace", "BulkWorkflows", "ImportWorkflow",
-		"ListWorkers", "ListWorkflows", "GetQueueDepth", "ListWorkflowTypes", "GetStats", "WatchStats", "ListAuditEvents", "ListWorkflowSchedules", "Watch", "GetNamespace",
+		"StartWorkflow", "StartWorkflows", "CreateWorkflowSchedule", "CreateNamespace", "UpdateNamespace",
+		"EnableNamespace", "DisableNamespace", "BulkWorkflows", "ImportWorkflow",
+		"ListWorkers", "ListWorkflows", "GetQueueDepth", "ListWorkflowTypes", "GetStats", "WatchStats",
+		"ListAuditEvents", "ListWorkflowSchedules", "Watch", "GetNamespace",
 	}, name)
 }
 
 func makesInB(name string) bool {
-	return strings.HasPrefix(name, "StartWorkflow") || slices.Contains([]string{"CreateWorkflowSchedule", "BulkWorkflows", "ImportWorkflow"}, name)
+	return strings.HasPrefix(name, "StartWorkflow") ||
+		slices.Contains([]string{"CreateWorkflowSchedule", "BulkWorkflows", "ImportWorkflow"}, name)
 }
 
 // anonymous is an answer without the ids that were asked for.
 func anonymous(err error, n *tenant) string {
 	text := fmt.Sprint(status.Code(err), " ", detailOf(err).Code, " ", status.Convert(err).Message())
-	return strings.NewReplacer(n.run, "ID", n.step, "ID", n.schedule, "ID", n.worker, "ID", n.external, "ID").Replace(text)
+	return strings.NewReplacer(n.run, "ID", n.step, "ID", n.schedule, "ID", n.worker, "ID", n.external,
+		"ID").Replace(text)
 }
 
 func TestAPageTokenOfOneNamespaceShowsNothingOfAnother(t *testing.T) {
@@ -339,7 +364,9 @@ func TestAPageTokenOfOneNamespaceShowsNothingOfAnother(t *testing.T) {
 		request := &kagziv1.ListWorkflowsRequest{Namespace: "a", Page: &kagziv1.PageRequest{PageSize: 1}}
 		token := fine(a.keys[client].workflows().ListWorkflows(ctx, request))(t).Page.NextPageToken
 		for _, namespace := range []string{"a", "b"} {
-			answer, err := b.keys[client].workflows().ListWorkflows(ctx, &kagziv1.ListWorkflowsRequest{Namespace: namespace, Page: &kagziv1.PageRequest{PageSize: 1, PageToken: token}})
+			answer, err := b.keys[client].workflows().ListWorkflows(
+				ctx, &kagziv1.ListWorkflowsRequest{Namespace: namespace,
+					Page: &kagziv1.PageRequest{PageSize: 1, PageToken: token}})
 			if err == nil {
 				t.Errorf("with a's token b is shown %v in %s", answer, namespace)
 			}
@@ -352,7 +379,8 @@ func TestAWorkersKeyDoesOnlyTheWorkThatItIsFor(t *testing.T) {
 		root := s.lock(t)
 		a := settle(t, root, "a")
 		ctx := within(t, time.Minute)
-		_, secret := root.key(t, &kagziv1.Key{Name: "mail", Role: worker, Namespaces: []string{"a"}, TaskQueues: []string{"mail-*"}, WorkflowTypes: []string{"send"}})
+		_, secret := root.key(t, &kagziv1.Key{Name: "mail", Role: worker, Namespaces: []string{"a"},
+			TaskQueues: []string{"mail-*"}, WorkflowTypes: []string{"send"}})
 		mail := root.as(t, secret)
 		denied := func(what string, err error, words string) {
 			t.Helper()
@@ -364,41 +392,58 @@ func TestAWorkersKeyDoesOnlyTheWorkThatItIsFor(t *testing.T) {
 			_, err := mail.workers().Register(ctx, r)
 			return err
 		}
-		denied("another queue", register(func(r *kagziv1.RegisterRequest) { r.TaskQueue = "q" }), `not for the task queue "q"`)
-		denied("a further queue", register(func(r *kagziv1.RegisterRequest) { r.TaskQueues = []string{"mail-2", "q"} }), `not for the task queue "q"`)
-		denied("no queue, which is the default one", register(func(r *kagziv1.RegisterRequest) { r.TaskQueue = "" }), `not for the task queue "default"`)
-		denied("another type", register(func(r *kagziv1.RegisterRequest) { r.WorkflowTypes = []string{"send", "t"} }), `not for the workflow type "t"`)
+		denied("another queue", register(func(r *kagziv1.RegisterRequest) { r.TaskQueue = "q" }),
+			`not for the task queue "q"`)
+		denied("a further queue", register(func(r *kagziv1.RegisterRequest) { r.TaskQueues = []string{"mail-2", "q"} }),
+			`not for the task queue "q"`)
+		denied("no queue, which is the default one", register(func(r *kagziv1.RegisterRequest) { r.TaskQueue = "" }),
+			`not for the task queue "default"`)
+		denied("another type", register(func(r *kagziv1.RegisterRequest) { r.WorkflowTypes = []string{"send", "t"} }),
+			`not for the workflow type "t"`)
 		denied("a limit on another type", register(func(r *kagziv1.RegisterRequest) {
 			r.WorkflowTypeConcurrency = []*kagziv1.WorkflowTypeConcurrency{{WorkflowType: "t", MaxConcurrent: 1}}
 		}), `not for the workflow type "t"`)
-		denied("another namespace", register(func(r *kagziv1.RegisterRequest) { r.Namespace = "b" }), `not for the namespace "b"`)
-		wantRefused(t, "the id of a worker of others", register(func(r *kagziv1.RegisterRequest) { r.WorkerId = a.worker }),
+		denied("another namespace", register(func(r *kagziv1.RegisterRequest) { r.Namespace = "b" }),
+			`not for the namespace "b"`)
+		wantRefused(t, "the id of a worker of others",
+			register(func(r *kagziv1.RegisterRequest) { r.WorkerId = a.worker }),
 			codes.AlreadyExists, kagziv1.ErrorCode_ERROR_CODE_CONFLICT, "taken by another worker")
-		left := a.keys[worker].register(t, func(r *kagziv1.RegisterRequest) { r.Namespace, r.TaskQueue, r.WorkerId = "a", "q", "left" })
+		left := a.keys[worker].register(t, func(r *kagziv1.RegisterRequest) {
+			r.Namespace, r.TaskQueue, r.WorkerId = "a", "q", "left"
+		})
 		fine(left.workers().Deregister(ctx, &kagziv1.DeregisterRequest{WorkerId: left.id}))(t)
-		wantRefused(t, "the id of one that has left", register(func(r *kagziv1.RegisterRequest) { r.WorkerId = left.id }),
+		wantRefused(t, "the id of one that has left",
+			register(func(r *kagziv1.RegisterRequest) { r.WorkerId = left.id }),
 			codes.AlreadyExists, kagziv1.ErrorCode_ERROR_CODE_CONFLICT, "taken by another worker")
 		stream := fine(mail.workers().Session(ctx))(t)
-		if err := stream.Send(&kagziv1.SessionRequest{Seq: 1, Operation: &kagziv1.SessionRequest_Hello{Hello: &kagziv1.RegisterRequest{Namespace: "a", TaskQueue: "q", WorkflowTypes: []string{"t"}}}}); err != nil {
+		if err := stream.Send(&kagziv1.SessionRequest{
+			Seq: 1, Operation: &kagziv1.SessionRequest_Hello{
+				Hello: &kagziv1.RegisterRequest{Namespace: "a", TaskQueue: "q", WorkflowTypes: []string{"t"}}}}); err !=
+			nil {
 			t.Fatal(err)
 		}
 		_, err := stream.Recv()
 		denied("a session on another queue", err, `not for the task queue "q"`)
 
 		// The worker of others, in the same namespace: as good as none.
-		_, err = mail.workers().PollTask(ctx, &kagziv1.PollTaskRequest{Namespace: "a", WorkerId: a.worker, TaskQueue: "q", WorkflowTypes: []string{"t"}, Wait: durationpb.New(0)})
-		wantRefused(t, "a poll as the worker of others", err, codes.FailedPrecondition, kagziv1.ErrorCode_ERROR_CODE_PRECONDITION_FAILED, "not registered")
+		_, err = mail.workers().PollTask(ctx, &kagziv1.PollTaskRequest{
+			Namespace: "a", WorkerId: a.worker, TaskQueue: "q", WorkflowTypes: []string{"t"}, Wait: durationpb.New(0)})
+		wantRefused(t, "a poll as the worker of others", err, codes.FailedPrecondition,
+			kagziv1.ErrorCode_ERROR_CODE_PRECONDITION_FAILED, "not registered")
 		_, err = mail.workers().Heartbeat(ctx, &kagziv1.HeartbeatRequest{WorkerId: a.worker, HeldIsWhole: true})
 		wantRefused(t, "a heartbeat for it", err, codes.NotFound, kagziv1.ErrorCode_ERROR_CODE_NOT_FOUND, "not found")
 		_, err = mail.workers().Deregister(ctx, &kagziv1.DeregisterRequest{WorkerId: a.worker})
 		wantRefused(t, "its goodbye", err, codes.NotFound, kagziv1.ErrorCode_ERROR_CODE_NOT_FOUND, "not found")
 		_, err = mail.workers().GetHistory(ctx, &kagziv1.GetHistoryRequest{Namespace: "a", RunId: a.run})
 		wantRefused(t, "the history of its run", err, codes.NotFound, kagziv1.ErrorCode_ERROR_CODE_NOT_FOUND, "no run")
-		_, err = mail.workers().CompleteWorkflow(ctx, &kagziv1.CompleteWorkflowRequest{Namespace: "a", RunId: a.run, LeaseToken: strings.Repeat("5", 32)})
-		wantRefused(t, "the end of its run with a token that is guessed", err, codes.FailedPrecondition, kagziv1.ErrorCode_ERROR_CODE_LEASE_LOST, "lost")
+		_, err = mail.workers().CompleteWorkflow(
+			ctx, &kagziv1.CompleteWorkflowRequest{Namespace: "a", RunId: a.run, LeaseToken: strings.Repeat("5", 32)})
+		wantRefused(t, "the end of its run with a token that is guessed", err, codes.FailedPrecondition,
+			kagziv1.ErrorCode_ERROR_CODE_LEASE_LOST, "lost")
 		_, err = mail.workflows().ListWorkflows(ctx, &kagziv1.ListWorkflowsRequest{Namespace: "a"})
 		denied("a list of runs", err, "role worker")
-		_, err = mail.workflows().StartWorkflow(ctx, &kagziv1.StartWorkflowRequest{Namespace: "a", WorkflowType: "send"})
+		_, err = mail.workflows().StartWorkflow(
+			ctx, &kagziv1.StartWorkflowRequest{Namespace: "a", WorkflowType: "send"})
 		denied("a start", err, "role worker")
 
 		// And what it is for, from end to end.
@@ -411,12 +456,16 @@ func TestAWorkersKeyDoesOnlyTheWorkThatItIsFor(t *testing.T) {
 		task := w.take(t)
 		fine(mail.workers().Heartbeat(ctx, &kagziv1.HeartbeatRequest{WorkerId: w.id}))(t)
 		fine(mail.workers().SetRunNote(ctx, &kagziv1.SetNote{RunId: run, LeaseToken: task.LeaseToken, Note: "half"}))(t)
-		fine(mail.workers().CompleteWorkflow(ctx, &kagziv1.CompleteWorkflowRequest{Namespace: "a", RunId: run, LeaseToken: task.LeaseToken, Output: text("sent")}))(t)
-		seen := fine(a.keys[client].workflows().GetWorkflow(ctx, &kagziv1.GetWorkflowRequest{Namespace: "a", RunId: run}))(t).Workflow
+		fine(mail.workers().CompleteWorkflow(ctx,
+			&kagziv1.CompleteWorkflowRequest{Namespace: "a", RunId: run, LeaseToken: task.LeaseToken,
+				Output: text("sent")}))(t)
+		seen := fine(a.keys[client].workflows().GetWorkflow(
+			ctx, &kagziv1.GetWorkflowRequest{Namespace: "a", RunId: run}))(t).Workflow
 		if wantOutput(t, seen, "sent"); seen.Note != "half" {
 			t.Errorf("its note is %q", seen.Note)
 		}
-		seen = fine(a.keys[viewer].workflows().GetWorkflow(ctx, &kagziv1.GetWorkflowRequest{Namespace: "a", RunId: run}))(t).Workflow
+		seen = fine(a.keys[viewer].workflows().GetWorkflow(
+			ctx, &kagziv1.GetWorkflowRequest{Namespace: "a", RunId: run}))(t).Workflow
 		if seen.Output.GetData() != nil || seen.Input.GetData() != nil || seen.Note != "half" {
 			t.Errorf("a viewer is shown %v", seen)
 		}
@@ -429,8 +478,10 @@ func TestAKeyIsNoTokenWhereTokensMayBeMissing(t *testing.T) {
 	eachServer(t, o, func(t *testing.T, s *Server) {
 		root := s.lock(t)
 		a := settle(t, root, "a")
-		_, err := a.keys[worker].workers().CompleteWorkflow(within(t, 20*time.Second), &kagziv1.CompleteWorkflowRequest{Namespace: "a", RunId: a.run})
-		wantRefused(t, "the end of a run without its token", err, codes.InvalidArgument, kagziv1.ErrorCode_ERROR_CODE_INVALID_ARGUMENT, "lease_token")
+		_, err := a.keys[worker].workers().CompleteWorkflow(
+			within(t, 20*time.Second), &kagziv1.CompleteWorkflowRequest{Namespace: "a", RunId: a.run})
+		wantRefused(t, "the end of a run without its token", err, codes.InvalidArgument,
+			kagziv1.ErrorCode_ERROR_CODE_INVALID_ARGUMENT, "lease_token")
 	})
 }
 
@@ -439,21 +490,31 @@ func steered(t testing.TB, a *tenant, ctx context.Context) {
 	t.Helper()
 	op := a.keys[operator]
 	fine(op.workflows().PauseWorkflow(ctx, &kagziv1.PauseWorkflowRequest{Namespace: "a", RunId: a.run}))(t)
-	fine(op.workflows().OverrideStep(ctx, &kagziv1.OverrideStepRequest{Namespace: "a", RunId: a.run, StepName: "first", Reason: "r", Result: &kagziv1.OverrideStepRequest_Output{Output: text("x")}}))(t)
+	fine(op.workflows().OverrideStep(ctx, &kagziv1.OverrideStepRequest{
+		Namespace: "a", RunId: a.run, StepName: "first", Reason: "r",
+		Result: &kagziv1.OverrideStepRequest_Output{Output: text("x")}}))(t)
 	fine(op.workflows().ResumeWorkflow(ctx, &kagziv1.ResumeWorkflowRequest{Namespace: "a", RunId: a.run}))(t)
 	fine(op.workflows().PinWorkflow(ctx, &kagziv1.PinWorkflowRequest{Namespace: "a", RunId: a.run, Pinned: true}))(t)
 	fine(op.workflows().TerminateWorkflow(ctx, &kagziv1.TerminateWorkflowRequest{Namespace: "a", RunId: a.run}))(t)
-	retried := fine(op.workflows().RetryWorkflow(ctx, &kagziv1.RetryWorkflowRequest{Namespace: "a", RunId: a.run}))(t).NewRunId
-	fine(a.keys[client].workflows().CancelWorkflow(ctx, &kagziv1.CancelWorkflowRequest{Namespace: "a", RunId: retried}))(t)
-	fine(op.schedules().UpdateWorkflowSchedule(ctx, &kagziv1.UpdateWorkflowScheduleRequest{Namespace: "a", ScheduleId: a.schedule, Name: ptr("n")}))(t)
-	fine(op.schedules().PauseWorkflowSchedule(ctx, &kagziv1.PauseWorkflowScheduleRequest{Namespace: "a", ScheduleId: a.schedule}))(t)
-	fine(op.schedules().ResumeWorkflowSchedule(ctx, &kagziv1.ResumeWorkflowScheduleRequest{Namespace: "a", ScheduleId: a.schedule}))(t)
-	fine(op.schedules().TriggerWorkflowSchedule(ctx, &kagziv1.TriggerWorkflowScheduleRequest{Namespace: "a", ScheduleId: a.schedule}))(t)
-	fine(op.schedules().DeleteWorkflowSchedule(ctx, &kagziv1.DeleteWorkflowScheduleRequest{Namespace: "a", ScheduleId: a.schedule}))(t)
+	retried := fine(op.workflows().RetryWorkflow(ctx, &kagziv1.RetryWorkflowRequest{Namespace: "a", RunId: a.run}))(
+		t).NewRunId
+	fine(a.keys[client].workflows().CancelWorkflow(
+		ctx, &kagziv1.CancelWorkflowRequest{Namespace: "a", RunId: retried}))(t)
+	fine(op.schedules().UpdateWorkflowSchedule(
+		ctx, &kagziv1.UpdateWorkflowScheduleRequest{Namespace: "a", ScheduleId: a.schedule, Name: ptr("n")}))(t)
+	fine(op.schedules().PauseWorkflowSchedule(
+		ctx, &kagziv1.PauseWorkflowScheduleRequest{Namespace: "a", ScheduleId: a.schedule}))(t)
+	fine(op.schedules().ResumeWorkflowSchedule(
+		ctx, &kagziv1.ResumeWorkflowScheduleRequest{Namespace: "a", ScheduleId: a.schedule}))(t)
+	fine(op.schedules().TriggerWorkflowSchedule(
+		ctx, &kagziv1.TriggerWorkflowScheduleRequest{Namespace: "a", ScheduleId: a.schedule}))(t)
+	fine(op.schedules().DeleteWorkflowSchedule(
+		ctx, &kagziv1.DeleteWorkflowScheduleRequest{Namespace: "a", ScheduleId: a.schedule}))(t)
 	fine(op.admin().DrainWorker(ctx, &kagziv1.DrainWorkerRequest{WorkerId: a.worker}))(t)
 	fine(op.admin().ForceOfflineWorker(ctx, &kagziv1.ForceOfflineWorkerRequest{WorkerId: a.worker}))(t)
 	boss := a.keys[admin]
-	fine(boss.namespaces().UpdateNamespace(ctx, &kagziv1.UpdateNamespaceRequest{Namespace: "a", Description: ptr("d")}))(t)
+	fine(boss.namespaces().UpdateNamespace(ctx,
+		&kagziv1.UpdateNamespaceRequest{Namespace: "a", Description: ptr("d")}))(t)
 	fine(boss.namespaces().DisableNamespace(ctx, &kagziv1.DisableNamespaceRequest{Namespace: "a"}))(t)
 	fine(boss.namespaces().EnableNamespace(ctx, &kagziv1.EnableNamespaceRequest{Namespace: "a"}))(t)
 }
@@ -464,11 +525,14 @@ func TestEveryChangeByAKeyLeavesOneRecord(t *testing.T) {
 		a := settle(t, root, "a")
 		ctx := within(t, time.Minute)
 		steered(t, a, ctx)
-		_, err := a.keys[viewer].workflows().PauseWorkflow(ctx, &kagziv1.PauseWorkflowRequest{Namespace: "a", RunId: a.run})
-		wantRefused(t, "a viewer's pause", err, codes.PermissionDenied, kagziv1.ErrorCode_ERROR_CODE_UNAUTHORIZED, "role viewer")
+		_, err := a.keys[viewer].workflows().PauseWorkflow(
+			ctx, &kagziv1.PauseWorkflowRequest{Namespace: "a", RunId: a.run})
+		wantRefused(t, "a viewer's pause", err, codes.PermissionDenied, kagziv1.ErrorCode_ERROR_CODE_UNAUTHORIZED,
+			"role viewer")
 		count := map[string]int{}
 		page := &kagziv1.PageRequest{PageSize: 1000}
-		for _, e := range fine(a.keys[viewer].admin().ListAuditEvents(ctx, &kagziv1.ListAuditEventsRequest{Namespace: "a", Page: page}))(t).Events {
+		for _, e := range fine(a.keys[viewer].admin().ListAuditEvents(
+			ctx, &kagziv1.ListAuditEventsRequest{Namespace: "a", Page: page}))(t).Events {
 			name, id, _ := strings.Cut(e.Actor, " (")
 			count[strings.TrimPrefix(name, "a-key_role_")+" "+e.Method+" "+e.Outcome]++
 			if e.Peer == "" || len(id) != 37 {
@@ -476,8 +540,10 @@ func TestEveryChangeByAKeyLeavesOneRecord(t *testing.T) {
 			}
 		}
 		want := map[string]int{"viewer PauseWorkflow PERMISSION_DENIED": 1, "client CancelWorkflow ok": 1}
-		for _, method := range []string{"PauseWorkflow", "OverrideStep", "ResumeWorkflow", "PinWorkflow", "TerminateWorkflow", "RetryWorkflow", "CreateWorkflowSchedule",
-			"UpdateWorkflowSchedule", "PauseWorkflowSchedule", "ResumeWorkflowSchedule", "TriggerWorkflowSchedule", "DeleteWorkflowSchedule", "DrainWorker", "ForceOfflineWorker"} {
+		for _, method := range []string{"PauseWorkflow", "OverrideStep", "ResumeWorkflow", "PinWorkflow",
+			"TerminateWorkflow", "RetryWorkflow", "CreateWorkflowSchedule",
+			"UpdateWorkflowSchedule", "PauseWorkflowSchedule", "ResumeWorkflowSchedule", "TriggerWorkflowSchedule",
+			"DeleteWorkflowSchedule", "DrainWorker", "ForceOfflineWorker"} {
 			want["operator "+method+" ok"] = 1
 		}
 		for _, method := range []string{"UpdateNamespace", "DisableNamespace", "EnableNamespace"} {
@@ -487,7 +553,8 @@ func TestEveryChangeByAKeyLeavesOneRecord(t *testing.T) {
 			t.Errorf("recorded %v, want %v", count, want)
 		}
 		keys := fine(root.admin().ListAuditEvents(ctx, &kagziv1.ListAuditEventsRequest{Page: page}))(t).Events
-		if n := len(keys); n != 6 || keys[n-1].Method != "CreateKey" || keys[n-1].Actor != "local" || !strings.HasPrefix(keys[0].Actor, "root (") {
+		if n := len(keys); n != 6 || keys[n-1].Method != "CreateKey" || keys[n-1].Actor != "local" ||
+			!strings.HasPrefix(keys[0].Actor, "root (") {
 			t.Errorf("the records of keys are %v, want the creation of six", keys)
 		}
 	})
@@ -525,18 +592,22 @@ func TestNoLogNorAnswerTellsASecret(t *testing.T) {
 		steered(t, a, ctx)
 		var told []string
 		for _, bad := range []string{"Bearer " + secret[:60], "Basic " + secret, secret, "Bearer  " + secret} {
-			_, err := s.admin().WhoAmI(metadata.AppendToOutgoingContext(ctx, "authorization", bad), &kagziv1.WhoAmIRequest{})
+			_, err := s.admin().WhoAmI(metadata.AppendToOutgoingContext(ctx, "authorization", bad),
+				&kagziv1.WhoAmIRequest{})
 			if status.Code(err) != codes.Unauthenticated {
 				t.Errorf("%.10s… is answered with %v", bad, err)
 			}
 			told = append(told, fmt.Sprint(err))
 		}
-		_, err := a.keys[worker].workers().CompleteWorkflow(ctx, &kagziv1.CompleteWorkflowRequest{Namespace: "a", RunId: a.run, LeaseToken: a.token})
+		_, err := a.keys[worker].workers().CompleteWorkflow(
+			ctx, &kagziv1.CompleteWorkflowRequest{Namespace: "a", RunId: a.run, LeaseToken: a.token})
 		told = append(told, fmt.Sprint(err))
 		for _, answer := range []proto.Message{
-			fine(root.admin().ListKeys(ctx, &kagziv1.ListKeysRequest{}))(t), fine(root.admin().WhoAmI(ctx, &kagziv1.WhoAmIRequest{}))(t),
+			fine(root.admin().ListKeys(ctx, &kagziv1.ListKeysRequest{}))(t),
+			fine(root.admin().WhoAmI(ctx, &kagziv1.WhoAmIRequest{}))(t),
 			fine(root.admin().GetServerInfo(ctx, &kagziv1.GetServerInfoRequest{}))(t),
-			fine(root.admin().ListAuditEvents(ctx, &kagziv1.ListAuditEventsRequest{}))(t), fine(root.admin().ListAuditEvents(ctx, &kagziv1.ListAuditEventsRequest{Namespace: "a"}))(t),
+			fine(root.admin().ListAuditEvents(ctx, &kagziv1.ListAuditEventsRequest{}))(t),
+			fine(root.admin().ListAuditEvents(ctx, &kagziv1.ListAuditEventsRequest{Namespace: "a"}))(t),
 			fine(root.workflows().GetWorkflow(ctx, &kagziv1.GetWorkflowRequest{Namespace: "a", RunId: a.run}))(t),
 			fine(root.admin().ListSteps(ctx, &kagziv1.ListStepsRequest{Namespace: "a", RunId: a.run}))(t),
 			fine(root.admin().GetWorker(ctx, &kagziv1.GetWorkerRequest{WorkerId: a.worker}))(t),
@@ -544,7 +615,8 @@ func TestNoLogNorAnswerTellsASecret(t *testing.T) {
 			told = append(told, fmt.Sprint(answer))
 		}
 		s.Stop()
-		for _, canary := range []string{secret, strings.Split(secret, "_")[3], strings.Split(secret, "_")[3][:20], a.token} {
+		for _, canary := range []string{secret, strings.Split(secret, "_")[3],
+			strings.Split(secret, "_")[3][:20], a.token} {
 			if strings.Contains(log.text(), canary) {
 				t.Errorf("the log holds %.8s…", canary)
 			}

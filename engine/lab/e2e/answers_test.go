@@ -30,7 +30,8 @@ func TestHeartbeatsOfWorkersThatAreNotThere(t *testing.T) {
 		for _, id := range []string{"", "a b", "a/b", strings.Repeat("w", 65), "w\x00"} {
 			wantRefused(t, "heartbeat of "+id, beat(id), codes.InvalidArgument, codeInvalid, "Invalid worker_id")
 		}
-		wantRefused(t, "heartbeat of an unknown worker", beat("nobody"), codes.NotFound, codeNotFound, "Worker not found or offline")
+		wantRefused(t, "heartbeat of an unknown worker", beat("nobody"), codes.NotFound, codeNotFound,
+			"Worker not found or offline")
 		w := s.register(t)
 		if a := w.heartbeat(t); !a.Accepted || a.ShouldDrain {
 			t.Errorf("heartbeat = %v, want it accepted", a)
@@ -44,7 +45,8 @@ func TestHeartbeatsOfWorkersThatAreNotThere(t *testing.T) {
 		if _, err := s.workers().Deregister(ctx, &kagziv1.DeregisterRequest{WorkerId: w.id}); err != nil {
 			t.Fatal(err)
 		}
-		wantRefused(t, "heartbeat of an offline worker", beat(w.id), codes.NotFound, codeNotFound, "Worker not found or offline")
+		wantRefused(t, "heartbeat of an offline worker", beat(w.id), codes.NotFound, codeNotFound,
+			"Worker not found or offline")
 		wantRefused(t, "drain of an offline worker", drain(t, s, w.id), codes.NotFound, codeNotFound, "")
 		wantRefused(t, "drain of an unknown worker", drain(t, s, "nobody"), codes.NotFound, codeNotFound, "")
 	})
@@ -73,13 +75,19 @@ func TestPollsThatAreRefused(t *testing.T) {
 		if err := poll(func(r *kagziv1.PollTaskRequest) { r.TaskQueue = "second" }); err != nil {
 			t.Errorf("a poll of the second queue is refused: %v", err)
 		}
-		wantRefused(t, "another queue", poll(func(r *kagziv1.PollTaskRequest) { r.TaskQueue = "q" }), codes.FailedPrecondition, codePrecondition, "queue")
-		wantRefused(t, "another namespace", poll(func(r *kagziv1.PollTaskRequest) { r.Namespace = "other" }), codes.FailedPrecondition, codePrecondition, "namespace")
-		wantRefused(t, "another type", poll(func(r *kagziv1.PollTaskRequest) { r.WorkflowTypes = []string{"t", "u"} }), codes.FailedPrecondition, codePrecondition, "workflow types")
-		wantRefused(t, "no types", poll(func(r *kagziv1.PollTaskRequest) { r.WorkflowTypes = nil }), codes.InvalidArgument, codeInvalid, "workflow_types")
+		wantRefused(t, "another queue", poll(func(r *kagziv1.PollTaskRequest) { r.TaskQueue = "q" }),
+			codes.FailedPrecondition, codePrecondition, "queue")
+		wantRefused(t, "another namespace", poll(func(r *kagziv1.PollTaskRequest) { r.Namespace = "other" }),
+			codes.FailedPrecondition, codePrecondition, "namespace")
+		wantRefused(t, "another type", poll(func(r *kagziv1.PollTaskRequest) { r.WorkflowTypes = []string{"t", "u"} }),
+			codes.FailedPrecondition, codePrecondition, "workflow types")
+		wantRefused(t, "no types", poll(func(r *kagziv1.PollTaskRequest) { r.WorkflowTypes = nil }),
+			codes.InvalidArgument, codeInvalid, "workflow_types")
 		const unregistered = "Worker not registered or offline. Call RegisterWorker first."
-		wantRefused(t, "an unknown worker", poll(func(r *kagziv1.PollTaskRequest) { r.WorkerId = "nobody" }), codes.FailedPrecondition, codePrecondition, unregistered)
-		wantRefused(t, "a malformed worker", poll(func(r *kagziv1.PollTaskRequest) { r.WorkerId = "a b" }), codes.InvalidArgument, codeInvalid, "Invalid worker_id")
+		wantRefused(t, "an unknown worker", poll(func(r *kagziv1.PollTaskRequest) { r.WorkerId = "nobody" }),
+			codes.FailedPrecondition, codePrecondition, unregistered)
+		wantRefused(t, "a malformed worker", poll(func(r *kagziv1.PollTaskRequest) { r.WorkerId = "a b" }),
+			codes.InvalidArgument, codeInvalid, "Invalid worker_id")
 
 		waiting := make(chan error, 1)
 		go func() {
@@ -92,7 +100,8 @@ func TestPollsThatAreRefused(t *testing.T) {
 		const draining = "Worker is draining and not accepting new work"
 		wantRefused(t, "a draining worker", poll(), codes.FailedPrecondition, codePrecondition, draining)
 		run := s.start(t)
-		wantRefused(t, "a poll during which the worker was drained", receive(t, "the poll's answer", waiting), codes.FailedPrecondition, codePrecondition, draining)
+		wantRefused(t, "a poll during which the worker was drained", receive(t, "the poll's answer", waiting),
+			codes.FailedPrecondition, codePrecondition, draining)
 		if got := s.get(t, run); got.Status != pending {
 			t.Errorf("the run that came up for a draining worker is %s", got.Status)
 		}
@@ -112,9 +121,11 @@ func TestRegistrations(t *testing.T) {
 			t.Errorf("two workers have the ids %q and %q", a.id, b.id)
 		}
 		named := func(id, instance string) (*kagziv1.RegisterResponse, error) {
-			return s.workers().Register(ctx, &kagziv1.RegisterRequest{WorkflowTypes: []string{"t"}, WorkerId: id, InstanceId: instance})
+			return s.workers().Register(ctx, &kagziv1.RegisterRequest{
+				WorkflowTypes: []string{"t"}, WorkerId: id, InstanceId: instance})
 		}
-		if r, err := named("w-1", "one"); err != nil || r.WorkerId != "w-1" || r.HeartbeatIntervalMs != 60_000 || r.LeaseMs != 180_000 || r.HeartbeatIntervalSecs != 60 {
+		if r, err := named("w-1", "one"); err != nil || r.WorkerId != "w-1" || r.HeartbeatIntervalMs != 60_000 ||
+			r.LeaseMs != 180_000 || r.HeartbeatIntervalSecs != 60 {
 			t.Fatalf("registered as %v, %v", r, err)
 		}
 		if r, err := named("", "one"); err != nil || r.WorkerId != "w-1" {
@@ -122,7 +133,8 @@ func TestRegistrations(t *testing.T) {
 		}
 		_, err := named("w-1", "two")
 		wantRefused(t, "an id that is taken", err, codes.AlreadyExists, codeConflict, "")
-		if _, err := s.admin().ForceOfflineWorker(ctx, &kagziv1.ForceOfflineWorkerRequest{WorkerId: "w-1"}); err != nil {
+		if _, err := s.admin().ForceOfflineWorker(
+			ctx, &kagziv1.ForceOfflineWorkerRequest{WorkerId: "w-1"}); err != nil {
 			t.Fatal(err)
 		}
 		if r, err := named("w-1", "two"); err != nil || r.WorkerId != "w-1" {
@@ -145,7 +157,8 @@ func TestLeases(t *testing.T) {
 		w := s.register(t)
 		task := w.take(t)
 		complete := func(token, output string) error {
-			_, err := s.workers().CompleteWorkflow(ctx, &kagziv1.CompleteWorkflowRequest{RunId: run, LeaseToken: token, Output: text(output)})
+			_, err := s.workers().CompleteWorkflow(
+				ctx, &kagziv1.CompleteWorkflowRequest{RunId: run, LeaseToken: token, Output: text(output)})
 			return err
 		}
 		wantField := func(what string, err error) {
@@ -171,16 +184,19 @@ func TestLeases(t *testing.T) {
 
 		w.completeStep(t, task, "s", "one")
 		w.completeStep(t, task, "s", "one")
-		_, err = s.workers().CompleteStep(ctx, &kagziv1.CompleteStepRequest{RunId: run, StepId: "s", LeaseToken: task.LeaseToken, Output: text("two")})
+		_, err = s.workers().CompleteStep(ctx, &kagziv1.CompleteStepRequest{
+			RunId: run, StepId: "s", LeaseToken: task.LeaseToken, Output: text("two")})
 		wantRefused(t, "another result of a step", err, codes.FailedPrecondition, codeConflict, "already recorded")
 
 		w.complete(t, task, "done")
 		w.complete(t, task, "done")
 		w.completeStep(t, task, "s", "one") // it counted, and still does
-		wantRefused(t, "another result of the run", complete(task.LeaseToken, "other"), codes.FailedPrecondition, codeConflict, "")
+		wantRefused(t, "another result of the run", complete(task.LeaseToken, "other"), codes.FailedPrecondition,
+			codeConflict, "")
 		err = complete(stale, "done")
 		wantRefused(t, "another token after the end", err, codes.FailedPrecondition, codeLeaseLost, "COMPLETED")
-		_, err = s.workers().CompleteStep(ctx, &kagziv1.CompleteStepRequest{RunId: run, StepId: "late", LeaseToken: task.LeaseToken})
+		_, err = s.workers().CompleteStep(ctx, &kagziv1.CompleteStepRequest{
+			RunId: run, StepId: "late", LeaseToken: task.LeaseToken})
 		wantRefused(t, "a step after the end", err, codes.FailedPrecondition, codeLeaseLost, "COMPLETED")
 		wantOutput(t, s.get(t, run), "done")
 	})
@@ -193,43 +209,55 @@ func TestAnOldLeaseCannotWriteAfterTheRunWasHandedOn(t *testing.T) {
 		first, second := s.register(t), s.register(t)
 		old := first.take(t)
 		first.completeStep(t, old, "kept", "by the first")
-		if _, err := s.workers().BeginStep(ctx, &kagziv1.BeginStepRequest{RunId: run, StepName: "open", LeaseToken: old.LeaseToken}); err != nil {
+		if _, err := s.workers().BeginStep(ctx, &kagziv1.BeginStepRequest{
+			RunId: run, StepName: "open", LeaseToken: old.LeaseToken}); err != nil {
 			t.Fatal(err)
 		}
-		if a, err := s.admin().ForceOfflineWorker(ctx, &kagziv1.ForceOfflineWorkerRequest{WorkerId: first.id}); err != nil || a.ReleasedRuns != 1 {
+		if a, err := s.admin().ForceOfflineWorker(
+			ctx, &kagziv1.ForceOfflineWorkerRequest{WorkerId: first.id}); err != nil || a.ReleasedRuns != 1 {
 			t.Fatalf("force offline: %v, %v, want one run freed", a, err)
 		}
 		task := second.take(t)
-		if len(task.History) != 2 || string(task.History[0].Output.GetData()) != "by the first" || task.History[1].Error.GetCode() != kagziv1.ErrorCode_ERROR_CODE_CRASHED {
+		if len(task.History) != 2 || string(task.History[0].Output.GetData()) != "by the first" ||
+			task.History[1].Error.GetCode() != kagziv1.ErrorCode_ERROR_CODE_CRASHED {
 			t.Errorf("the second worker's history is %v", task.History)
 		}
 		for name, write := range map[string]func() error{
 			"a step": func() error {
-				_, err := s.workers().CompleteStep(ctx, &kagziv1.CompleteStepRequest{RunId: run, StepId: "late", LeaseToken: old.LeaseToken})
+				_, err := s.workers().CompleteStep(ctx,
+					&kagziv1.CompleteStepRequest{RunId: run, StepId: "late", LeaseToken: old.LeaseToken})
 				return err
 			},
 			"the open step": func() error {
-				_, err := s.workers().CompleteStep(ctx, &kagziv1.CompleteStepRequest{RunId: run, StepId: "open", LeaseToken: old.LeaseToken})
+				_, err := s.workers().CompleteStep(ctx,
+					&kagziv1.CompleteStepRequest{RunId: run, StepId: "open", LeaseToken: old.LeaseToken})
 				return err
 			},
 			"a failure": func() error {
-				_, err := s.workers().FailStep(ctx, &kagziv1.FailStepRequest{RunId: run, StepId: "late", Error: &kagziv1.ErrorDetail{Message: "late"}, LeaseToken: old.LeaseToken})
+				_, err := s.workers().FailStep(ctx, &kagziv1.FailStepRequest{
+					RunId: run, StepId: "late", Error: &kagziv1.ErrorDetail{Message: "late"},
+					LeaseToken: old.LeaseToken})
 				return err
 			},
 			"a sleep": func() error {
-				_, err := s.workers().Sleep(ctx, &kagziv1.SleepRequest{RunId: run, StepId: "nap", Duration: durationpb.New(time.Hour), LeaseToken: old.LeaseToken})
+				_, err := s.workers().Sleep(ctx, &kagziv1.SleepRequest{
+					RunId: run, StepId: "nap", Duration: durationpb.New(time.Hour), LeaseToken: old.LeaseToken})
 				return err
 			},
 			"the end": func() error {
-				_, err := s.workers().CompleteWorkflow(ctx, &kagziv1.CompleteWorkflowRequest{RunId: run, LeaseToken: old.LeaseToken})
+				_, err := s.workers().CompleteWorkflow(
+					ctx, &kagziv1.CompleteWorkflowRequest{RunId: run, LeaseToken: old.LeaseToken})
 				return err
 			},
 			"a release": func() error {
-				_, err := s.workers().ReleaseTask(ctx, &kagziv1.ReleaseTaskRequest{RunId: run, LeaseToken: old.LeaseToken})
+				_, err := s.workers().ReleaseTask(ctx,
+					&kagziv1.ReleaseTaskRequest{RunId: run, LeaseToken: old.LeaseToken})
 				return err
 			},
 			"a failed end": func() error {
-				_, err := s.workers().FailWorkflow(ctx, &kagziv1.FailWorkflowRequest{RunId: run, Error: &kagziv1.ErrorDetail{Message: "late"}, LeaseToken: old.LeaseToken})
+				_, err := s.workers().FailWorkflow(ctx,
+					&kagziv1.FailWorkflowRequest{RunId: run, Error: &kagziv1.ErrorDetail{Message: "late"},
+						LeaseToken: old.LeaseToken})
 				return err
 			},
 		} {
@@ -254,12 +282,16 @@ func TestCancelAndTerminate(t *testing.T) {
 			return s.workflows().TerminateWorkflow(ctx, &kagziv1.TerminateWorkflowRequest{RunId: run})
 		}
 		ways := map[string]func() string{
-			"pending": func() string { return s.start(t, func(r *kagziv1.StartWorkflowRequest) { r.TaskQueue = "idle" }) },
+			"pending": func() string {
+				return s.start(t, func(r *kagziv1.StartWorkflowRequest) { r.TaskQueue = "idle" })
+			},
 			"running": func() string { run := s.start(t); w.take(t); return run },
 			"sleeping": func() string {
 				run := s.start(t)
 				task := w.take(t)
-				if _, err := s.workers().Sleep(ctx, &kagziv1.SleepRequest{RunId: run, StepId: "nap", Duration: durationpb.New(time.Hour), LeaseToken: task.LeaseToken}); err != nil {
+				if _, err := s.workers().Sleep(ctx, &kagziv1.SleepRequest{
+					RunId: run, StepId: "nap", Duration: durationpb.New(time.Hour),
+					LeaseToken: task.LeaseToken}); err != nil {
 					t.Fatal(err)
 				}
 				return run
@@ -272,7 +304,8 @@ func TestCancelAndTerminate(t *testing.T) {
 					t.Errorf("cancel of a %s run: %v, %v", name, a, err)
 				}
 			}
-			if got := s.get(t, run); got.Status != cancelled || got.Error.GetMessage() != "enough" || got.FinishedAt == nil || got.WakeUpAt != nil {
+			if got := s.get(t, run); got.Status != cancelled || got.Error.GetMessage() != "enough" ||
+				got.FinishedAt == nil || got.WakeUpAt != nil {
 				t.Errorf("a cancelled %s run is %v", name, got)
 			}
 			_, err := terminate(run)
@@ -295,7 +328,8 @@ func TestCancelAndTerminate(t *testing.T) {
 		if _, err := cancel(run); err != nil {
 			t.Fatal(err)
 		}
-		_, err := s.workers().CompleteWorkflow(ctx, &kagziv1.CompleteWorkflowRequest{RunId: run, LeaseToken: task.LeaseToken})
+		_, err := s.workers().CompleteWorkflow(ctx,
+			&kagziv1.CompleteWorkflowRequest{RunId: run, LeaseToken: task.LeaseToken})
 		wantRefused(t, "the end after the cancel", err, codes.FailedPrecondition, codeLeaseLost, "CANCELLED")
 		if got := detailOf(err).Metadata["status"]; got != "CANCELLED" {
 			t.Errorf("whoever lost to the cancel learns the status %q", got)
@@ -317,7 +351,9 @@ func TestTheAnswerToAResultIsTheStepAsItIsListed(t *testing.T) {
 		w := s.register(t)
 		s.start(t)
 		task := w.take(t)
-		begun := fine(s.workers().BeginStep(ctx, &kagziv1.BeginStepRequest{RunId: task.RunId, LeaseToken: task.LeaseToken, StepName: "begun", Input: text("in")}))(t)
+		begun := fine(s.workers().BeginStep(ctx,
+			&kagziv1.BeginStepRequest{RunId: task.RunId, LeaseToken: task.LeaseToken, StepName: "begun",
+				Input: text("in")}))(t)
 		for place, ref := range []string{begun.StepId, "at-once"} {
 			for range 2 { // again it is the same
 				answer := w.completeStep(t, task, ref, "out")

@@ -25,54 +25,83 @@ var arrows = []arrow{
 	{"engine/cron", nil, "when an expression fires is arithmetic"},
 	{"engine/matching", []string{"engine"}, "matching runs and workers needs no wire and no database"},
 	{"engine/coordinator", []string{"engine", "engine/cron"}, "upkeep needs no wire and no database"},
-	{"engine/server", []string{"engine", "engine/cron", "engine/matching", "engine/server/internal/...", "proto/..."}, "the handlers see the store as an interface only"},
-	{"engine/server/internal/wire", []string{"engine", "proto/..."}, "how messages are read and made depends on nothing that a server keeps"},
-	{"engine/server/internal/watch", []string{"engine", "engine/server/internal/wire", "engine/server/internal/async", "proto/..."}, "who watches is told what the store notified, and reads it"},
-	{"engine/server/internal/metrics", []string{"engine", "engine/server/internal/wire", "engine/server/internal/async", "proto/..."}, "counting depends on nothing that is counted"},
-	{"engine/server/internal/auth", []string{"engine", "engine/server/internal/wire", "engine/server/internal/async", "engine/server/internal/secret", "proto/..."}, "who may call what is decided before any handler is known"},
-	{"engine/server/internal/session", []string{"engine", "engine/matching", "engine/server/internal/...", "proto/..."}, "what workers do is written over all that callers go through, and never knows the server"},
-	{"engine/server/internal/bundle", []string{"engine", "engine/server/internal/wire", "proto/..."}, "a capsule is made of the store's rows and the contract's messages"},
-	{"engine/daemon", []string{"engine", "engine/...", "proto/..."}, "the store comes as a function, so that the switch on dialect stays in one place"},
-	{"engine/sandbox", []string{"engine", "engine/...", "proto/..."}, "a server whose clock its owner moves; the store comes as a function here, too"},
-	{"backends/internal/storelogic", []string{"engine"}, "operations that read before they write, over statements that a backend brings"},
-	{"backends/internal/storekit", []string{"engine"}, "what the backends share beside that: encodings, listeners, lists of columns"},
-	{"backends/memory", []string{"engine", "backends/internal/storelogic", "backends/internal/storekit"}, "a backend whose rows are in memory, for tests and demonstrations"},
-	{"backends/sqlite", []string{"engine", "backends/internal/storelogic", "backends/internal/storekit", "backends/sqlite/internal/...", "migrations"}, "a backend speaks SQL, and no gRPC, and knows no other backend"},
+	{"engine/server", []string{"engine", "engine/cron", "engine/matching", "engine/server/internal/...", "proto/..."},
+		"the handlers see the store as an interface only"},
+	{"engine/server/internal/wire", []string{"engine", "proto/..."},
+		"how messages are read and made depends on nothing that a server keeps"},
+	{"engine/server/internal/watch", []string{
+		"engine", "engine/server/internal/wire", "engine/server/internal/async", "proto/..."},
+		"who watches is told what the store notified, and reads it"},
+	{"engine/server/internal/metrics", []string{
+		"engine", "engine/server/internal/wire", "engine/server/internal/async", "proto/..."},
+		"counting depends on nothing that is counted"},
+	{"engine/server/internal/auth", []string{
+		"engine", "engine/server/internal/wire", "engine/server/internal/async", "engine/server/internal/secret",
+		"proto/..."}, "who may call what is decided before any handler is known"},
+	{"engine/server/internal/session", []string{"engine", "engine/matching", "engine/server/internal/...", "proto/..."},
+		"what workers do is written over all that callers go through, and never knows the server"},
+	{"engine/server/internal/bundle", []string{"engine", "engine/server/internal/wire", "proto/..."},
+		"a capsule is made of the store's rows and the contract's messages"},
+	{"engine/daemon", []string{"engine", "engine/...", "proto/..."},
+		"the store comes as a function, so that the switch on dialect stays in one place"},
+	{"engine/sandbox", []string{"engine", "engine/...", "proto/..."},
+		"a server whose clock its owner moves; the store comes as a function here, too"},
+	{"backends/internal/storelogic", []string{"engine"},
+		"operations that read before they write, over statements that a backend brings"},
+	{"backends/internal/storekit", []string{"engine"},
+		"what the backends share beside that: encodings, listeners, lists of columns"},
+	{"backends/memory", []string{"engine", "backends/internal/storelogic", "backends/internal/storekit"},
+		"a backend whose rows are in memory, for tests and demonstrations"},
+	{"backends/sqlite", []string{"engine", "backends/internal/storelogic", "backends/internal/storekit",
+		"backends/sqlite/internal/...", "migrations"}, "a backend speaks SQL, and no gRPC, and knows no other backend"},
 	{"backends/sqlite/internal/sqlite3", nil, "the driver knows SQLite's library, and nothing of what is stored"},
-	{"backends/sqlite/internal/dbfile", []string{"engine", "backends/sqlite/internal/sqlite3", "migrations"}, "what must hold of a file before anybody reads its rows"},
-	{"backends/sqlite/internal/backup", []string{"engine", "backends/sqlite/internal/sqlite3", "backends/sqlite/internal/dbfile", "migrations"}, "whole files are copied and replaced without the store, which it is given as functions"},
-	{"backends/postgres", []string{"engine", "backends/internal/storelogic", "backends/internal/storekit", "migrations"}, "likewise"},
+	{"backends/sqlite/internal/dbfile", []string{"engine", "backends/sqlite/internal/sqlite3", "migrations"},
+		"what must hold of a file before anybody reads its rows"},
+	{"backends/sqlite/internal/backup", []string{
+		"engine", "backends/sqlite/internal/sqlite3", "backends/sqlite/internal/dbfile", "migrations"},
+		"whole files are copied and replaced without the store, which it is given as functions"},
+	{"backends/postgres", []string{"engine", "backends/internal/storelogic", "backends/internal/storekit",
+		"migrations"}, "likewise"},
 	{"backends/move", []string{"engine"}, "how rows move is the same for all databases: each comes as an interface"},
 	{"backends", []string{"engine", "migrations", "backends/..."}, "the one switch on dialect"},
 	{"proto/kagzi/v1", nil, "the wire is everybody's"},
 	{"proto/wire", []string{"proto/kagzi/v1"}, "how it is written, likewise"},
 	{"migrations", nil, "the schema is data"},
-	{"sdk", []string{"proto/...", "sdk/profile", "sdk/internal/..."}, "what users link into their programs holds no engine and no database"},
+	{"sdk", []string{"proto/...", "sdk/profile", "sdk/internal/..."},
+		"what users link into their programs holds no engine and no database"},
 	{"sdk/internal/seam", nil, "what the SDK lets its own tests reach, and nobody else"},
 	{"sdk/profile", nil, "where a server is, for workers and people alike, needs neither"},
-	{"sdk/kagzitest", []string{"sdk", "sdk/profile", "sdk/internal/...", "engine", "engine/...", "backends/sqlite", "backends/sqlite/sqlitetest", "backends/sqlite/internal/...", "backends/internal/...", "migrations", "proto/..."}, "the real engine, in the tests of users alone"},
-	{"tui", []string{"tui", "tui/...", "sdk", "sdk/profile", "sdk/internal/...", "proto/..."}, "outsiders come in by the front door"},
+	{"sdk/kagzitest", []string{"sdk", "sdk/profile", "sdk/internal/...", "engine", "engine/...", "backends/sqlite",
+		"backends/sqlite/sqlitetest", "backends/sqlite/internal/...", "backends/internal/...", "migrations",
+		"proto/..."}, "the real engine, in the tests of users alone"},
+	{"tui", []string{"tui", "tui/...", "sdk", "sdk/profile", "sdk/internal/...", "proto/..."},
+		"outsiders come in by the front door"},
 	{"installer", nil, "a service manager is told of a program, not of workflows; the server comes as a function"},
 	{"installer/package", []string{"installer"}, "a tool that packs the program with what `kagzi service` would write"},
 	{"proto/gen", nil, "a tool that makes proto/kagzi/v1"},
 	{"proto", []string{"proto/kagzi/v1"}, "holds the directive that makes it"},
-	{"backends/storetest", []string{"engine", "engine/lab/long", "backends/storetest/..."}, "the contract as tests is written against the contract"},
+	{"backends/storetest", []string{"engine", "engine/lab/long", "backends/storetest/..."},
+		"the contract as tests is written against the contract"},
 	{"backends/postgres/pgtest", nil, "a database for tests"},
 	{"backends/sqlite/sqlitetest", nil, "likewise"},
 	{"engine/lab/long", nil, "the tests of every package ask it how much to try"},
-	{"engine/lab", []string{"engine", "engine/...", "backends/...", "migrations", "proto/...", "sdk", "sdk/profile", "sdk/internal/..."}, "it tests whole systems"},
+	{"engine/lab", []string{"engine", "engine/...", "backends/...", "migrations", "proto/...", "sdk", "sdk/profile",
+		"sdk/internal/..."}, "it tests whole systems"},
 }
 
 // engineImports is all that the engine may pull in from elsewhere, but for the server, which needs gRPC.
 var engineImports = []string{"github.com/adhocore/gronx"}
 
-// sdkImports is all that the SDK may pull into a user's worker from elsewhere: gRPC, protobuf, a UUID, the API of OpenTelemetry,
-// which records nothing until the user configures it, what those need, and a reader of kagzi.toml, so that a worker and the command line
-// find a server in the same way.
+// sdkImports is all that the SDK may pull into a user's worker from elsewhere: gRPC, protobuf, a
+// UUID, the API of OpenTelemetry, which records nothing until the user configures it, what those
+// need, and a reader of kagzi.toml, so that a worker and the command line find a server in the same
+// way.
 var sdkImports = []string{
-	"google.golang.org/grpc", "google.golang.org/protobuf", "google.golang.org/genproto/googleapis/rpc", "github.com/google/uuid",
+	"google.golang.org/grpc", "google.golang.org/protobuf", "google.golang.org/genproto/googleapis/rpc",
+	"github.com/google/uuid",
 	"golang.org/x/net", "golang.org/x/sys", "golang.org/x/text",
-	"go.opentelemetry.io/otel", "go.opentelemetry.io/otel/trace", "go.opentelemetry.io/otel/metric", "go.opentelemetry.io/auto/sdk",
+	"go.opentelemetry.io/otel", "go.opentelemetry.io/otel/trace", "go.opentelemetry.io/otel/metric",
+	"go.opentelemetry.io/auto/sdk",
 	"github.com/go-logr/logr", "github.com/go-logr/stdr", "github.com/cespare/xxhash/v2",
 	"github.com/pelletier/go-toml/v2",
 }
@@ -88,7 +117,8 @@ type dependency struct {
 // list is the packages that go list names with -deps; it fails when one does not exist.
 func list(t *testing.T, packages ...string) map[string]dependency {
 	t.Helper()
-	cmd := exec.Command("go", append([]string{"list", "-deps", "-json=ImportPath,Standard,Module,Deps"}, packages...)...)
+	cmd := exec.Command("go", append([]string{"list", "-deps", "-json=ImportPath,Standard,Module,Deps"},
+		packages...)...)
 	out, err := cmd.Output()
 	if err != nil {
 		var exit *exec.ExitError
@@ -166,7 +196,8 @@ func TestEachPackageImportsOnlyWhatItMay(t *testing.T) {
 func TestTheEngineNeedsTheStandardLibraryAndACronParserOnly(t *testing.T) {
 	t.Parallel()
 	used := map[string]bool{}
-	for _, from := range []string{"engine", "engine/cron", "backends/internal/storelogic", "engine/matching", "engine/coordinator", "migrations"} {
+	for _, from := range []string{"engine", "engine/cron", "backends/internal/storelogic", "engine/matching",
+		"engine/coordinator", "migrations"} {
 		for path, dep := range list(t, module+from) {
 			if dep.Standard || dep.Module == nil || strings.HasPrefix(path, module) {
 				continue
@@ -208,7 +239,8 @@ func TestTheProgramShipsNoTests(t *testing.T) {
 	t.Parallel()
 	for path := range list(t, "github.com/kagzi/kagzi") {
 		switch path {
-		case "testing", "testing/synctest", module + "engine/lab/e2e", module + "backends/storetest", module + "backends/postgres/pgtest",
+		case "testing", "testing/synctest", module + "engine/lab/e2e", module + "backends/storetest",
+			module + "backends/postgres/pgtest",
 			module + "sdk/kagzitest":
 			t.Errorf("the program holds %s", path)
 		}

@@ -35,7 +35,8 @@ func TestEachOfManyStartsAndResultsIsItsOwn(t *testing.T) {
 					run, err := kagzi.Start(ctx, c, kind, i, kagzi.StartOptions{})
 					var refused *kagzi.Error
 					if kind == "bad kind" {
-						if !errors.As(err, &refused) || refused.Code != kagzi.CodeInvalidArgument || refused.Metadata["field"] != "workflow_type" {
+						if !errors.As(err, &refused) || refused.Code != kagzi.CodeInvalidArgument ||
+							refused.Metadata["field"] != "workflow_type" {
 							t.Errorf("%s: start %d of a bad type: %v", where, i, err)
 						}
 						return
@@ -47,7 +48,8 @@ func TestEachOfManyStartsAndResultsIsItsOwn(t *testing.T) {
 					got, err := kagzi.Result[int](ctx, run)
 					var ended *kagzi.RunError
 					switch {
-					case kind == "doomed" && (!errors.As(err, &ended) || ended.RunID != run.ID() || ended.Message != fmt.Sprint("no ", i) || ended.Type != "refused"):
+					case kind == "doomed" && (!errors.As(err, &ended) || ended.RunID != run.ID() ||
+						ended.Message != fmt.Sprint("no ", i) || ended.Type != "refused"):
 						t.Errorf("%s: run %d ended with %v", where, i, err)
 					case kind == "echo" && (got != i || err != nil):
 						t.Errorf("%s: run %d returned %d, %v", where, i, got, err)
@@ -69,7 +71,9 @@ func TestAViewerWaitsForEndsWithoutTheirPayloads(t *testing.T) {
 		w := root.register(t)
 		run := root.start(t)
 		stream := fine(s.as(t, secret).workflows().AwaitWorkflows(ctx))(t)
-		if err := stream.Send(&kagziv1.AwaitWorkflowsRequest{Waits: []*kagziv1.AwaitWorkflowsRequest_Wait{{Seq: 1, RunId: run}, {Seq: 2, RunId: run, Whole: true}}}); err != nil {
+		if err := stream.Send(&kagziv1.AwaitWorkflowsRequest{
+			Waits: []*kagziv1.AwaitWorkflowsRequest_Wait{
+				{Seq: 1, RunId: run}, {Seq: 2, RunId: run, Whole: true}}}); err != nil {
 			t.Fatal(err)
 		}
 		w.complete(t, w.take(t), "secret")

@@ -17,8 +17,9 @@ import (
 	"github.com/kagzi/kagzi/engine/lab/long"
 )
 
-// eachBackend tells a story once for each backend. url is a fresh database. With -short the race detector sees it on SQLite only: what the server's
-// goroutines share is the same on both, and what the backends' own do they show in their own tests.
+// eachBackend tells a story once for each backend. url is a fresh database. With -short the race
+// detector sees it on SQLite only: what the server's goroutines share is the same on both, and what
+// the backends' own do they show in their own tests.
 func eachBackend(t *testing.T, story func(t *testing.T, url string)) {
 	t.Parallel()
 	for _, name := range []string{"sqlite", "postgres"} {
@@ -32,7 +33,8 @@ func eachBackend(t *testing.T, story func(t *testing.T, url string)) {
 	}
 }
 
-// freshURL is a database of a backend with its tables and no rows. Without a Postgres the test is skipped, or fails when CI is set.
+// freshURL is a database of a backend with its tables and no rows. Without a Postgres the test is
+// skipped, or fails when CI is set.
 func freshURL(t testing.TB, backend string) string {
 	t.Helper()
 	if backend == "postgres" {

@@ -13,8 +13,9 @@ import (
 	kagzi "github.com/kagzi/kagzi/sdk"
 )
 
-// BenchmarkSystem is whole systems: client, server and worker in this process, over gRPC on the loopback interface, and a database that
-// syncs each commit. One operation is a run, from its start to its result in the caller's hands.
+// BenchmarkSystem is whole systems: client, server and worker in this process, over gRPC on the
+// loopback interface, and a database that syncs each commit. One operation is a run, from its start
+// to its result in the caller's hands.
 //
 //	go test -run '^$' -bench System -count 10 ./engine/lab/e2e | tee new.txt && benchstat old.txt new.txt
 func BenchmarkSystem(b *testing.B) {
@@ -23,8 +24,11 @@ func BenchmarkSystem(b *testing.B) {
 			steps, callers int
 		}{{0, 1}, {0, 100}, {1, 1}, {10, 1}, {10, 100}} {
 			b.Run(fmt.Sprintf("%s/%d steps, %d callers", backend, load.steps, load.callers), func(b *testing.B) {
-				s := New(b, openStore(b, durableURL(b, backend)), Options{Server: server.Options{HeartbeatInterval: 10 * time.Second}})
-				s.work(b, kagzi.WorkerOptions{MaxConcurrent: 100}, func(w *kagzi.Worker) { kagzi.Handle(w, "sum", sum) })
+				s := New(b, openStore(b, durableURL(b, backend)),
+					Options{Server: server.Options{HeartbeatInterval: 10 * time.Second}})
+				s.work(b, kagzi.WorkerOptions{MaxConcurrent: 100}, func(w *kagzi.Worker) {
+					kagzi.Handle(w, "sum", sum)
+				})
 				benchRuns(b, s.client(b), load.steps, load.callers)
 			})
 		}

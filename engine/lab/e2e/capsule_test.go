@@ -24,8 +24,8 @@ import (
 	kagzi "github.com/kagzi/kagzi/sdk"
 )
 
-// voyage is a workflow with one of everything: a step that fails at first, a timer, a signal, two children, and then a wait that decides
-// how far it goes.
+// voyage is a workflow with one of everything: a step that fails at first, a timer, a signal, two
+// children, and then a wait that decides how far it goes.
 func voyage(ctx kagzi.Context, ship string) (string, error) {
 	crew, err := kagzi.Step(ctx, "hire", func(step context.Context) (string, error) {
 		if kagzi.Attempt(step) == 1 {
@@ -93,7 +93,8 @@ func unpacked(t testing.TB, capsule []byte) string {
 func (s *Server) likeness(t testing.TB, run string) (lines []string) {
 	t.Helper()
 	for _, step := range s.steps(t, run) {
-		lines = append(lines, fmt.Sprintf("%d %s %s %s attempt %d latest %t: %q %q signal %q", step.Sequence, step.Name, step.Kind, step.Status,
+		lines = append(lines, fmt.Sprintf("%d %s %s %s attempt %d latest %t: %q %q signal %q", step.Sequence, step.Name,
+			step.Kind, step.Status,
 			step.AttemptNumber, step.IsLatest, step.Output.GetData(), step.Error.GetMessage(), step.SignalName))
 	}
 	return lines
@@ -106,15 +107,21 @@ func TestARunMovesToAnotherDatabaseAsACapsule(t *testing.T) {
 			other = "sqlite"
 		}
 		from, to := New(t, openStore(t, url), patient), New(t, openStore(t, freshURL(t, other)), patient)
-		_, stop := from.work(t, kagzi.WorkerOptions{}, func(w *kagzi.Worker) { kagzi.Handle(w, "voyage", voyage); kagzi.Handle(w, "call", call) })
+		_, stop := from.work(t, kagzi.WorkerOptions{}, func(w *kagzi.Worker) {
+			kagzi.Handle(w, "voyage", voyage)
+			kagzi.Handle(w, "call", call)
+		})
 		ctx, c, far := within(t, time.Minute), from.client(t), to.client(t)
-		run := fine(kagzi.Start(ctx, c, "voyage", "Argo", kagzi.StartOptions{ExternalID: "argo", Tags: map[string]string{"sea": "red"}}))(t)
-		if err := errors.Join(kagzi.Signal(ctx, run, "wind", "west", kagzi.SignalOptions{ID: "w1"}), kagzi.Signal(ctx, run, "spare", "x", kagzi.SignalOptions{})); err != nil {
+		run := fine(kagzi.Start(ctx, c, "voyage", "Argo",
+			kagzi.StartOptions{ExternalID: "argo", Tags: map[string]string{"sea": "red"}}))(t)
+		if err := errors.Join(kagzi.Signal(ctx, run, "wind", "west", kagzi.SignalOptions{ID: "w1"}),
+			kagzi.Signal(ctx, run, "spare", "x", kagzi.SignalOptions{})); err != nil {
 			t.Fatal(err)
 		}
-		from.until(t, run.ID(), "waiting for its homecoming", func(w *kagziv1.Workflow, steps map[string]*kagziv1.Step) bool {
-			return w.Status == sleeping && steps["home"] != nil
-		})
+		from.until(t, run.ID(), "waiting for its homecoming",
+			func(w *kagziv1.Workflow, steps map[string]*kagziv1.Step) bool {
+				return w.Status == sleeping && steps["home"] != nil
+			})
 		stop()
 		file, capsule := export(t, run, kagzi.ExportOptions{})
 
@@ -125,7 +132,10 @@ func TestARunMovesToAnotherDatabaseAsACapsule(t *testing.T) {
 			t.Errorf("the capsule holds %v", opened.Runs())
 		}
 		err := kagzi.Replay(opened, func(ctx kagzi.Context, ship string) (string, error) {
-			return kagzi.Step(ctx, "hoist", func(context.Context) (string, error) { t.Error("a step ran in a replay"); return "", nil })
+			return kagzi.Step(ctx, "hoist", func(context.Context) (string, error) {
+				t.Error("a step ran in a replay")
+				return "", nil
+			})
 		}, kagzi.ReplayOptions{Logger: quiet})
 		var d *kagzi.Divergence
 		if !errors.As(err, &d) || d.Step == "" || d.Expected == "" || d.Got == "" {
@@ -140,18 +150,21 @@ func TestARunMovesToAnotherDatabaseAsACapsule(t *testing.T) {
 			t.Error("the imported run has its old id")
 		}
 		again := fine(far.Import(ctx, bytes.NewReader(capsule), kagzi.ImportOptions{RequestID: "once"}))(t)
-		if again.ID() != imported.ID() || !again.AlreadyExisted() || len(to.find(t, &kagziv1.ListWorkflowsRequest{})) != 3 {
+		if again.ID() != imported.ID() || !again.AlreadyExisted() ||
+			len(to.find(t, &kagziv1.ListWorkflowsRequest{})) != 3 {
 			t.Errorf("the same import again made %s", again.ID())
 		}
 		w, before := to.get(t, imported.ID()), from.get(t, run.ID())
-		if !w.Paused || w.Status != pending || w.ExternalId != "argo" || w.Tags["sea"] != "red" || string(w.Input.Data) != `"Argo"` || w.StepCount != before.StepCount || w.Attempts != before.Attempts {
+		if !w.Paused || w.Status != pending || w.ExternalId != "argo" || w.Tags["sea"] != "red" ||
+			string(w.Input.Data) != `"Argo"` || w.StepCount != before.StepCount || w.Attempts != before.Attempts {
 			t.Errorf("imported it is %v, was %v", w, before)
 		}
 		if got, want := to.likeness(t, imported.ID()), from.likeness(t, run.ID()); !slices.Equal(got, want) {
 			t.Errorf("its steps are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
 		signals := fine(to.workflows().ListSignals(ctx, &kagziv1.ListSignalsRequest{RunId: imported.ID()}))(t).Signals
-		if len(signals) != 2 || signals[0].SignalId != "w1" || signals[0].GetStepName() != "wind" || signals[1].Name != "spare" || signals[1].StepName != nil {
+		if len(signals) != 2 || signals[0].SignalId != "w1" || signals[0].GetStepName() != "wind" ||
+			signals[1].Name != "spare" || signals[1].StepName != nil {
 			t.Errorf("its signals are %v", signals)
 		}
 		children := to.find(t, &kagziv1.ListWorkflowsRequest{ParentRunId: proto.String(imported.ID())})
@@ -168,7 +181,10 @@ func TestARunMovesToAnotherDatabaseAsACapsule(t *testing.T) {
 				mu.Unlock()
 				return voyage(ctx, ship)
 			})
-			kagzi.Handle(w, "call", func(ctx kagzi.Context, port string) (string, error) { t.Error("a child ran again"); return "", nil })
+			kagzi.Handle(w, "call", func(ctx kagzi.Context, port string) (string, error) {
+				t.Error("a child ran again")
+				return "", nil
+			})
 		})
 		if err := kagzi.Signal(ctx, imported, "home", "ashore", kagzi.SignalOptions{}); err != nil {
 			t.Fatal(err)
@@ -190,7 +206,10 @@ func TestARunMovesToAnotherDatabaseAsACapsule(t *testing.T) {
 
 func TestAnEndedRunIsExportedReplayedAndImportedAsItEnded(t *testing.T) {
 	eachServer(t, patient, func(t *testing.T, s *Server) {
-		s.work(t, kagzi.WorkerOptions{}, func(w *kagzi.Worker) { kagzi.Handle(w, "voyage", voyage); kagzi.Handle(w, "call", call) })
+		s.work(t, kagzi.WorkerOptions{}, func(w *kagzi.Worker) {
+			kagzi.Handle(w, "voyage", voyage)
+			kagzi.Handle(w, "call", call)
+		})
 		ctx, c := within(t, time.Minute), s.client(t)
 		run := fine(kagzi.Start(ctx, c, "voyage", "Argo", kagzi.StartOptions{}))(t)
 		for name, v := range map[string]string{"wind": "west", "home": "ashore"} {
@@ -214,7 +233,8 @@ func TestAnEndedRunIsExportedReplayedAndImportedAsItEnded(t *testing.T) {
 		file, redacted := export(t, run, kagzi.ExportOptions{RedactPayloads: true})
 		for _, secret := range []string{`"Argo"`, `"ashore"`, `"west"`, `"at Goa"`} {
 			wire := base64.StdEncoding.EncodeToString([]byte(secret))
-			if got := unpacked(t, redacted); strings.Contains(got, wire) || strings.Contains(got, secret) || !strings.Contains(unpacked(t, capsule), wire) {
+			if got := unpacked(t, redacted); strings.Contains(got, wire) || strings.Contains(got, secret) ||
+				!strings.Contains(unpacked(t, capsule), wire) {
 				t.Errorf("of two capsules only the redacted one is not to hold %s", secret)
 			}
 		}
@@ -224,14 +244,16 @@ func TestAnEndedRunIsExportedReplayedAndImportedAsItEnded(t *testing.T) {
 			t.Errorf("the replay of a redacted capsule: %v, want it refused", err)
 		}
 		_, err := c.Import(ctx, bytes.NewReader(redacted), kagzi.ImportOptions{})
-		wantRefused(t, "the import of a redacted capsule", err, codes.InvalidArgument, codeInvalid, "without its payloads")
+		wantRefused(t, "the import of a redacted capsule", err, codes.InvalidArgument, codeInvalid,
+			"without its payloads")
 		for name, bad := range map[string][]byte{
 			"nothing": nil, "no zip": []byte("hello"), "half a capsule": capsule[:len(capsule)/2],
 		} {
 			_, err := c.Import(ctx, bytes.NewReader(bad), kagzi.ImportOptions{})
 			wantRefused(t, "the import of "+name, err, codes.InvalidArgument, codeInvalid, "")
 		}
-		if err := c.Run("0198a3c4-1b2d-7e6f-8a9b-0c1d2e3f4a5b").Export(ctx, &bytes.Buffer{}, kagzi.ExportOptions{}); err == nil {
+		if err := c.Run("0198a3c4-1b2d-7e6f-8a9b-0c1d2e3f4a5b").Export(
+			ctx, &bytes.Buffer{}, kagzi.ExportOptions{}); err == nil {
 			t.Error("a run that is not there was exported")
 		}
 		if n := len(s.find(t, &kagziv1.ListWorkflowsRequest{WorkflowType: ptr("voyage")})); n != 2 {
@@ -255,7 +277,8 @@ func TestARunThatIsToTryItsChildAgainDoesSoAlsoAsAnImport(t *testing.T) {
 			})
 		})
 		ctx, c := within(t, time.Minute), s.client(t)
-		run := fine(kagzi.Start(ctx, c, "parent", "", kagzi.StartOptions{Retry: &kagzi.Retry{Attempts: 2, Initial: time.Hour}}))(t)
+		run := fine(kagzi.Start(ctx, c, "parent", "",
+			kagzi.StartOptions{Retry: &kagzi.Retry{Attempts: 2, Initial: time.Hour}}))(t)
 		s.until(t, run.ID(), "about to be tried again", func(w *kagziv1.Workflow, steps map[string]*kagziv1.Step) bool {
 			return w.Attempts == 2 && steps["child"].GetRetryAt() != nil
 		})

@@ -56,7 +56,8 @@ func TestManyChildrenOfOneParentWithOneWorkerOfTenSlots(t *testing.T) {
 		if w.StepCount != int64(children) || w.Attempts != 1 || w.LeaseLosses != 0 {
 			t.Errorf("the parent is %v", w)
 		}
-		if kids := s.find(t, &kagziv1.ListWorkflowsRequest{ParentRunId: ptr(run.ID()), StatusFilter: completed.Enum()}); len(kids) != children {
+		if kids := s.find(t, &kagziv1.ListWorkflowsRequest{
+			ParentRunId: ptr(run.ID()), StatusFilter: completed.Enum()}); len(kids) != children {
 			t.Errorf("%d children have completed", len(kids))
 		}
 	})
@@ -85,13 +86,18 @@ func TestAChildThatFailsIsAnErrorOfItsParent(t *testing.T) {
 				return 0, kagzi.WithType(errors.New("no stock"), "stock")
 			})
 			kagzi.Handle(w, "panics", func(ctx kagzi.Context, _ int) (int, error) { panic("oh dear") })
-			kagzi.Handle(w, "hangs", func(ctx kagzi.Context, _ int) (int, error) { kagzi.Sleep(ctx, "nap", time.Hour); return 0, nil })
+			kagzi.Handle(w, "hangs", func(ctx kagzi.Context, _ int) (int, error) {
+				kagzi.Sleep(ctx, "nap", time.Hour)
+				return 0, nil
+			})
 			kagzi.Handle(w, "propagates", func(ctx kagzi.Context, _ int) (int, error) {
 				return kagzi.RunChild[int](ctx, "kid", "fails", 0, kagzi.ChildOptions{})
 			})
 		})
 		ctx, c := within(t, time.Minute), s.client(t)
-		for kind, want := range map[string]string{"fails": "FAILED/stock/no stock", "panics": "FAILED/panic/", "hangs": "TIMED_OUT/deadline/", "propagates": "FAILED/stock/"} {
+		for kind, want := range map[string]string{
+			"fails": "FAILED/stock/no stock", "panics": "FAILED/panic/", "hangs": "TIMED_OUT/deadline/",
+			"propagates": "FAILED/stock/"} {
 			run := fine(kagzi.Start(ctx, c, "parent", kind, kagzi.StartOptions{}))(t)
 			if got := fine(kagzi.Result[string](ctx, run))(t); !strings.HasPrefix(got, want) {
 				t.Errorf("a child that %s is told as %q, want %q", kind, got, want)
@@ -131,8 +137,10 @@ func TestWhatBecomesOfChildrenWhenTheirParentEnds(t *testing.T) {
 			kids := map[kagziv1.ParentClosePolicy]string{}
 			for policy := range kagziv1.ParentClosePolicy_name {
 				p := kagziv1.ParentClosePolicy(policy)
-				r := &kagziv1.StartChildRequest{StepName: p.String(), LeaseToken: parent.LeaseToken, ParentClosePolicy: p,
-					Child: &kagziv1.StartWorkflowRequest{WorkflowType: "t", TaskQueue: "kids", ParentRunId: parent.RunId}}
+				r := &kagziv1.StartChildRequest{StepName: p.String(), LeaseToken: parent.LeaseToken,
+					ParentClosePolicy: p,
+					Child: &kagziv1.StartWorkflowRequest{
+						WorkflowType: "t", TaskQueue: "kids", ParentRunId: parent.RunId}}
 				kids[p] = fine(s.workers().StartChild(ctx, r))(t).ChildRunId
 				if again := fine(s.workers().StartChild(ctx, r))(t); again.ChildRunId != kids[p] {
 					t.Errorf("the same child again is %s", again.ChildRunId)
@@ -145,21 +153,27 @@ func TestWhatBecomesOfChildrenWhenTheirParentEnds(t *testing.T) {
 			}
 			// A grandchild goes with its parent.
 			cancelled1 := held[kids[kagziv1.ParentClosePolicy_PARENT_CLOSE_POLICY_CANCEL]]
-			a := session.do(&kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_StartChild{StartChild: &kagziv1.StartChildRequest{
-				StepName: "grandchild", LeaseToken: cancelled1.LeaseToken, ParentClosePolicy: kagziv1.ParentClosePolicy_PARENT_CLOSE_POLICY_TERMINATE,
-				Child: &kagziv1.StartWorkflowRequest{WorkflowType: "t", TaskQueue: "idle", ParentRunId: cancelled1.RunId}}}})
+			a := session.do(&kagziv1.SessionRequest{
+				Operation: &kagziv1.SessionRequest_StartChild{StartChild: &kagziv1.StartChildRequest{
+					StepName: "grandchild", LeaseToken: cancelled1.LeaseToken,
+					ParentClosePolicy: kagziv1.ParentClosePolicy_PARENT_CLOSE_POLICY_TERMINATE,
+					Child: &kagziv1.StartWorkflowRequest{
+						WorkflowType: "t", TaskQueue: "idle", ParentRunId: cancelled1.RunId}}}})
 			grandchild := a.GetStartedChild().GetChildRunId()
 			end(parent)
-			for p, want := range map[kagziv1.ParentClosePolicy]kagziv1.WorkflowStatus{0: running, 1: running, 2: cancelled, 3: terminated} {
+			for p, want := range map[kagziv1.ParentClosePolicy]kagziv1.WorkflowStatus{
+				0: running, 1: running, 2: cancelled, 3: terminated} {
 				got := s.get(t, kids[p])
-				if got.Status != want || got.GetParentRunId() != parent.RunId || got.GetParentStepId() == "" || want != running && !strings.Contains(got.Error.GetMessage(), parent.RunId) {
+				if got.Status != want || got.GetParentRunId() != parent.RunId || got.GetParentStepId() == "" ||
+					want != running && !strings.Contains(got.Error.GetMessage(), parent.RunId) {
 					t.Errorf("after its parent has %s a child with %s is %v", how, p, got)
 				}
 			}
 			if got := s.get(t, grandchild); got.Status != terminated {
 				t.Errorf("after its grandparent has %s the grandchild is %v", how, got)
 			}
-			told := []string{receive(t, "word of an end", session.cancels).RunId, receive(t, "word of an end", session.cancels).RunId}
+			told := []string{receive(t, "word of an end", session.cancels).RunId,
+				receive(t, "word of an end", session.cancels).RunId}
 			if strings.Join(told, " ") != kids[2]+" "+kids[3] && strings.Join(told, " ") != kids[3]+" "+kids[2] {
 				t.Errorf("their worker is told of %v", told)
 			}
@@ -180,19 +194,28 @@ func TestChildrenThatAreRefused(t *testing.T) {
 		task := w.take(t)
 		taken := s.start(t, ofQueue("idle"), func(r *kagziv1.StartWorkflowRequest) { r.ExternalId = "taken" })
 		child := func(change func(*kagziv1.StartChildRequest)) error {
-			r := &kagziv1.StartChildRequest{StepName: "kid", LeaseToken: task.LeaseToken, Child: &kagziv1.StartWorkflowRequest{WorkflowType: "t", TaskQueue: "idle", ParentRunId: run}}
+			r := &kagziv1.StartChildRequest{StepName: "kid", LeaseToken: task.LeaseToken,
+				Child: &kagziv1.StartWorkflowRequest{WorkflowType: "t", TaskQueue: "idle", ParentRunId: run}}
 			change(r)
 			_, err := s.workers().StartChild(ctx, r)
 			return err
 		}
-		wantRefused(t, "an id that an open run holds", child(func(r *kagziv1.StartChildRequest) { r.Child.ExternalId = "taken" }), codes.AlreadyExists, codeConflict, taken)
-		wantRefused(t, "no child", child(func(r *kagziv1.StartChildRequest) { r.Child = nil }), codes.InvalidArgument, codeInvalid, "child")
-		wantRefused(t, "no parent", child(func(r *kagziv1.StartChildRequest) { r.Child.ParentRunId = "" }), codes.InvalidArgument, codeInvalid, "parent_run_id")
-		wantRefused(t, "another parent", child(func(r *kagziv1.StartChildRequest) { r.Child.ParentRunId = taken }), codes.FailedPrecondition, codeLeaseLost, "")
-		wantRefused(t, "no type", child(func(r *kagziv1.StartChildRequest) { r.Child.WorkflowType = "" }), codes.InvalidArgument, codeInvalid, "workflow_type")
+		wantRefused(t, "an id that an open run holds",
+			child(func(r *kagziv1.StartChildRequest) { r.Child.ExternalId = "taken" }), codes.AlreadyExists,
+			codeConflict, taken)
+		wantRefused(t, "no child", child(func(r *kagziv1.StartChildRequest) { r.Child = nil }), codes.InvalidArgument,
+			codeInvalid, "child")
+		wantRefused(t, "no parent", child(func(r *kagziv1.StartChildRequest) { r.Child.ParentRunId = "" }),
+			codes.InvalidArgument, codeInvalid, "parent_run_id")
+		wantRefused(t, "another parent", child(func(r *kagziv1.StartChildRequest) { r.Child.ParentRunId = taken }),
+			codes.FailedPrecondition, codeLeaseLost, "")
+		wantRefused(t, "no type", child(func(r *kagziv1.StartChildRequest) { r.Child.WorkflowType = "" }),
+			codes.InvalidArgument, codeInvalid, "workflow_type")
 		w.completeStep(t, task, "other", "x")
-		wantRefused(t, "the name of a step", child(func(r *kagziv1.StartChildRequest) { r.StepName = "other" }), codes.FailedPrecondition, codeConflict, "other")
-		_, err := s.workers().AwaitChildren(ctx, &kagziv1.AwaitChildrenRequest{RunId: run, LeaseToken: task.LeaseToken, ChildRunIds: []string{taken}})
+		wantRefused(t, "the name of a step", child(func(r *kagziv1.StartChildRequest) { r.StepName = "other" }),
+			codes.FailedPrecondition, codeConflict, "other")
+		_, err := s.workers().AwaitChildren(ctx,
+			&kagziv1.AwaitChildrenRequest{RunId: run, LeaseToken: task.LeaseToken, ChildRunIds: []string{taken}})
 		wantRefused(t, "waiting for a run that is no child", err, codes.NotFound, codeNotFound, taken)
 		_, err = s.workers().AwaitChildren(ctx, &kagziv1.AwaitChildrenRequest{RunId: run, LeaseToken: task.LeaseToken})
 		wantRefused(t, "waiting for nobody", err, codes.InvalidArgument, codeInvalid, "child_run_ids")
@@ -214,28 +237,34 @@ func TestChildrenByUnaryCalls(t *testing.T) {
 		task := w.take(t)
 		var ids []string
 		for i := range 3 {
-			a := fine(s.workers().StartChild(ctx, &kagziv1.StartChildRequest{StepName: fmt.Sprintf("k%d", i), LeaseToken: task.LeaseToken,
+			a := fine(s.workers().StartChild(ctx, &kagziv1.StartChildRequest{
+				StepName: fmt.Sprintf("k%d", i), LeaseToken: task.LeaseToken,
 				Child: &kagziv1.StartWorkflowRequest{WorkflowType: "t", TaskQueue: "kids", ParentRunId: run}}))(t)
 			ids = append(ids, a.ChildRunId)
-			if a.StepId == "" || a.Step.GetStatus() != kagziv1.StepStatus_STEP_STATUS_RUNNING || a.Step.GetChildRunId() != a.ChildRunId {
+			if a.StepId == "" || a.Step.GetStatus() != kagziv1.StepStatus_STEP_STATUS_RUNNING ||
+				a.Step.GetChildRunId() != a.ChildRunId {
 				t.Errorf("child %d is started as %v", i, a)
 			}
 		}
 		await := func(any bool, ids ...string) *kagziv1.AwaitChildrenResponse {
 			t.Helper()
-			return fine(s.workers().AwaitChildren(ctx, &kagziv1.AwaitChildrenRequest{RunId: run, LeaseToken: task.LeaseToken, ChildRunIds: ids, Any: any}))(t)
+			return fine(s.workers().AwaitChildren(
+				ctx, &kagziv1.AwaitChildrenRequest{RunId: run, LeaseToken: task.LeaseToken, ChildRunIds: ids,
+					Any: any}))(t)
 		}
 		if a := await(true, ids...); len(a.Finished) != 0 || len(a.Steps) != 0 {
 			t.Errorf("a wait for any is answered with %v", a)
 		}
-		if got := s.get(t, run); got.Status != sleeping || !strings.HasPrefix(got.WaitingFor, "child:") || got.WorkerId != nil {
+		if got := s.get(t, run); got.Status != sleeping || !strings.HasPrefix(got.WaitingFor, "child:") ||
+			got.WorkerId != nil {
 			t.Errorf("the parent waits as %v", got)
 		}
 		first := kids.take(t)
 		kids.complete(t, first, "one")
 		task = w.take(t)
 		a := await(true, ids...)
-		if len(a.Finished) != 1 || a.Finished[0].RunId != first.RunId || string(a.Finished[0].Output.GetData()) != "one" || len(a.Steps) != 1 {
+		if len(a.Finished) != 1 || a.Finished[0].RunId != first.RunId ||
+			string(a.Finished[0].Output.GetData()) != "one" || len(a.Steps) != 1 {
 			t.Errorf("after the first has ended a wait for any is answered with %v", a)
 		}
 		if a := await(false, ids...); len(a.Steps) != 0 {
@@ -246,7 +275,8 @@ func TestChildrenByUnaryCalls(t *testing.T) {
 		kids.failFor(t, kids.take(t), "three")
 		task = w.take(t)
 		a = await(false, ids[2], ids[0], ids[1])
-		if len(a.Finished) != 3 || a.Finished[0].RunId != ids[2] || a.Finished[1].RunId != ids[0] || a.Steps[0].Name != "k2" {
+		if len(a.Finished) != 3 || a.Finished[0].RunId != ids[2] || a.Finished[1].RunId != ids[0] ||
+			a.Steps[0].Name != "k2" {
 			t.Errorf("a wait for all is answered with %v, want the order asked for", a)
 		}
 		w.complete(t, task, "")

@@ -30,7 +30,8 @@ func TestARunContinuesAsNewByTheSDK(t *testing.T) {
 			})
 		})
 		ctx, c := within(t, time.Minute), s.client(t)
-		run := fine(kagzi.Start(ctx, c, "countdown", 5, kagzi.StartOptions{ExternalID: "launch", Priority: 3, Tags: map[string]string{"k": "v"}}))(t)
+		run := fine(kagzi.Start(ctx, c, "countdown", 5,
+			kagzi.StartOptions{ExternalID: "launch", Priority: 3, Tags: map[string]string{"k": "v"}}))(t)
 		// Whoever has the first run's handle gets the last one's result.
 		if got := fine(kagzi.Result[string](ctx, run))(t); got != "lift-off" {
 			t.Errorf("the result is %q", got)
@@ -44,12 +45,14 @@ func TestARunContinuesAsNewByTheSDK(t *testing.T) {
 			t.Fatalf("the chain has %d runs, and the result came from %s", len(chain), details.RunID)
 		}
 		for i, w := range chain {
-			if w.Status != completed || w.StepCount != 1 || w.ExternalId != "launch" || w.GetPriority() != 3 || w.Tags["k"] != "v" || string(w.Input.Data) != fmt.Sprint(5-i) ||
+			if w.Status != completed || w.StepCount != 1 || w.ExternalId != "launch" || w.GetPriority() != 3 ||
+				w.Tags["k"] != "v" || string(w.Input.Data) != fmt.Sprint(5-i) ||
 				i > 0 && w.GetContinuedFromRunId() != chain[i-1].RunId {
 				t.Errorf("link %d of the chain is %v", i, w)
 			}
 		}
-		found := fine(s.workflows().GetWorkflowByExternalId(ctx, &kagziv1.GetWorkflowByExternalIdRequest{ExternalId: "launch"}))(t).Workflow
+		found := fine(s.workflows().GetWorkflowByExternalId(
+			ctx, &kagziv1.GetWorkflowByExternalIdRequest{ExternalId: "launch"}))(t).Workflow
 		if found.RunId != chain[5].RunId {
 			t.Errorf("by external id there is %s, want the last", found.RunId)
 		}
@@ -93,7 +96,9 @@ func TestSignalsThatARunHasNotTakenGoToTheNext(t *testing.T) {
 func TestASignalReachesTheRunThatGoesOn(t *testing.T) {
 	eachServer(t, patient, func(t *testing.T, s *Server) {
 		ctx := within(t, time.Minute)
-		codec := fine(kagzi.NewAESCodec(kagzi.AESOptions{Keys: map[string][]byte{"k1": make([]byte, 32)}, Current: "k1"}))(t) // binds signals to their run
+		// binds signals to their run
+		codec := fine(kagzi.NewAESCodec(kagzi.AESOptions{
+			Keys: map[string][]byte{"k1": make([]byte, 32)}, Current: "k1"}))(t)
 		c := fine(kagzi.NewClient(kagzi.ClientOptions{Address: s.Address, Logger: quiet, Codec: codec}))(t)
 		defer c.Close()
 		waits := make(chan string, 1)
@@ -124,7 +129,8 @@ func TestASignalReachesTheRunThatGoesOn(t *testing.T) {
 			t.Errorf("it has the signals %v, want one", signals)
 		}
 		var refusal *kagzi.Error
-		if err := kagzi.Signal(ctx, run, "item", "late", kagzi.SignalOptions{}); !errors.As(err, &refusal) || refusal.Code != kagzi.CodePreconditionFailed {
+		if err := kagzi.Signal(ctx, run, "item", "late", kagzi.SignalOptions{}); !errors.As(err, &refusal) ||
+			refusal.Code != kagzi.CodePreconditionFailed {
 			t.Errorf("a signal after the end of the last: %v, want it refused", err)
 		}
 	})
@@ -135,14 +141,21 @@ func TestARunContinuesAsNewInOneCommit(t *testing.T) {
 		ctx := within(t, time.Minute)
 		session := s.session(t, func(r *kagziv1.RegisterRequest) { r.TaskQueue = "stream" })
 		unary := s.register(t)
-		complete := map[string]func(*kagziv1.Task, *kagziv1.StartWorkflowRequest) (*kagziv1.CompleteWorkflowResponse, *kagziv1.ErrorDetail){
-			"default": func(task *kagziv1.Task, next *kagziv1.StartWorkflowRequest) (*kagziv1.CompleteWorkflowResponse, *kagziv1.ErrorDetail) {
-				a, err := s.workers().CompleteWorkflow(ctx, &kagziv1.CompleteWorkflowRequest{RunId: task.RunId, LeaseToken: task.LeaseToken, ContinueAs: next})
+		complete := map[string]func(*kagziv1.Task, *kagziv1.StartWorkflowRequest) (*kagziv1.CompleteWorkflowResponse,
+			*kagziv1.ErrorDetail){
+			"default": func(task *kagziv1.Task, next *kagziv1.StartWorkflowRequest) (*kagziv1.CompleteWorkflowResponse,
+				*kagziv1.ErrorDetail) {
+				a, err := s.workers().CompleteWorkflow(
+					ctx, &kagziv1.CompleteWorkflowRequest{
+						RunId: task.RunId, LeaseToken: task.LeaseToken, ContinueAs: next})
 				return a, detailOf(err)
 			},
-			"stream": func(task *kagziv1.Task, next *kagziv1.StartWorkflowRequest) (*kagziv1.CompleteWorkflowResponse, *kagziv1.ErrorDetail) {
-				a := session.do(&kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_CompleteWorkflow{CompleteWorkflow: &kagziv1.CompleteWorkflowRequest{
-					RunId: task.RunId, LeaseToken: task.LeaseToken, ContinueAs: next}}})
+			"stream": func(task *kagziv1.Task, next *kagziv1.StartWorkflowRequest) (*kagziv1.CompleteWorkflowResponse,
+				*kagziv1.ErrorDetail) {
+				a := session.do(&kagziv1.SessionRequest{
+					Operation: &kagziv1.SessionRequest_CompleteWorkflow{
+						CompleteWorkflow: &kagziv1.CompleteWorkflowRequest{
+							RunId: task.RunId, LeaseToken: task.LeaseToken, ContinueAs: next}}})
 				return a.GetCompletedWorkflow(), a.GetError()
 			},
 		}
@@ -158,7 +171,8 @@ func TestARunContinuesAsNewInOneCommit(t *testing.T) {
 			task := take[queue]()
 			next := &kagziv1.StartWorkflowRequest{Input: text("again")}
 			first, refusal := complete[queue](task, next)
-			if first.GetStatus() != completed || first.GetContinuedAsRunId() == "" || first.GetContinuedAsRunId() == run {
+			if first.GetStatus() != completed || first.GetContinuedAsRunId() == "" ||
+				first.GetContinuedAsRunId() == run {
 				t.Fatalf("%s: the end is answered with %v, %v", queue, first, refusal)
 			}
 			if again, _ := complete[queue](task, next); again.GetContinuedAsRunId() != first.ContinuedAsRunId {
@@ -168,8 +182,10 @@ func TestARunContinuesAsNewInOneCommit(t *testing.T) {
 				t.Errorf("%s: an end without continuing is answered with %v", queue, refusal)
 			}
 			got := s.get(t, first.ContinuedAsRunId)
-			if got.Status != pending || got.ExternalId != "loop-"+queue || got.Version != "v7" || got.WorkflowType != "t" || got.TaskQueue != queue || string(got.Input.Data) != "again" ||
-				!got.WakeUpAt.AsTime().Equal(got.CreatedAt.AsTime()) || got.DeadlineAt.AsTime().Sub(got.CreatedAt.AsTime()) != time.Hour || got.StepCount != 0 {
+			if got.Status != pending || got.ExternalId != "loop-"+queue || got.Version != "v7" ||
+				got.WorkflowType != "t" || got.TaskQueue != queue || string(got.Input.Data) != "again" ||
+				!got.WakeUpAt.AsTime().Equal(got.CreatedAt.AsTime()) ||
+				got.DeadlineAt.AsTime().Sub(got.CreatedAt.AsTime()) != time.Hour || got.StepCount != 0 {
 				t.Errorf("%s: the next run is %v", queue, got)
 			}
 			if task := take[queue](); task.RunId != got.RunId || len(task.History) != 0 {
@@ -186,7 +202,9 @@ func TestARunContinuesAsNewInOneCommit(t *testing.T) {
 		run := s.start(t)
 		task := unary.take(t)
 		other := s.start(t, func(r *kagziv1.StartWorkflowRequest) { r.ExternalId, r.TaskQueue = "taken", "idle" })
-		_, err := s.workers().CompleteWorkflow(ctx, &kagziv1.CompleteWorkflowRequest{RunId: run, LeaseToken: task.LeaseToken, ContinueAs: &kagziv1.StartWorkflowRequest{ExternalId: "taken"}})
+		_, err := s.workers().CompleteWorkflow(ctx,
+			&kagziv1.CompleteWorkflowRequest{RunId: run, LeaseToken: task.LeaseToken,
+				ContinueAs: &kagziv1.StartWorkflowRequest{ExternalId: "taken"}})
 		wantRefused(t, "continuing under an id that is taken", err, codes.AlreadyExists, codeConflict, "taken")
 		if got := s.get(t, run); got.Status != running || s.get(t, other).Status != pending {
 			t.Errorf("a refused end left the run %s", got.Status)

@@ -8,7 +8,8 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// counting is a store that counts what may reach the database. It embeds nothing, so that a new method cannot be forgotten.
+// counting is a store that counts what may reach the database. It embeds nothing, so that a new
+// method cannot be forgotten.
 type counting struct {
 	store engine.Store
 	calls atomic.Int64 // that have begun
@@ -221,12 +222,14 @@ func (c *counting) GetRunByExternalID(ctx context.Context, namespace, externalID
 	return c.store.GetRunByExternalID(ctx, namespace, externalID)
 }
 
-func (c *counting) ListRuns(ctx context.Context, f engine.RunFilter, p engine.Page) ([]engine.Run, engine.PageInfo, error) {
+func (c *counting) ListRuns(ctx context.Context, f engine.RunFilter, p engine.Page) ([]engine.Run,
+	engine.PageInfo, error) {
 	defer c.call()()
 	return c.store.ListRuns(ctx, f, p)
 }
 
-func (c *counting) ListSteps(ctx context.Context, namespace string, run engine.ID, name string, p engine.Page) ([]engine.Step, engine.PageInfo, error) {
+func (c *counting) ListSteps(ctx context.Context, namespace string, run engine.ID, name string,
+	p engine.Page) ([]engine.Step, engine.PageInfo, error) {
 	defer c.call()()
 	return c.store.ListSteps(ctx, namespace, run, name, p)
 }
@@ -251,7 +254,8 @@ func (c *counting) HeldBy(ctx context.Context, workerID string) ([]engine.Held, 
 	return c.store.HeldBy(ctx, workerID)
 }
 
-func (c *counting) ListSignals(ctx context.Context, namespace string, run engine.ID, p engine.Page) ([]engine.Signal, engine.PageInfo, error) {
+func (c *counting) ListSignals(ctx context.Context, namespace string, run engine.ID, p engine.Page) ([]engine.Signal,
+	engine.PageInfo, error) {
 	defer c.call()()
 	return c.store.ListSignals(ctx, namespace, run, p)
 }
@@ -266,7 +270,8 @@ func (c *counting) ListRetries(ctx context.Context, namespace string, run engine
 	return c.store.ListRetries(ctx, namespace, run)
 }
 
-func (c *counting) ExplainInputs(ctx context.Context, namespace string, run engine.ID, now time.Time) (engine.Circumstances, error) {
+func (c *counting) ExplainInputs(ctx context.Context, namespace string, run engine.ID,
+	now time.Time) (engine.Circumstances, error) {
 	defer c.call()()
 	return c.store.ExplainInputs(ctx, namespace, run, now)
 }
@@ -276,7 +281,8 @@ func (c *counting) GetSchedule(ctx context.Context, namespace, ref string) (engi
 	return c.store.GetSchedule(ctx, namespace, ref)
 }
 
-func (c *counting) ListSchedules(ctx context.Context, f engine.ScheduleFilter, p engine.Page) ([]engine.Schedule, engine.PageInfo, error) {
+func (c *counting) ListSchedules(ctx context.Context, f engine.ScheduleFilter, p engine.Page) ([]engine.Schedule,
+	engine.PageInfo, error) {
 	defer c.call()()
 	return c.store.ListSchedules(ctx, f, p)
 }
@@ -291,7 +297,8 @@ func (c *counting) ListNamespaces(ctx context.Context, p engine.Page) ([]engine.
 	return c.store.ListNamespaces(ctx, p)
 }
 
-func (c *counting) ListAuditEvents(ctx context.Context, f engine.AuditFilter, p engine.Page) ([]engine.AuditEvent, engine.PageInfo, error) {
+func (c *counting) ListAuditEvents(ctx context.Context, f engine.AuditFilter, p engine.Page) ([]engine.AuditEvent,
+	engine.PageInfo, error) {
 	defer c.call()()
 	return c.store.ListAuditEvents(ctx, f, p)
 }
@@ -301,12 +308,14 @@ func (c *counting) GetWorker(ctx context.Context, id string) (engine.Worker, err
 	return c.store.GetWorker(ctx, id)
 }
 
-func (c *counting) ListWorkers(ctx context.Context, f engine.WorkerFilter, p engine.Page) ([]engine.Worker, engine.PageInfo, error) {
+func (c *counting) ListWorkers(ctx context.Context, f engine.WorkerFilter, p engine.Page) ([]engine.Worker,
+	engine.PageInfo, error) {
 	defer c.call()()
 	return c.store.ListWorkers(ctx, f, p)
 }
 
-func (c *counting) GetQueueDepth(ctx context.Context, namespace, queue string, now time.Time) ([]engine.QueueDepth, error) {
+func (c *counting) GetQueueDepth(ctx context.Context, namespace, queue string,
+	now time.Time) ([]engine.QueueDepth, error) {
 	defer c.call()()
 	return c.store.GetQueueDepth(ctx, namespace, queue, now)
 }
@@ -316,7 +325,8 @@ func (c *counting) GetStats(ctx context.Context, namespace string, now time.Time
 	return c.store.GetStats(ctx, namespace, now)
 }
 
-func (c *counting) ListTypes(ctx context.Context, namespace string, p engine.Page) ([]engine.TypeInfo, engine.PageInfo, error) {
+func (c *counting) ListTypes(ctx context.Context, namespace string, p engine.Page) ([]engine.TypeInfo,
+	engine.PageInfo, error) {
 	defer c.call()()
 	return c.store.ListTypes(ctx, namespace, p)
 }

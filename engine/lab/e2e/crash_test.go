@@ -39,7 +39,8 @@ var program = sync.OnceValues(func() (string, error) {
 // scratch is a directory of this test process.
 var scratch string
 
-// workerVariable makes this program a worker: an address, a ledger, and at which of the steps that it begins it dies (0: at none), with bars between.
+// workerVariable makes this program a worker: an address, a ledger, and at which of the steps that
+// it begins it dies (0: at none), with bars between.
 const workerVariable = "KAGZI_TEST_WORKER"
 
 func TestMain(m *testing.M) {
@@ -87,7 +88,8 @@ type process struct {
 // runProcess starts the real server on a database; its first lives end at the failpoints.
 func runProcess(t testing.TB, url string, points []string) *process {
 	t.Helper()
-	p := &process{t: t, url: url, address: FreeAddress(t), points: points, log: &strings.Builder{}, over: make(chan struct{})}
+	p := &process{t: t, url: url, address: FreeAddress(t), points: points, log: &strings.Builder{},
+		over: make(chan struct{})}
 	path, err := program()
 	if err != nil {
 		t.Fatal(err)
@@ -101,8 +103,10 @@ func runProcess(t testing.TB, url string, points []string) *process {
 func (p *process) keep(path string) {
 	defer close(p.over)
 	for life := 0; ; life++ {
-		cmd := exec.Command(path, "server", "--db", p.url, "--listen", p.address, "--data-dir", p.t.TempDir(), "--log-level", "warn",
-			"--worker-lease", "2s", "--heartbeat-interval", "500ms", "--coordinator-interval", "500ms", "--drain-timeout", "5s",
+		cmd := exec.Command(path, "server", "--db", p.url, "--listen", p.address, "--data-dir", p.t.TempDir(),
+			"--log-level", "warn",
+			"--worker-lease", "2s", "--heartbeat-interval", "500ms", "--coordinator-interval", "500ms",
+			"--drain-timeout", "5s",
 			"--http", "off", "--config", "off")
 		cmd.Env = os.Environ()
 		stoppable(cmd)
@@ -166,8 +170,10 @@ func (p *process) stop() {
 
 // crashPoints are all failpoints, by the backend that passes them, with how often before it dies.
 var crashPoints = map[string][]string{
-	"sqlite":   {"sqlite.before_commit:30", "sqlite.after_commit:30", "sqlite.mid_group:4", "sqlite.after_claim:3", "matching.after_claim:3"},
-	"postgres": {"postgres.before_commit:30", "postgres.after_commit:30", "postgres.mid_group:4", "postgres.after_claim:3", "matching.after_claim:3"},
+	"sqlite": {"sqlite.before_commit:30", "sqlite.after_commit:30", "sqlite.mid_group:4", "sqlite.after_claim:3",
+		"matching.after_claim:3"},
+	"postgres": {"postgres.before_commit:30", "postgres.after_commit:30", "postgres.mid_group:4",
+		"postgres.after_claim:3", "matching.after_claim:3"},
 }
 
 func TestNoAcknowledgedWriteIsLostWhereverTheServerDies(t *testing.T) {
@@ -194,7 +200,8 @@ func TestEveryFailpointHasItsCrash(t *testing.T) {
 	}
 	call := regexp.MustCompile(`Failpoint\("([^"]+)"\)`)
 	found := 0
-	for _, room := range []string{"../../../backends/sqlite", "../../../backends/postgres", "../../matching", "../../server", "../../coordinator"} {
+	for _, room := range []string{"../../../backends/sqlite", "../../../backends/postgres", "../../matching",
+		"../../server", "../../coordinator"} {
 		files, err := filepath.Glob(filepath.Join(room, "*.go"))
 		if err != nil {
 			t.Fatal(err)
@@ -232,7 +239,9 @@ func crashServer(t *testing.T, url, point string) {
 			t.Fatal(err)
 		}
 		// Few slots, so that the runs take several claims.
-		s.work(t, kagzi.WorkerOptions{MaxConcurrent: 2}, func(w *kagzi.Worker) { kagzi.Handle(w, "flow", l.flow(func(entry) {})) })
+		s.work(t, kagzi.WorkerOptions{MaxConcurrent: 2}, func(w *kagzi.Worker) {
+			kagzi.Handle(w, "flow", l.flow(func(entry) {}))
+		})
 	}
 	const runs = 20
 	ctx := within(t, 90*time.Second)
@@ -251,8 +260,8 @@ func crashServer(t *testing.T, url, point string) {
 	t.Logf("%d deaths", p.deaths)
 }
 
-// startStubbornly starts runs from several clients at once, each of which repeats its call until it is acknowledged. A repetition
-// gets the same run.
+// startStubbornly starts runs from several clients at once, each of which repeats its call until it
+// is acknowledged. A repetition gets the same run.
 func (s *Server) startStubbornly(t testing.TB, ctx context.Context, runs int) map[string]string {
 	t.Helper()
 	var mu sync.Mutex
@@ -261,7 +270,8 @@ func (s *Server) startStubbornly(t testing.TB, ctx context.Context, runs int) ma
 	for i := range runs {
 		group.Go(func() {
 			name := fmt.Sprintf("run-%d", i)
-			request := &kagziv1.StartWorkflowRequest{WorkflowType: "flow", RequestId: name, Input: text(`"` + name + `"`)}
+			request := &kagziv1.StartWorkflowRequest{
+				WorkflowType: "flow", RequestId: name, Input: text(`"` + name + `"`)}
 			for {
 				answer, err := s.workflows().StartWorkflow(ctx, request, grpc.WaitForReady(true))
 				if ctx.Err() != nil {
@@ -363,7 +373,8 @@ func beWorker(spec []string) error {
 	if err != nil {
 		return err
 	}
-	w := kagzi.NewWorker(kagzi.WorkerOptions{Address: spec[0], Logger: quiet, MaxConcurrent: 4, DrainTimeout: 5 * time.Second})
+	w := kagzi.NewWorker(kagzi.WorkerOptions{
+		Address: spec[0], Logger: quiet, MaxConcurrent: 4, DrainTimeout: 5 * time.Second})
 	var begun atomic.Int64
 	kagzi.Handle(w, "flow", l.flow(func(entry) {
 		if int(begun.Add(1)) == dieAt {

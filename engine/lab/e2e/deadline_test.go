@@ -28,47 +28,59 @@ func TestADeadlineEndsARunWhereverItStands(t *testing.T) {
 		pushed := receive(t, "the pushed run", session.tasks)
 		runs["sleeping"] = s.start(t, limited)
 		task := w.take(t)
-		fine(s.workers().Sleep(ctx, &kagziv1.SleepRequest{RunId: task.RunId, StepId: "nap", Duration: durationpb.New(2 * time.Hour), LeaseToken: task.LeaseToken}))(t)
+		fine(s.workers().Sleep(ctx, &kagziv1.SleepRequest{
+			RunId: task.RunId, StepId: "nap", Duration: durationpb.New(2 * time.Hour), LeaseToken: task.LeaseToken}))(t)
 		runs["waiting for a signal"] = s.start(t, limited)
 		task = w.take(t)
-		fine(s.workers().AwaitSignal(ctx, &kagziv1.AwaitSignalRequest{RunId: task.RunId, StepName: "s", SignalName: "s", LeaseToken: task.LeaseToken}))(t)
+		fine(s.workers().AwaitSignal(ctx, &kagziv1.AwaitSignalRequest{
+			RunId: task.RunId, StepName: "s", SignalName: "s", LeaseToken: task.LeaseToken}))(t)
 		runs["waiting for a retry"] = s.start(t, limited, func(r *kagziv1.StartWorkflowRequest) {
 			r.RetryPolicy = &kagziv1.RetryPolicy{InitialIntervalMs: 7_200_000, MaximumIntervalMs: 7_200_000}
 		})
 		task = w.take(t)
-		fine(s.workers().FailStep(ctx, &kagziv1.FailStepRequest{RunId: task.RunId, StepId: "s", Error: &kagziv1.ErrorDetail{Message: "x"}, LeaseToken: task.LeaseToken}))(t)
+		fine(s.workers().FailStep(ctx, &kagziv1.FailStepRequest{
+			RunId: task.RunId, StepId: "s", Error: &kagziv1.ErrorDetail{Message: "x"}, LeaseToken: task.LeaseToken}))(t)
 		runs["running"] = s.start(t, limited)
 		held := w.take(t)
 		w.completeStep(t, held, "done", "kept")
-		fine(s.workers().BeginStep(ctx, &kagziv1.BeginStepRequest{RunId: held.RunId, StepName: "open", LeaseToken: held.LeaseToken}))(t)
+		fine(s.workers().BeginStep(ctx, &kagziv1.BeginStepRequest{
+			RunId: held.RunId, StepName: "open", LeaseToken: held.LeaseToken}))(t)
 		runs["pending"] = s.start(t, limited)
 		runs["paused"] = s.start(t, limited)
 		fine(s.workflows().PauseWorkflow(ctx, &kagziv1.PauseWorkflowRequest{RunId: runs["paused"]}))(t)
-		runs["to start later"] = s.start(t, limited, func(r *kagziv1.StartWorkflowRequest) { r.StartAt = timestamppb.New(deadline.Add(-time.Millisecond)) })
+		runs["to start later"] = s.start(t, limited, func(r *kagziv1.StartWorkflowRequest) {
+			r.StartAt = timestamppb.New(deadline.Add(-time.Millisecond))
+		})
 		s.Jump(deadline.Sub(s.Store.Now()) - 100*time.Millisecond)
 
 		for name, run := range runs {
 			got := s.await(t, run)
-			if got.Status != timedOut || got.Error.GetCode() != kagziv1.ErrorCode_ERROR_CODE_TIMEOUT || got.WakeUpAt != nil || got.Paused {
+			if got.Status != timedOut || got.Error.GetCode() != kagziv1.ErrorCode_ERROR_CODE_TIMEOUT ||
+				got.WakeUpAt != nil || got.Paused {
 				t.Errorf("the %s run is %v, want TIMED_OUT", name, got)
 			}
 			if late := got.FinishedAt.AsTime().Sub(deadline); late < 0 || late > promptly {
 				t.Errorf("the %s run ended %s after its deadline, want at once", name, late)
 			}
 		}
-		if told := receive(t, "word of the end", session.cancels); told.RunId != runs["pushed"] || told.Reason.GetMetadata()["status"] != "TIMED_OUT" || told.GraceUntil != nil {
+		if told := receive(t, "word of the end", session.cancels); told.RunId != runs["pushed"] ||
+			told.Reason.GetMetadata()["status"] != "TIMED_OUT" || told.GraceUntil != nil {
 			t.Errorf("the session is told %v", told)
 		}
-		if a := session.do(session.runDone(pushed, "late")); a.GetError().GetCode() != codeLeaseLost || a.GetError().GetMetadata()["status"] != "TIMED_OUT" {
+		if a := session.do(session.runDone(pushed, "late")); a.GetError().GetCode() != codeLeaseLost ||
+			a.GetError().GetMetadata()["status"] != "TIMED_OUT" {
 			t.Errorf("the late end is answered with %v", a)
 		}
 		if lost := w.heartbeat(t, held).Lost; len(lost) != 1 || lost[0].RunId != runs["running"] {
 			t.Errorf("the heartbeat is told that %v are lost, want the run", lost)
 		}
-		_, err := s.workers().CompleteStep(ctx, &kagziv1.CompleteStepRequest{RunId: held.RunId, StepId: "open", LeaseToken: held.LeaseToken})
+		_, err := s.workers().CompleteStep(ctx, &kagziv1.CompleteStepRequest{
+			RunId: held.RunId, StepId: "open", LeaseToken: held.LeaseToken})
 		wantRefused(t, "a late step", err, codes.FailedPrecondition, codeLeaseLost, "TIMED_OUT")
 		for _, step := range s.steps(t, runs["running"]) {
-			if want := map[string]kagziv1.StepStatus{"done": kagziv1.StepStatus_STEP_STATUS_COMPLETED, "open": kagziv1.StepStatus_STEP_STATUS_FAILED}[step.Name]; step.Status != want {
+			if want := map[string]kagziv1.StepStatus{
+				"done": kagziv1.StepStatus_STEP_STATUS_COMPLETED,
+				"open": kagziv1.StepStatus_STEP_STATUS_FAILED}[step.Name]; step.Status != want {
 				t.Errorf("step %s is %s, want %s", step.Name, step.Status, want)
 			}
 		}
@@ -122,12 +134,14 @@ func TestADeadlineBesideAShorterLimitEndsAllThatGoesOnForTheRun(t *testing.T) {
 			t.Errorf("the deadline of %v is not 90 minutes from its start", at)
 		}
 		s.Jump(time.Hour)
-		answer, err := s.workers().CompleteWorkflow(t.Context(), &kagziv1.CompleteWorkflowRequest{RunId: run, LeaseToken: task.LeaseToken,
-			ContinueAs: &kagziv1.StartWorkflowRequest{}})
+		answer, err := s.workers().CompleteWorkflow(
+			t.Context(), &kagziv1.CompleteWorkflowRequest{RunId: run, LeaseToken: task.LeaseToken,
+				ContinueAs: &kagziv1.StartWorkflowRequest{}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := s.get(t, answer.ContinuedAsRunId).DeadlineAt.AsTime(); !got.Equal(named.UTC().Truncate(time.Microsecond)) {
+		if got := s.get(t, answer.ContinuedAsRunId).DeadlineAt.AsTime(); !got.Equal(
+			named.UTC().Truncate(time.Microsecond)) {
 			t.Errorf("the deadline of the run that goes on is %s, want the named %s", got, named)
 		}
 	})

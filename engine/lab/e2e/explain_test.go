@@ -66,11 +66,14 @@ type explained struct {
 }
 
 func (e explained) worker(queue string, change ...func(*kagziv1.RegisterRequest)) *unaryWorker {
-	return e.register(e.t, append([]func(*kagziv1.RegisterRequest){func(r *kagziv1.RegisterRequest) { r.TaskQueue = queue }}, change...)...)
+	return e.register(e.t, append([]func(*kagziv1.RegisterRequest){func(r *kagziv1.RegisterRequest) {
+		r.TaskQueue = queue
+	}}, change...)...)
 }
 
 // held is a run of a queue in the hands of a worker of its own.
-func (e explained) held(queue string, change ...func(*kagziv1.StartWorkflowRequest)) (string, *unaryWorker, *kagziv1.Task) {
+func (e explained) held(queue string, change ...func(*kagziv1.StartWorkflowRequest)) (string, *unaryWorker,
+	*kagziv1.Task) {
 	run := e.start(e.t, append([]func(*kagziv1.StartWorkflowRequest){ofQueue(queue)}, change...)...)
 	w := e.worker(queue)
 	return run, w, w.take(e.t)
@@ -84,18 +87,25 @@ func (e explained) ended() []plight {
 	w.failFor(e.t, task, "no stock")
 	gone, killed := e.start(e.t, ofQueue("cancelled")), e.start(e.t, ofQueue("terminated"))
 	fine(e.workflows().CancelWorkflow(ctx, &kagziv1.CancelWorkflowRequest{RunId: gone, Reason: "changed my mind"}))(e.t)
-	fine(e.workflows().TerminateWorkflow(ctx, &kagziv1.TerminateWorkflowRequest{RunId: killed, Reason: "out of hand"}))(e.t)
-	late := e.start(e.t, ofQueue("late"), func(r *kagziv1.StartWorkflowRequest) { r.DeadlineAt = e.ahead(500 * time.Millisecond) })
+	fine(e.workflows().TerminateWorkflow(ctx, &kagziv1.TerminateWorkflowRequest{RunId: killed, Reason: "out of hand"}))(
+		e.t)
+	late := e.start(e.t, ofQueue("late"), func(r *kagziv1.StartWorkflowRequest) {
+		r.DeadlineAt = e.ahead(500 * time.Millisecond)
+	})
 	e.await(e.t, late)
 	loop, w, task := e.held("loop")
-	next := fine(w.workers().CompleteWorkflow(ctx, &kagziv1.CompleteWorkflowRequest{RunId: loop, LeaseToken: task.LeaseToken, ContinueAs: &kagziv1.StartWorkflowRequest{}}))(e.t)
+	next := fine(w.workers().CompleteWorkflow(
+		ctx, &kagziv1.CompleteWorkflowRequest{RunId: loop, LeaseToken: task.LeaseToken,
+			ContinueAs: &kagziv1.StartWorkflowRequest{}}))(e.t)
 	return []plight{
 		{run: done, blocker: blockedByNothing, summary: "completed ", since: sinceEnd, next: never},
-		{run: broken, blocker: blockedByNothing, summary: ": no stock", detail: "workflow retry " + broken, since: sinceEnd, next: never},
+		{run: broken, blocker: blockedByNothing, summary: ": no stock", detail: "workflow retry " + broken,
+			since: sinceEnd, next: never},
 		{run: gone, blocker: blockedByNothing, summary: ": changed my mind", since: sinceEnd, next: never},
 		{run: killed, blocker: blockedByNothing, summary: ": out of hand", since: sinceEnd, next: never},
 		{run: late, blocker: blockedByNothing, summary: "timed out ", since: sinceEnd, next: never},
-		{run: loop, blocker: blockedByNothing, summary: "continued as run " + next.ContinuedAsRunId, since: sinceEnd, next: never},
+		{run: loop, blocker: blockedByNothing, summary: "continued as run " + next.ContinuedAsRunId, since: sinceEnd,
+			next: never},
 	}
 }
 
@@ -103,46 +113,68 @@ func (e explained) atWork() []plight {
 	ctx := within(e.t, time.Minute)
 	idle, w, _ := e.held("idle")
 	busy, steps, task := e.held("busy", func(r *kagziv1.StartWorkflowRequest) {
-		r.Timeouts = &kagziv1.TimeoutConfig{ExecutionTimeoutMs: 9_000_000} // half an hour is left in which the hours stay the same
+		// half an hour is left in which the hours stay the same
+		r.Timeouts = &kagziv1.TimeoutConfig{ExecutionTimeoutMs: 9_000_000}
 	})
-	fine(steps.workers().BeginStep(ctx, &kagziv1.BeginStepRequest{RunId: busy, StepName: "charge", LeaseToken: task.LeaseToken}))(e.t)
+	fine(steps.workers().BeginStep(ctx, &kagziv1.BeginStepRequest{
+		RunId: busy, StepName: "charge", LeaseToken: task.LeaseToken}))(e.t)
 	told, _, _ := e.held("told")
-	fine(e.workflows().CancelWorkflow(ctx, &kagziv1.CancelWorkflowRequest{RunId: told, Grace: hour, Reason: "closing"}))(e.t)
+	fine(e.workflows().CancelWorkflow(ctx, &kagziv1.CancelWorkflowRequest{
+		RunId: told, Grace: hour, Reason: "closing"}))(e.t)
 	return []plight{
-		{run: idle, blocker: blockedByNothing, summary: "runs on worker " + w.id, detail: "the worker was heard from", since: sinceStarted, next: never},
-		{run: busy, blocker: blockedByNothing, summary: "runs step charge on worker " + steps.id, detail: "its deadline ends it in 2h", since: sinceStep, next: nextTimeout},
-		{run: told, blocker: blockedByNothing, summary: "runs on worker ", detail: "cancellation was asked for", since: sinceStarted, next: nextGrace},
+		{run: idle, blocker: blockedByNothing, summary: "runs on worker " + w.id, detail: "the worker was heard from",
+			since: sinceStarted, next: never},
+		{run: busy, blocker: blockedByNothing, summary: "runs step charge on worker " + steps.id,
+			detail: "its deadline ends it in 2h", since: sinceStep, next: nextTimeout},
+		{run: told, blocker: blockedByNothing, summary: "runs on worker ", detail: "cancellation was asked for",
+			since: sinceStarted, next: nextGrace},
 	}
 }
 
 func (e explained) waiting() []plight {
 	ctx := within(e.t, time.Minute)
 	nap, w, task := e.held("timer")
-	fine(w.workers().Sleep(ctx, &kagziv1.SleepRequest{RunId: nap, StepId: "cool-off", Duration: hour, LeaseToken: task.LeaseToken}))(e.t)
+	fine(w.workers().Sleep(ctx, &kagziv1.SleepRequest{
+		RunId: nap, StepId: "cool-off", Duration: hour, LeaseToken: task.LeaseToken}))(e.t)
 	endless, w, task := e.held("signal")
-	fine(w.workers().AwaitSignal(ctx, &kagziv1.AwaitSignalRequest{RunId: endless, StepName: "approval:2", SignalName: "approval", LeaseToken: task.LeaseToken}))(e.t)
+	fine(w.workers().AwaitSignal(ctx, &kagziv1.AwaitSignalRequest{
+		RunId: endless, StepName: "approval:2", SignalName: "approval", LeaseToken: task.LeaseToken}))(e.t)
 	limited, w, task := e.held("limited")
-	fine(w.workers().AwaitSignal(ctx, &kagziv1.AwaitSignalRequest{RunId: limited, StepName: "approval", SignalName: "approval", Timeout: durationpb.New(48 * time.Hour), LeaseToken: task.LeaseToken}))(e.t)
+	fine(w.workers().AwaitSignal(ctx, &kagziv1.AwaitSignalRequest{
+		RunId: limited, StepName: "approval", SignalName: "approval", Timeout: durationpb.New(48 * time.Hour),
+		LeaseToken: task.LeaseToken}))(e.t)
 	parent, w, task := e.held("parent")
 	child := fine(w.workers().StartChild(ctx, &kagziv1.StartChildRequest{StepName: "ship", LeaseToken: task.LeaseToken,
-		Child: &kagziv1.StartWorkflowRequest{WorkflowType: "t", TaskQueue: "nowhere", ParentRunId: parent}}))(e.t).ChildRunId
-	fine(w.workers().AwaitChildren(ctx, &kagziv1.AwaitChildrenRequest{RunId: parent, LeaseToken: task.LeaseToken, ChildRunIds: []string{child}}))(e.t)
+		Child: &kagziv1.StartWorkflowRequest{WorkflowType: "t", TaskQueue: "nowhere", ParentRunId: parent}}))(
+		e.t).ChildRunId
+	fine(w.workers().AwaitChildren(ctx, &kagziv1.AwaitChildrenRequest{
+		RunId: parent, LeaseToken: task.LeaseToken, ChildRunIds: []string{child}}))(e.t)
 	policy := func(r *kagziv1.StartWorkflowRequest) {
-		r.RetryPolicy = &kagziv1.RetryPolicy{MaximumAttempts: 10, InitialIntervalMs: 3_600_000, MaximumIntervalMs: 3_600_000, Jitter: -1}
+		r.RetryPolicy = &kagziv1.RetryPolicy{MaximumAttempts: 10, InitialIntervalMs: 3_600_000,
+			MaximumIntervalMs: 3_600_000, Jitter: -1}
 	}
 	step, w, task := e.held("step", policy)
-	fine(w.workers().FailStep(ctx, &kagziv1.FailStepRequest{RunId: step, StepId: "charge", LeaseToken: task.LeaseToken, Error: &kagziv1.ErrorDetail{Message: "card declined"}}))(e.t)
+	fine(w.workers().FailStep(ctx, &kagziv1.FailStepRequest{
+		RunId: step, StepId: "charge", LeaseToken: task.LeaseToken,
+		Error: &kagziv1.ErrorDetail{Message: "card declined"}}))(e.t)
 	whole, w, task := e.held("whole", policy)
-	fine(w.workers().FailWorkflow(ctx, &kagziv1.FailWorkflowRequest{RunId: whole, LeaseToken: task.LeaseToken, Error: &kagziv1.ErrorDetail{Message: "x"}}))(e.t)
+	fine(w.workers().FailWorkflow(ctx, &kagziv1.FailWorkflowRequest{
+		RunId: whole, LeaseToken: task.LeaseToken, Error: &kagziv1.ErrorDetail{Message: "x"}}))(e.t)
 	later := e.start(e.t, ofQueue("later"), func(r *kagziv1.StartWorkflowRequest) { r.StartAt = e.ahead(time.Hour) })
 	return []plight{
 		{run: nap, blocker: blockedByTimer, summary: "sleeps in cool-off, wakes in ", since: sinceStep, next: nextDue},
-		{run: endless, blocker: blockedBySignal, summary: "waits for signal approval, without a limit", detail: "workflow signal " + endless + " approval", since: sinceStep, next: never},
-		{run: limited, blocker: blockedBySignal, summary: "waits for signal approval, goes on without it in 2d", later: "goes on without it in 1d23h", since: sinceStep, next: nextDue},
-		{run: parent, blocker: blockedByChild, summary: "waits for child run " + child, detail: "workflow explain " + child, since: sinceStep, next: never},
-		{run: step, blocker: blockedByRetry, summary: "retries charge, attempt 2 of 10 in 1h", later: "retries charge, attempt 2 of 10 in 59m", since: sinceFailure, next: nextDue},
-		{run: whole, blocker: blockedByRetry, summary: "is tried again as a whole, attempt 2 of 10 in 1h", later: "is tried again as a whole, attempt 2 of 10 in 59m", next: nextDue},
-		{run: later, blocker: blockedByStart, summary: "is to start in 1h", later: "is to start in 59m", since: sinceCreated, next: nextDue},
+		{run: endless, blocker: blockedBySignal, summary: "waits for signal approval, without a limit",
+			detail: "workflow signal " + endless + " approval", since: sinceStep, next: never},
+		{run: limited, blocker: blockedBySignal, summary: "waits for signal approval, goes on without it in 2d",
+			later: "goes on without it in 1d23h", since: sinceStep, next: nextDue},
+		{run: parent, blocker: blockedByChild, summary: "waits for child run " + child,
+			detail: "workflow explain " + child, since: sinceStep, next: never},
+		{run: step, blocker: blockedByRetry, summary: "retries charge, attempt 2 of 10 in 1h",
+			later: "retries charge, attempt 2 of 10 in 59m", since: sinceFailure, next: nextDue},
+		{run: whole, blocker: blockedByRetry, summary: "is tried again as a whole, attempt 2 of 10 in 1h",
+			later: "is tried again as a whole, attempt 2 of 10 in 59m", next: nextDue},
+		{run: later, blocker: blockedByStart, summary: "is to start in 1h", later: "is to start in 59m",
+			since: sinceCreated, next: nextDue},
 	}
 }
 
@@ -152,7 +184,9 @@ func (e explained) due() []plight {
 	other := e.worker("types", func(r *kagziv1.RegisterRequest) { r.WorkflowTypes = []string{"mail"} })
 	kind := e.start(e.t, ofQueue("types"))
 	plain := e.worker("needs")
-	picky := e.start(e.t, ofQueue("needs"), func(r *kagziv1.StartWorkflowRequest) { r.Requirements = map[string]string{"gpu": "true"} })
+	picky := e.start(e.t, ofQueue("needs"), func(r *kagziv1.StartWorkflowRequest) {
+		r.Requirements = map[string]string{"gpu": "true"}
+	})
 	going := e.worker("drains")
 	if err := drain(e.t, e.Server, going.id); err != nil {
 		e.t.Fatal(err)
@@ -162,7 +196,9 @@ func (e explained) due() []plight {
 	e.start(e.t, ofQueue("full"))
 	held := full.take(e.t)
 	crowded := e.start(e.t, ofQueue("full"))
-	fine(e.workers().Heartbeat(ctx, &kagziv1.HeartbeatRequest{WorkerId: full.id, ActiveCount: 1, HeldIsWhole: true, Held: []*kagziv1.Lease{{RunId: held.RunId, LeaseToken: held.LeaseToken}}}))(e.t)
+	fine(e.workers().Heartbeat(ctx, &kagziv1.HeartbeatRequest{
+		WorkerId: full.id, ActiveCount: 1, HeldIsWhole: true,
+		Held: []*kagziv1.Lease{{RunId: held.RunId, LeaseToken: held.LeaseToken}}}))(e.t)
 	one := e.worker("one", func(r *kagziv1.RegisterRequest) { r.QueueConcurrencyLimit = proto.Int32(1) })
 	e.start(e.t, ofQueue("one"))
 	one.take(e.t)
@@ -170,13 +206,21 @@ func (e explained) due() []plight {
 	soon := e.start(e.t, ofQueue("soon"))
 	ready := e.worker("soon")
 	return []plight{
-		{run: alone, blocker: blockedByNoWorker, summary: "no online worker serves type t in queue alone", detail: "no worker is connected to queue alone", since: sinceDue, next: never},
-		{run: kind, blocker: blockedByNoWorker, summary: "no online worker serves type t in queue types", detail: "worker " + other.id + " serves the queue, but not type t: it serves mail", since: sinceDue, next: never},
-		{run: picky, blocker: blockedByNoWorker, summary: "in queue needs with gpu=true", detail: "worker " + plain.id + " does not offer gpu=true", since: sinceDue, next: never},
-		{run: left, blocker: blockedByNoWorker, summary: "no online worker", detail: "worker " + going.id + " is draining", since: sinceDue, next: never},
-		{run: crowded, blocker: blockedByWorkers, summary: "all workers that could take it are busy (1)", detail: "worker " + full.id + " runs 1 of 1", since: sinceDue, next: never},
-		{run: behind, blocker: blockedByWorkers, summary: "all workers that could take it are busy (1)", detail: "1 of the 1 runs that its queue may have at a time are running", since: sinceDue, next: never},
-		{run: soon, blocker: blockedByNothing, summary: "about to be handed to worker " + ready.id, later: "not taken yet by 1 worker with a slot free", since: sinceDue, next: never},
+		{run: alone, blocker: blockedByNoWorker, summary: "no online worker serves type t in queue alone",
+			detail: "no worker is connected to queue alone", since: sinceDue, next: never},
+		{run: kind, blocker: blockedByNoWorker, summary: "no online worker serves type t in queue types",
+			detail: "worker " + other.id + " serves the queue, but not type t: it serves mail", since: sinceDue,
+			next: never},
+		{run: picky, blocker: blockedByNoWorker, summary: "in queue needs with gpu=true",
+			detail: "worker " + plain.id + " does not offer gpu=true", since: sinceDue, next: never},
+		{run: left, blocker: blockedByNoWorker, summary: "no online worker",
+			detail: "worker " + going.id + " is draining", since: sinceDue, next: never},
+		{run: crowded, blocker: blockedByWorkers, summary: "all workers that could take it are busy (1)",
+			detail: "worker " + full.id + " runs 1 of 1", since: sinceDue, next: never},
+		{run: behind, blocker: blockedByWorkers, summary: "all workers that could take it are busy (1)",
+			detail: "1 of the 1 runs that its queue may have at a time are running", since: sinceDue, next: never},
+		{run: soon, blocker: blockedByNothing, summary: "about to be handed to worker " + ready.id,
+			later: "not taken yet by 1 worker with a slot free", since: sinceDue, next: never},
 	}
 }
 
@@ -198,12 +242,18 @@ func (e explained) keptBack() []plight {
 	closed := e.start(e.t, func(r *kagziv1.StartWorkflowRequest) { r.Namespace = "closed" })
 	fine(e.namespaces().DisableNamespace(ctx, &kagziv1.DisableNamespaceRequest{Namespace: "closed"}))(e.t)
 	return []plight{
-		{run: paused, blocker: blockedByPause, summary: "paused by local ", detail: "workflow resume " + paused, since: func(*kagziv1.Workflow, []*kagziv1.Step) *timestamppb.Timestamp {
-			return fine(e.admin().ListAuditEvents(ctx, &kagziv1.ListAuditEventsRequest{Namespace: "default", SubjectId: ptr(paused)}))(e.t).Events[0].At
-		}, next: never},
+		{run: paused, blocker: blockedByPause, summary: "paused by local ", detail: "workflow resume " + paused,
+			since: func(*kagziv1.Workflow, []*kagziv1.Step) *timestamppb.Timestamp {
+				return fine(e.admin().ListAuditEvents(
+					ctx, &kagziv1.ListAuditEventsRequest{Namespace: "default", SubjectId: ptr(paused)}))(
+					e.t).Events[0].At
+			}, next: never},
 		{run: gated, blocker: blockedByKey, summary: "waits for a slot of concurrency key customer-1: 1 run of it may run at a time", detail: "1 run is running, and 0 runs are ahead", since: sinceCreated, next: never},
-		{run: second, blocker: blockedByKey, summary: "concurrency key customer-1", detail: "1 run is running, and 1 run is ahead", since: sinceCreated, next: never},
-		{run: closed, namespace: "closed", blocker: blockedByNamespace, summary: "due, but namespace closed is disabled", detail: "namespace enable closed", since: sinceDue, next: never},
+		{run: second, blocker: blockedByKey, summary: "concurrency key customer-1",
+			detail: "1 run is running, and 1 run is ahead", since: sinceCreated, next: never},
+		{run: closed, namespace: "closed", blocker: blockedByNamespace,
+			summary: "due, but namespace closed is disabled", detail: "namespace enable closed", since: sinceDue,
+			next: never},
 	}
 }
 
@@ -228,12 +278,15 @@ func TestEveryBlockerIsExplained(t *testing.T) {
 func (e explained) check(p plight) {
 	e.t.Helper()
 	ctx := within(e.t, time.Minute)
-	got := fine(e.workflows().ExplainWorkflow(ctx, &kagziv1.ExplainWorkflowRequest{Namespace: p.namespace, RunId: p.run}))(e.t)
-	w := fine(e.workflows().GetWorkflow(ctx, &kagziv1.GetWorkflowRequest{Namespace: p.namespace, RunId: p.run}))(e.t).Workflow
+	got := fine(e.workflows().ExplainWorkflow(
+		ctx, &kagziv1.ExplainWorkflowRequest{Namespace: p.namespace, RunId: p.run}))(e.t)
+	w := fine(e.workflows().GetWorkflow(ctx, &kagziv1.GetWorkflowRequest{Namespace: p.namespace, RunId: p.run}))(
+		e.t).Workflow
 	steps := fine(e.admin().ListSteps(ctx, &kagziv1.ListStepsRequest{Namespace: p.namespace, RunId: p.run}))(e.t).Steps
 	said := strings.Contains(got.Summary, p.summary) || p.later != "" && strings.Contains(got.Summary, p.later)
 	if got.Blocker != p.blocker || !said || !strings.Contains(strings.Join(got.Details, "\n"), p.detail) {
-		e.t.Errorf("%v\nis explained by %s: %q, %q\nwant %s: %q, %q", w, got.Blocker, got.Summary, got.Details, p.blocker, p.summary, p.detail)
+		e.t.Errorf("%v\nis explained by %s: %q, %q\nwant %s: %q, %q", w, got.Blocker, got.Summary, got.Details,
+			p.blocker, p.summary, p.detail)
 	}
 	if p.since != nil && !proto.Equal(got.Since, p.since(w, steps)) {
 		e.t.Errorf("%q: since %s, want %s", got.Summary, got.Since.AsTime(), p.since(w, steps).AsTime())

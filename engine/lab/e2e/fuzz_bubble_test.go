@@ -15,8 +15,8 @@ import (
 	"github.com/kagzi/kagzi/backends/memory"
 )
 
-// bubble is where a target lives from one input to the next, in a time of its own: what waits costs nothing, and when nothing is under way any
-// more is known.
+// bubble is where a target lives from one input to the next, in a time of its own: what waits costs
+// nothing, and when nothing is under way any more is known.
 type bubble struct {
 	begin sync.Once
 	asked chan question // made outside, so that time stands still until the next one comes
@@ -31,7 +31,8 @@ type question struct {
 	faults chan []string
 }
 
-// changesPerTarget is how often the stage is set anew on one server: the memory store looks through all that there is, so it should be little.
+// changesPerTarget is how often the stage is set anew on one server: the memory store looks through
+// all that there is, so it should be little.
 const changesPerTarget = 64
 
 // endless is what nothing takes that comes to an end, of the real time, which alone passes while something computes.
@@ -59,7 +60,8 @@ func (b *bubble) ask(t *testing.T, method string, script []byte) []string {
 	case <-patience:
 	}
 	b.stuck.Store(true)
-	panic(fmt.Sprintf("%s did not come to an end: %q", method, script)) // the fuzzer keeps the input of a process that dies
+	// the fuzzer keeps the input of a process that dies
+	panic(fmt.Sprintf("%s did not come to an end: %q", method, script))
 }
 
 // close ends the bubble, if it has begun.
@@ -121,7 +123,8 @@ func newMemoryTarget(tb testing.TB) *target {
 	return c
 }
 
-// life is the test that one server of many is in. What it finds is taken from it, and what nobody can go on after ends the process.
+// life is the test that one server of many is in. What it finds is taken from it, and what nobody
+// can go on after ends the process.
 type life struct {
 	testing.TB
 	mu       sync.Mutex

@@ -13,8 +13,8 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// luck is decisions drawn from bytes, so that whoever changes the bytes changes the decisions. When they are used up, each is the first
-// choice.
+// luck is decisions drawn from bytes, so that whoever changes the bytes changes the decisions. When
+// they are used up, each is the first choice.
 type luck struct{ bytes []byte }
 
 // n is a number below most, which is at most 256.
@@ -36,23 +36,34 @@ func (l *luck) some(most int) []byte {
 
 func pick[T any](l *luck, from []T) T { return from[l.n(len(from))] }
 
-// words are texts that may matter somewhere: what is there, what is not, edges of limits, and what others would take for an order.
+// words are texts that may matter somewhere: what is there, what is not, edges of limits, and what
+// others would take for an order.
 func words(at inputStage) []string {
 	return []string{
-		"", at.run, at.token, at.step, at.worker, at.schedule, nobody, "default", "spare", "input", "t", "first", "x", "s", "k",
-		strings.Repeat("a", 255), strings.Repeat("a", 256), strings.Repeat("b", 64), strings.Repeat("b", 63), strings.Repeat("é", 128), strings.Repeat("w", 70_000),
-		"a\x00b", "\xff\xfe", "\xc0\x80", "\xed\xa0\x80", "\x1b]0;title\x07", "\x9b31m", "\u202egnp", "a\u200db", "line\nline", "\r", " ", "\t",
-		"' or 1=1; drop table runs; --", `"; select 1; "`, "%' or '%'='", "@run_id", "$1", "?", "../../etc/passwd", "/", "%2e%2e%2f", "a/b:c.d_e-f",
-		"@yearly", "@every 1s", "* * * * *", "*/0 * * * *", "0 0 30 2 *", "99999999999 * * * *", strings.Repeat("*,", 127) + "*", "1-5/2 0-23 * jan-dec mon",
-		"UTC", "Asia/Kathmandu", "Nowhere/None", "Local", "../UTC", "__kagzi_failure_handler", "*", strings.Repeat("a*", 100), "AAAA", "AAECAwQFBgcICQ==", "====",
-		"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "-1", "1e309", "NaN", "true", "{}", `{"a":`, "kz_admin_", strings.Repeat("0", 32), strings.Repeat("f", 33),
+		"", at.run, at.token, at.step, at.worker, at.schedule, nobody, "default", "spare", "input", "t", "first",
+		"x", "s", "k",
+		strings.Repeat("a", 255), strings.Repeat("a", 256), strings.Repeat("b", 64), strings.Repeat("b", 63),
+		strings.Repeat("é", 128), strings.Repeat("w", 70_000),
+		"a\x00b", "\xff\xfe", "\xc0\x80", "\xed\xa0\x80", "\x1b]0;title\x07", "\x9b31m", "\u202egnp", "a\u200db",
+		"line\nline", "\r", " ", "\t",
+		"' or 1=1; drop table runs; --", `"; select 1; "`, "%' or '%'='", "@run_id", "$1", "?", "../../etc/passwd", "/",
+		"%2e%2e%2f", "a/b:c.d_e-f",
+		"@yearly", "@every 1s", "* * * * *", "*/0 * * * *", "0 0 30 2 *", "99999999999 * * * *",
+		strings.Repeat("*,", 127) + "*", "1-5/2 0-23 * jan-dec mon",
+		"UTC", "Asia/Kathmandu", "Nowhere/None", "Local", "../UTC", "__kagzi_failure_handler", "*",
+		strings.Repeat("a*", 100), "AAAA", "AAECAwQFBgcICQ==", "====",
+		"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "-1", "1e309", "NaN", "true", "{}", `{"a":`,
+		"kz_admin_", strings.Repeat("0", 32), strings.Repeat("f", 33),
 	}
 }
 
 var (
-	wholes = []int64{0, 1, -1, 2, 3, 7, 10, 63, 64, 255, 256, 999, 1000, 1001, 10_000, 10_001, 65_535, 65_536, math.MaxInt32, math.MinInt32,
-		1 << 32, math.MaxInt64, math.MinInt64, 86_400, 315_360_000, 315_360_001, 315_576_000_000, 253_402_300_799, 253_402_300_800, 1_795_000_000}
-	fractions = []float64{0, 1, -1, 0.5, math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat64, math.SmallestNonzeroFloat64, math.Copysign(0, -1), 2, 1e9}
+	wholes = []int64{0, 1, -1, 2, 3, 7, 10, 63, 64, 255, 256, 999, 1000, 1001, 10_000, 10_001, 65_535, 65_536,
+		math.MaxInt32, math.MinInt32,
+		1 << 32, math.MaxInt64, math.MinInt64, 86_400, 315_360_000, 315_360_001, 315_576_000_000, 253_402_300_799,
+		253_402_300_800, 1_795_000_000}
+	fractions = []float64{0, 1, -1, 0.5, math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat64,
+		math.SmallestNonzeroFloat64, math.Copysign(0, -1), 2, 1e9}
 )
 
 // forge makes the messages of a call out of luck. The stage is what they are about where they are about something.
@@ -67,7 +78,8 @@ func (f *forge) messages(method protoreflect.MethodDescriptor) [][]byte {
 	first := []proto.Message{goodRequests(f.at)[string(method.Name())]}
 	switch method.Name() {
 	case "Session":
-		first[0] = &kagziv1.SessionRequest{Seq: 1, Operation: &kagziv1.SessionRequest_Hello{Hello: &kagziv1.RegisterRequest{WorkflowTypes: []string{"t"}}}}
+		first[0] = &kagziv1.SessionRequest{Seq: 1,
+			Operation: &kagziv1.SessionRequest_Hello{Hello: &kagziv1.RegisterRequest{WorkflowTypes: []string{"t"}}}}
 	case "Backup":
 		first[0] = &kagziv1.BackupRequest{}
 	}
@@ -99,7 +111,8 @@ func (f *forge) messages(method protoreflect.MethodDescriptor) [][]byte {
 // aim has a request be about what is there where the good ones of other tests are about nobody so as to change nothing.
 func (f *forge) aim(request proto.Message) {
 	m := request.ProtoReflect()
-	for name, id := range map[protoreflect.Name]string{"run_id": f.at.run, "schedule_id": f.at.schedule, "worker_id": f.at.worker, "step_id": f.at.step} {
+	for name, id := range map[protoreflect.Name]string{
+		"run_id": f.at.run, "schedule_id": f.at.schedule, "worker_id": f.at.worker, "step_id": f.at.step} {
 		field := m.Descriptor().Fields().ByName(name)
 		if field == nil || field.Kind() != protoreflect.StringKind || field.IsList() {
 			continue
@@ -114,9 +127,11 @@ func (f *forge) aim(request proto.Message) {
 func (f *forge) field(raw []byte, m protoreflect.MessageDescriptor, deep int) []byte {
 	switch f.n(48) {
 	case 47:
-		return append(raw, slices.Repeat(protowire.AppendTag(nil, 1000, protowire.StartGroupType), 20_000)...) // nested without an end
+		// nested without an end
+		return append(raw, slices.Repeat(protowire.AppendTag(nil, 1000, protowire.StartGroupType), 20_000)...)
 	case 46:
-		return protowire.AppendVarint(protowire.AppendTag(raw, 1999, protowire.VarintType), 1) // a field that nobody knows
+		// a field that nobody knows
+		return protowire.AppendVarint(protowire.AppendTag(raw, 1999, protowire.VarintType), 1)
 	}
 	fields := m.Fields()
 	if fields.Len() == 0 {
@@ -129,7 +144,8 @@ func (f *forge) field(raw []byte, m protoreflect.MessageDescriptor, deep int) []
 	}
 	one := f.value(nil, field, deep)
 	if f.n(48) == 47 {
-		one = protowire.AppendFixed32(protowire.AppendTag(nil, field.Number(), protowire.Fixed32Type), 7) // of another kind than it is
+		// of another kind than it is
+		one = protowire.AppendFixed32(protowire.AppendTag(nil, field.Number(), protowire.Fixed32Type), 7)
 	}
 	if len(one)*repeat > engine.MaxMessage {
 		repeat = 1
@@ -161,7 +177,8 @@ func (f *forge) value(raw []byte, field protoreflect.FieldDescriptor, deep int) 
 	case protoreflect.EnumKind:
 		return varint(uint64(pick(f.luck, []int64{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, -1, 9999, math.MaxInt32})))
 	case protoreflect.DoubleKind:
-		return protowire.AppendFixed64(protowire.AppendTag(raw, field.Number(), protowire.Fixed64Type), math.Float64bits(pick(f.luck, fractions)))
+		return protowire.AppendFixed64(protowire.AppendTag(raw, field.Number(), protowire.Fixed64Type),
+			math.Float64bits(pick(f.luck, fractions)))
 	case protoreflect.MessageKind:
 		var inner []byte
 		if deep < 6 {

@@ -29,15 +29,18 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// Any bytes may come to any method. They are answered or refused, never with INTERNAL; who is refused is told why in words that are fit
-// for a terminal and, for a bad field, which; and what was refused has changed nothing that can be read.
+// Any bytes may come to any method. They are answered or refused, never with INTERNAL; who is
+// refused is told why in words that are fit for a terminal and, for a bad field, which; and what
+// was refused has changed nothing that can be read.
 
-var randomCalls = flag.Int("fuzz.calls", long.Count(200, 600), "how many calls TestRandomCalls… makes, of each method as many; KAGZI_TEST_SEED replays a seed")
+var randomCalls = flag.Int("fuzz.calls", long.Count(200, 600),
+	"how many calls TestRandomCalls… makes, of each method as many; KAGZI_TEST_SEED replays a seed")
 
 var onlyMethod = flag.String("fuzz.method", "", "the one method that is called, by its name (all)")
 
-// FuzzAPI looks for a call that breaks it. A method goes by its name; any other text stands for one of them. -fuzz.method keeps to one, so that each
-// can be given its time; the text is more luck then, and what was found is replayed with the same -fuzz.method:
+// FuzzAPI looks for a call that breaks it. A method goes by its name; any other text stands for one
+// of them. -fuzz.method keeps to one, so that each can be given its time; the text is more luck
+// then, and what was found is replayed with the same -fuzz.method:
 //
 //	go test ./engine/lab/e2e -run '^$' -fuzz FuzzAPI -fuzztime 10m
 //	go test ./engine/lab/e2e -run '^$' -fuzz FuzzAPI -fuzztime 10m -fuzz.method Session
@@ -50,7 +53,8 @@ var onlyMethod = flag.String("fuzz.method", "", "the one method that is called, 
 //	    -test.fuzzcachedir $T/M -fuzz.method M > $T/M.log 2>&1 && n=0 || n=1
 //	  echo M $(grep -o "execs: [0-9]*" $T/M.log | tail -1) failures: $n')
 //
-// The store is in memory and time is made up, so that an input costs what the server does with it and no waiting. TestRandomCalls… has SQLite.
+// The store is in memory and time is made up, so that an input costs what the server does with it
+// and no waiting. TestRandomCalls… has SQLite.
 func FuzzAPI(f *testing.F) {
 	for _, name := range methodNames(f) {
 		f.Add(name, []byte{})
@@ -102,7 +106,8 @@ func TestRandomCallsAreAnsweredOrRefusedWithoutATrace(t *testing.T) {
 		answered, refused = answered+target.answered[name], refused+target.refused[name]
 	}
 	if *onlyMethod == "" && (answered < *randomCalls/10 || refused < *randomCalls/10) {
-		t.Errorf("of %d calls %d were answered and %d refused: they no longer reach what they are for", *randomCalls, answered, refused)
+		t.Errorf("of %d calls %d were answered and %d refused: they no longer reach what they are for", *randomCalls,
+			answered, refused)
 	}
 }
 
@@ -131,17 +136,20 @@ func newTarget(tb testing.TB, store engine.Store, o Options) *target {
 	o.Server.PollTimeout = time.Millisecond
 	o.Server.Backup = func(context.Context) (engine.Backup, io.ReadCloser, error) {
 		const size = 300 << 10 // some messages
-		return engine.Backup{TakenAt: store.Now(), Bytes: size}, io.NopCloser(io.LimitReader(rand.NewChaCha8([32]byte{}), size)), nil
+		return engine.Backup{TakenAt: store.Now(), Bytes: size},
+			io.NopCloser(io.LimitReader(rand.NewChaCha8([32]byte{}), size)), nil
 	}
 	o.Server.HeartbeatInterval = 24 * time.Hour // nobody is taken for lost, however long this goes on
 	o.Wrap = func(s engine.Store) engine.Store { return still{s, s.Now()} }
 	c := &target{
-		s: New(tb, store, o).lock(tb), defects: defects, methods: map[string]protoreflect.MethodDescriptor{}, names: methodNames(tb),
+		s: New(tb, store, o).lock(tb), defects: defects, methods: map[string]protoreflect.MethodDescriptor{},
+		names:    methodNames(tb),
 		answered: map[string]int{}, refused: map[string]int{},
 	}
 	eachMethod(func(name string, method protoreflect.MethodDescriptor, _ string) { c.methods[name] = method })
 	for _, name := range []string{"default", "spare"} {
-		fine(c.s.namespaces().CreateNamespace(within(tb, 20*time.Second), &kagziv1.CreateNamespaceRequest{Namespace: name}))(tb)
+		fine(c.s.namespaces().CreateNamespace(within(tb, 20*time.Second),
+			&kagziv1.CreateNamespaceRequest{Namespace: name}))(tb)
 	}
 	return c
 }
@@ -192,7 +200,9 @@ func (c *target) set(t testing.TB) {
 	c.at = inputStage{worker: w.id, run: c.s.start(t, ofQueue(queue))}
 	task := w.take(t)
 	c.at.token, c.at.step = task.LeaseToken, w.completeStep(t, task, "first", "x").StepId
-	c.at.schedule = c.s.schedule(t, func(r *kagziv1.CreateWorkflowScheduleRequest) { r.CronExpr, r.TaskQueue = "@yearly", "idle" }).ScheduleId
+	c.at.schedule = c.s.schedule(t, func(r *kagziv1.CreateWorkflowScheduleRequest) {
+		r.CronExpr, r.TaskQueue = "@yearly", "idle"
+	}).ScheduleId
 	c.stages++
 	if c.remember != nil {
 		c.before = c.remember(t)
@@ -353,7 +363,8 @@ func (c *target) check(t testing.TB, name string, err error) {
 
 // waits says of a method that it may go on for as long as its caller likes.
 func waits(method protoreflect.MethodDescriptor) bool {
-	return method.IsStreamingServer() || method.IsStreamingClient() || slices.Contains([]protoreflect.Name{"PollTask", "WaitWorkflow"}, method.Name())
+	return method.IsStreamingServer() || method.IsStreamingClient() ||
+		slices.Contains([]protoreflect.Name{"PollTask", "WaitWorkflow"}, method.Name())
 }
 
 // rawCodec sends bytes as they are.
@@ -378,7 +389,8 @@ func (c *target) call(t testing.TB, method protoreflect.MethodDescriptor, messag
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	path := "/" + string(method.Parent().FullName()) + "/" + string(method.Name())
-	stream, err := c.s.Conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, path, grpc.ForceCodecV2(rawCodec{}),
+	stream, err := c.s.Conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, path,
+		grpc.ForceCodecV2(rawCodec{}),
 		grpc.MaxCallRecvMsgSize(engine.MaxMessage+64<<10), grpc.MaxCallSendMsgSize(64<<20))
 	if err != nil {
 		return err

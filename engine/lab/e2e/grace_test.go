@@ -33,10 +33,15 @@ func (d *diary) read() []string {
 	return slices.Clone(d.lines)
 }
 
-// booking is a workflow that books, stays in a step until it is told to go on, and undoes its booking when it is cancelled.
-func booking(d *diary, began chan<- struct{}, stay func(step context.Context) error) func(ctx kagzi.Context, name string) (string, error) {
+// booking is a workflow that books, stays in a step until it is told to go on, and undoes its
+// booking when it is cancelled.
+func booking(d *diary, began chan<- struct{}, stay func(step context.Context) error) func(ctx kagzi.Context,
+	name string) (string, error) {
 	return func(ctx kagzi.Context, name string) (string, error) {
-		if _, err := kagzi.Step(ctx, "book", func(context.Context) (int, error) { d.note("book"); return 1, nil }); err != nil {
+		if _, err := kagzi.Step(ctx, "book", func(context.Context) (int, error) {
+			d.note("book")
+			return 1, nil
+		}); err != nil {
 			return "", err
 		}
 		_, err := kagzi.Step(ctx, "stay", func(step context.Context) (int, error) {
@@ -47,7 +52,10 @@ func booking(d *diary, began chan<- struct{}, stay func(step context.Context) er
 			return name, err
 		}
 		d.note("told")
-		if _, err := kagzi.Step(ctx, "more", func(context.Context) (int, error) { d.note("more"); return 0, nil }); !errors.Is(err, kagzi.ErrCancelled) {
+		if _, err := kagzi.Step(ctx, "more", func(context.Context) (int, error) {
+			d.note("more")
+			return 0, nil
+		}); !errors.Is(err, kagzi.ErrCancelled) {
 			d.note("a step after the cancellation returned " + err.Error())
 		}
 		_, undo := kagzi.Step(kagzi.Cleanup(ctx), "undo", func(step context.Context) (int, error) {
@@ -89,11 +97,13 @@ func TestAGracefulCancelEndsTheRunningStepAndLetsTheCodeCleanUp(t *testing.T) {
 		if !errors.As(err, &end) || end.Status != kagzi.StatusCancelled || end.Message != "changed my mind" {
 			t.Errorf("the result is %v, want CANCELLED", err)
 		}
-		if got, want := d.read(), []string{"book", "told", "told", "undo"}; !slices.Equal(slices.Compact(got), slices.Compact(want)) {
+		if got, want := d.read(), []string{"book", "told", "told", "undo"}; !slices.Equal(
+			slices.Compact(got), slices.Compact(want)) {
 			t.Errorf("the code did %q, want %q", got, want)
 		}
 		w := s.get(t, run.ID())
-		if w.CancelRequestedAt == nil || w.CancelGraceUntil == nil || w.Status != cancelled || w.WakeUpAt != nil || w.FinishedAt.AsTime().After(w.CancelGraceUntil.AsTime()) {
+		if w.CancelRequestedAt == nil || w.CancelGraceUntil == nil || w.Status != cancelled || w.WakeUpAt != nil ||
+			w.FinishedAt.AsTime().After(w.CancelGraceUntil.AsTime()) {
 			t.Errorf("the run is %v", w)
 		}
 		status := map[string]kagziv1.StepStatus{}
@@ -102,7 +112,8 @@ func TestAGracefulCancelEndsTheRunningStepAndLetsTheCodeCleanUp(t *testing.T) {
 				status[step.Name] = step.Status
 			}
 		}
-		if status["book"] != kagziv1.StepStatus_STEP_STATUS_COMPLETED || status["undo"] != kagziv1.StepStatus_STEP_STATUS_COMPLETED ||
+		if status["book"] != kagziv1.StepStatus_STEP_STATUS_COMPLETED ||
+			status["undo"] != kagziv1.StepStatus_STEP_STATUS_COMPLETED ||
 			status["stay"] != kagziv1.StepStatus_STEP_STATUS_FAILED || status["more"] != 0 {
 			t.Errorf("the steps are %v", status)
 		}
@@ -118,7 +129,9 @@ func TestAParkedRunIsWokenToBeCancelled(t *testing.T) {
 			return err
 		},
 		"retry": func(ctx kagzi.Context) error {
-			_, err := kagzi.Step(ctx, "fail", func(context.Context) (int, error) { return 0, errors.New("x") }, kagzi.Retry{Initial: 24 * time.Hour, Max: 24 * time.Hour})
+			_, err := kagzi.Step(ctx, "fail", func(context.Context) (int, error) {
+				return 0, errors.New("x")
+			}, kagzi.Retry{Initial: 24 * time.Hour, Max: 24 * time.Hour})
 			return err
 		},
 	}
@@ -131,7 +144,10 @@ func TestAParkedRunIsWokenToBeCancelled(t *testing.T) {
 					_, err = kagzi.Step(ctx, "next", func(context.Context) (int, error) { return 0, nil })
 				}
 				if errors.Is(err, kagzi.ErrCancelled) {
-					_, undo := kagzi.Step(kagzi.Cleanup(ctx), "undo", func(context.Context) (int, error) { cleaned <- how; return 0, nil })
+					_, undo := kagzi.Step(kagzi.Cleanup(ctx), "undo", func(context.Context) (int, error) {
+						cleaned <- how
+						return 0, nil
+					})
 					return 0, errors.Join(err, undo)
 				}
 				return 1, err
@@ -141,7 +157,8 @@ func TestAParkedRunIsWokenToBeCancelled(t *testing.T) {
 		for how := range ways {
 			run := fine(kagzi.Start(ctx, c, "parks", how, kagzi.StartOptions{}))(t)
 			s.until(t, run.ID(), "parked", func(w *kagziv1.Workflow, steps map[string]*kagziv1.Step) bool {
-				return w.Status == sleeping || w.Status == pending && steps["fail"].GetStatus() == kagziv1.StepStatus_STEP_STATUS_PENDING
+				return w.Status == sleeping || w.Status == pending &&
+					steps["fail"].GetStatus() == kagziv1.StepStatus_STEP_STATUS_PENDING
 			})
 			if err := run.CancelGracefully(ctx, time.Minute, "enough"); err != nil {
 				t.Fatal(err)
@@ -178,7 +195,8 @@ func TestWhenTheGraceIsOverTheRunIsCancelledWhateverItsCodeDoes(t *testing.T) {
 			t.Fatal(err)
 		}
 		w := s.await(t, run.ID())
-		if late := w.FinishedAt.AsTime().Sub(w.CancelGraceUntil.AsTime()); w.Status != cancelled || late < 0 || late > promptly {
+		if late := w.FinishedAt.AsTime().Sub(w.CancelGraceUntil.AsTime()); w.Status != cancelled || late < 0 ||
+			late > promptly {
 			t.Errorf("%s after its grace the run is %v, want it CANCELLED within a second", late, w)
 		}
 		close(release)
@@ -210,18 +228,23 @@ func TestAGracefulCancelByUnaryCallsAndInASession(t *testing.T) {
 		if a := cancel(run, time.Hour); a.Cancelled || !a.Requested || a.Status != running || a.GraceUntil == nil {
 			t.Errorf("the cancel is answered with %v", a)
 		}
-		if again := cancel(run, 2*time.Hour); !again.Requested || again.GraceUntil.AsTime().Sub(s.Store.Now()) > time.Hour {
+		if again := cancel(run, 2*time.Hour); !again.Requested ||
+			again.GraceUntil.AsTime().Sub(s.Store.Now()) > time.Hour {
 			t.Errorf("a longer grace is answered with %v, want the shorter one", again)
 		}
 		beat := w.heartbeat(t, task)
-		if len(beat.Lost) != 0 || len(beat.Cancelling) != 1 || beat.Cancelling[0].RunId != run || beat.Cancelling[0].GraceUntil == nil || beat.Cancelling[0].Reason.GetMessage() != "why" {
+		if len(beat.Lost) != 0 || len(beat.Cancelling) != 1 || beat.Cancelling[0].RunId != run ||
+			beat.Cancelling[0].GraceUntil == nil || beat.Cancelling[0].Reason.GetMessage() != "why" {
 			t.Errorf("the heartbeat is told %v", beat)
 		}
 		w.completeStep(t, task, "clean", "up")
-		if a := fine(s.workers().CompleteWorkflow(ctx, &kagziv1.CompleteWorkflowRequest{RunId: run, LeaseToken: task.LeaseToken, Output: text("partial")}))(t); a.Status != cancelled {
+		if a := fine(s.workers().CompleteWorkflow(
+			ctx, &kagziv1.CompleteWorkflowRequest{RunId: run, LeaseToken: task.LeaseToken, Output: text("partial")}))(
+			t); a.Status != cancelled {
 			t.Errorf("the end is answered with %v", a)
 		}
-		if got := s.get(t, run); got.Status != cancelled || string(got.Output.GetData()) != "partial" || got.Error.GetMessage() != "why" {
+		if got := s.get(t, run); got.Status != cancelled || string(got.Output.GetData()) != "partial" ||
+			got.Error.GetMessage() != "why" {
 			t.Errorf("ended it is %v, want CANCELLED with what its code returned", got)
 		}
 
@@ -231,19 +254,25 @@ func TestAGracefulCancelByUnaryCallsAndInASession(t *testing.T) {
 		held := s.start(t, ofQueue("stream"))
 		task = receive(t, "the run", session.tasks)
 		cancel(held, time.Hour)
-		if told := receive(t, "word of the cancel", session.cancels); told.RunId != held || told.GraceUntil == nil || told.Reason.GetCode() != kagziv1.ErrorCode_ERROR_CODE_CANCELLED {
+		if told := receive(t, "word of the cancel", session.cancels); told.RunId != held || told.GraceUntil == nil ||
+			told.Reason.GetCode() != kagziv1.ErrorCode_ERROR_CODE_CANCELLED {
 			t.Errorf("the session is told %v", told)
 		}
-		if a := session.do(&kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_FailWorkflow{FailWorkflow: &kagziv1.FailWorkflowRequest{
-			RunId: held, LeaseToken: task.LeaseToken, Error: &kagziv1.ErrorDetail{Message: "cleaned up"}}}}); a.GetFailedWorkflow().GetStatus() != cancelled {
+		if a := session.do(&kagziv1.SessionRequest{
+			Operation: &kagziv1.SessionRequest_FailWorkflow{FailWorkflow: &kagziv1.FailWorkflowRequest{
+				RunId: held, LeaseToken: task.LeaseToken,
+				Error: &kagziv1.ErrorDetail{Message: "cleaned up"}}}}); a.GetFailedWorkflow().GetStatus() != cancelled {
 			t.Errorf("the end is answered with %v", a)
 		}
-		waiting := s.start(t, ofQueue("stream"), func(r *kagziv1.StartWorkflowRequest) { r.StartAt = s.ahead(time.Hour) })
+		waiting := s.start(t, ofQueue("stream"), func(r *kagziv1.StartWorkflowRequest) {
+			r.StartAt = s.ahead(time.Hour)
+		})
 		if a := cancel(waiting, time.Minute); a.Cancelled || a.Status != pending {
 			t.Errorf("the cancel of a run that nobody holds is answered with %v", a)
 		}
 		session.grant(1)
-		if task = receive(t, "the run that is to clean up", session.tasks); task.RunId != waiting || !task.CancelRequested || task.CancelGraceUntil == nil || task.CancelReason.GetMessage() != "why" {
+		if task = receive(t, "the run that is to clean up", session.tasks); task.RunId != waiting ||
+			!task.CancelRequested || task.CancelGraceUntil == nil || task.CancelReason.GetMessage() != "why" {
 			t.Errorf("it is handed out as %v", task)
 		}
 		if a := cancel(waiting, 0); !a.Cancelled {
@@ -252,7 +281,9 @@ func TestAGracefulCancelByUnaryCallsAndInASession(t *testing.T) {
 		if told := receive(t, "word of the end", session.cancels); told.RunId != waiting || told.GraceUntil != nil {
 			t.Errorf("the session is told %v", told)
 		}
-		_, err := s.workflows().CancelWorkflow(ctx, &kagziv1.CancelWorkflowRequest{RunId: s.finished(t), Grace: durationpb.New(time.Minute)})
-		wantRefused(t, "a graceful cancel of a completed run", err, codes.FailedPrecondition, codePrecondition, "COMPLETED")
+		_, err := s.workflows().CancelWorkflow(ctx,
+			&kagziv1.CancelWorkflowRequest{RunId: s.finished(t), Grace: durationpb.New(time.Minute)})
+		wantRefused(t, "a graceful cancel of a completed run", err, codes.FailedPrecondition, codePrecondition,
+			"COMPLETED")
 	})
 }

@@ -31,7 +31,8 @@ func init() {
 func (w *unaryWorker) failFor(t testing.TB, task *kagziv1.Task, message string) {
 	t.Helper()
 	answer := fine(w.workers().FailWorkflow(within(t, 20*time.Second), &kagziv1.FailWorkflowRequest{
-		RunId: task.RunId, LeaseToken: task.LeaseToken, Error: &kagziv1.ErrorDetail{Message: message, Type: "shop_closed", NonRetryable: true}}))(t)
+		RunId: task.RunId, LeaseToken: task.LeaseToken,
+		Error: &kagziv1.ErrorDetail{Message: message, Type: "shop_closed", NonRetryable: true}}))(t)
 	if answer.Status != failed {
 		t.Fatalf("run %s is %s after its failure", task.RunId, answer.Status)
 	}
@@ -51,15 +52,19 @@ func (s *Server) handlersOf(t testing.TB, run string) (found []*kagziv1.Workflow
 func TestAFailedRunIsHandledByTheWorkflowItNames(t *testing.T) {
 	eachServer(t, patient, func(t *testing.T, s *Server) {
 		w := s.register(t)
-		handler := s.register(t, func(r *kagziv1.RegisterRequest) { r.WorkflowTypes, r.TaskQueue = []string{"mourn"}, "graves" })
+		handler := s.register(t, func(r *kagziv1.RegisterRequest) {
+			r.WorkflowTypes, r.TaskQueue = []string{"mourn"}, "graves"
+		})
 		run := s.start(t, func(r *kagziv1.StartWorkflowRequest) {
 			r.ExternalId, r.OnFailureWorkflow, r.OnFailureTaskQueue = "order-1", "mourn", "graves"
-			r.Input = &kagziv1.Payload{Data: []byte{0, 1, 0xff}, Metadata: map[string]string{"content-type": "application/x"}}
+			r.Input = &kagziv1.Payload{Data: []byte{0, 1, 0xff},
+				Metadata: map[string]string{"content-type": "application/x"}}
 		})
 		w.failFor(t, w.take(t), "out of stock")
 
 		task := handler.take(t)
-		if task.WorkflowType != "mourn" || task.GetFailedRunId() != run || task.Input.Metadata["content-type"] != "application/json" {
+		if task.WorkflowType != "mourn" || task.GetFailedRunId() != run ||
+			task.Input.Metadata["content-type"] != "application/json" {
 			t.Errorf("the handler is handed out as %v", task)
 		}
 		var event kagziv1.WorkflowFailedEvent
@@ -67,14 +72,19 @@ func TestAFailedRunIsHandledByTheWorkflowItNames(t *testing.T) {
 			t.Fatalf("the event %s: %v", task.Input.Data, err)
 		}
 		failedRun := s.get(t, run)
-		if event.Event != "kagzi/workflow.failed" || event.FailedRunId != run || event.NamespaceId != "default" || event.WorkflowType != "t" ||
-			event.TaskQueue != "default" || event.ExternalId != "order-1" || event.Status != "FAILED" || event.Attempts != 1 ||
+		if event.Event != "kagzi/workflow.failed" || event.FailedRunId != run || event.NamespaceId != "default" ||
+			event.WorkflowType != "t" ||
+			event.TaskQueue != "default" || event.ExternalId != "order-1" || event.Status != "FAILED" ||
+			event.Attempts != 1 ||
 			event.Error.GetMessage() != "out of stock" || event.Error.GetType() != "shop_closed" ||
-			!slices.Equal(event.OriginalInput, []byte{0, 1, 0xff}) || event.OriginalInputMetadata["content-type"] != "application/x" ||
-			!event.StartedAt.AsTime().Equal(failedRun.StartedAt.AsTime()) || !event.FailedAt.AsTime().Equal(failedRun.FinishedAt.AsTime()) {
+			!slices.Equal(event.OriginalInput, []byte{0, 1, 0xff}) ||
+			event.OriginalInputMetadata["content-type"] != "application/x" ||
+			!event.StartedAt.AsTime().Equal(failedRun.StartedAt.AsTime()) ||
+			!event.FailedAt.AsTime().Equal(failedRun.FinishedAt.AsTime()) {
 			t.Errorf("the event is %v of %v", &event, failedRun)
 		}
-		if handlers := s.handlersOf(t, run); len(handlers) != 1 || handlers[0].ExternalId != "failure-"+run || handlers[0].TaskQueue != "graves" {
+		if handlers := s.handlersOf(t, run); len(handlers) != 1 || handlers[0].ExternalId != "failure-"+run ||
+			handlers[0].TaskQueue != "graves" {
 			t.Errorf("the handlers of the run are %v, want one", handlers)
 		}
 		handler.complete(t, task, "mourned")
@@ -131,8 +141,10 @@ func TestTheGlobalHandlerRunsWhereItIsServedElseWhereTheNamespaceSays(t *testing
 		if handlers := s.handlersOf(t, fail()); len(handlers) != 0 {
 			t.Errorf("without a worker and a queue for it there are the handlers %v", handlers)
 		}
-		fine(s.namespaces().UpdateNamespace(ctx, &kagziv1.UpdateNamespaceRequest{Namespace: "default", FailureTaskQueue: ptr("later")}))(t)
-		if handlers := s.handlersOf(t, fail()); len(handlers) != 1 || handlers[0].TaskQueue != "later" || handlers[0].WorkflowType != engine.GlobalHandler {
+		fine(s.namespaces().UpdateNamespace(ctx,
+			&kagziv1.UpdateNamespaceRequest{Namespace: "default", FailureTaskQueue: ptr("later")}))(t)
+		if handlers := s.handlersOf(t, fail()); len(handlers) != 1 || handlers[0].TaskQueue != "later" ||
+			handlers[0].WorkflowType != engine.GlobalHandler {
 			t.Errorf("with a queue for it the handlers are %v, want one in that queue", handlers)
 		}
 		global := s.register(t, func(r *kagziv1.RegisterRequest) {
@@ -195,7 +207,8 @@ func TestRunsThatAPersonEndsAreNotHandled(t *testing.T) {
 			t.Fatalf("the handlers of a run that timed out are %v, want one", handlers)
 		}
 		var event map[string]any
-		if err := json.Unmarshal(s.get(t, handlers[0].RunId).Input.Data, &event); err != nil || event["status"] != "TIMED_OUT" || event["started_at"] != nil {
+		if err := json.Unmarshal(s.get(t, handlers[0].RunId).Input.Data, &event); err != nil ||
+			event["status"] != "TIMED_OUT" || event["started_at"] != nil {
 			t.Errorf("the event is %v, %v, want TIMED_OUT and no start", event, err)
 		}
 		w.wantNothing(t, "the handler is of another type")
@@ -213,7 +226,8 @@ func TestTheSDKHandlesFailures(t *testing.T) {
 					return 0, err
 				}
 				info := kagzi.Info(ctx)
-				handled <- strings.Join([]string{name, in.ID, event.Error.Message, event.Error.Type, string(event.Status), event.WorkflowType, info.FailedRunID}, "|")
+				handled <- strings.Join([]string{name, in.ID, event.Error.Message, event.Error.Type,
+					string(event.Status), event.WorkflowType, info.FailedRunID}, "|")
 				return 0, errors.New("and the handler fails")
 			}
 		}
@@ -227,12 +241,14 @@ func TestTheSDKHandlesFailures(t *testing.T) {
 			kagzi.Handle(w, kagzi.GlobalFailureHandler, handle("global"))
 		})
 		ctx := within(t, time.Minute)
-		run := fine(kagzi.Start(ctx, s.client(t), "order", order{"o-1", "4711"}, kagzi.StartOptions{OnFailure: "own"}))(t)
+		run := fine(kagzi.Start(ctx, s.client(t), "order", order{"o-1", "4711"}, kagzi.StartOptions{OnFailure: "own"}))(
+			t)
 		got := []string{receive(t, "a handler", handled), receive(t, "the other handler", handled)}
 		slices.Sort(got)
 		for i, name := range []string{"global", "own"} {
 			want := name + "|o-1|card declined|declined|FAILED|order|" + run.ID()
-			if !strings.Contains(got[i], "card declined") || !strings.HasPrefix(got[i], name+"|o-1|") || !strings.HasSuffix(got[i], "|declined|FAILED|order|"+run.ID()) {
+			if !strings.Contains(got[i], "card declined") || !strings.HasPrefix(got[i], name+"|o-1|") ||
+				!strings.HasSuffix(got[i], "|declined|FAILED|order|"+run.ID()) {
 				t.Errorf("handled %q, want %q", got[i], want)
 			}
 		}

@@ -31,8 +31,9 @@ func idleServer(t testing.TB, url string) (*Server, *counting) {
 	return s, counted
 }
 
-// settle waits until the store is left alone: no call of it is under way any more, for each may be followed by another when it is answered, none
-// begins for a moment, and no file is written meanwhile.
+// settle waits until the store is left alone: no call of it is under way any more, for each may be
+// followed by another when it is answered, none begins for a moment, and no file is written
+// meanwhile.
 func (c *counting) settle(t testing.TB, url string) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); {

@@ -22,8 +22,8 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// Bad input is made from the contract's own descriptors, so that a field that is added later is tried as well. Each request of
-// goodRequests is sent with one of its fields made bad at a time.
+// Bad input is made from the contract's own descriptors, so that a field that is added later is
+// tried as well. Each request of goodRequests is sent with one of its fields made bad at a time.
 
 // inputStage is what good requests are about.
 type inputStage struct {
@@ -33,14 +33,16 @@ type inputStage struct {
 // nobody is an id that nothing has.
 const nobody = "0198a3c4-1b2d-7e6f-8a9b-0c1d2e3f4a5b"
 
-// goodRequests is a request for each method that this server has, in which every field that can be bad is reachable. Those that
-// would be refused for the state of things are still well-formed.
+// goodRequests is a request for each method that this server has, in which every field that can be
+// bad is reachable. Those that would be refused for the state of things are still well-formed.
 func goodRequests(at inputStage) map[string]proto.Message {
 	policy := &kagziv1.RetryPolicy{MaximumAttempts: 1, NonRetryableErrors: []string{"x"}}
 	payload := &kagziv1.Payload{Data: []byte("x"), Metadata: map[string]string{"k": "v"}}
 	start := &kagziv1.StartWorkflowRequest{
-		WorkflowType: "input", Input: payload, RetryPolicy: policy, Timeouts: &kagziv1.TimeoutConfig{}, Tags: map[string]string{"k": "v"},
-		Requirements: map[string]string{"k": "v"}, OnFailureWorkflow: "f", ConcurrencyKey: "c", StartAt: timestamppb.New(time.Now().Add(time.Hour)),
+		WorkflowType: "input", Input: payload, RetryPolicy: policy, Timeouts: &kagziv1.TimeoutConfig{},
+		Tags:         map[string]string{"k": "v"},
+		Requirements: map[string]string{"k": "v"}, OnFailureWorkflow: "f", ConcurrencyKey: "c",
+		StartAt:    timestamppb.New(time.Now().Add(time.Hour)),
 		DeadlineAt: timestamppb.New(time.Now().Add(2 * time.Hour)), ParentRunId: at.run, ParentStepId: at.run,
 	}
 	failure := &kagziv1.ErrorDetail{Message: "m", Metadata: map[string]string{"k": "v"}}
@@ -53,22 +55,36 @@ func goodRequests(at inputStage) map[string]proto.Message {
 		"StartWorkflows":          &kagziv1.StartWorkflowsRequest{Requests: []*kagziv1.StartWorkflowRequest{start}},
 		"GetWorkflow":             &kagziv1.GetWorkflowRequest{RunId: at.run},
 		"GetWorkflowByExternalId": &kagziv1.GetWorkflowByExternalIdRequest{ExternalId: "x"},
-		"ListWorkflows": &kagziv1.ListWorkflowsRequest{Page: page, Tags: map[string]string{"k": "v"}, WorkflowTypes: []string{"t"}, TaskQueues: []string{"q"},
+		"ListWorkflows": &kagziv1.ListWorkflowsRequest{
+			Page: page, Tags: map[string]string{"k": "v"}, WorkflowTypes: []string{"t"}, TaskQueues: []string{"q"},
 			Statuses: []kagziv1.WorkflowStatus{1}, CreatedAfter: timestamppb.Now(), CreatedBefore: timestamppb.Now()},
-		"WaitWorkflow":       &kagziv1.WaitWorkflowRequest{RunId: at.run, Wait: durationpb.New(0)},
-		"AwaitWorkflows":     &kagziv1.AwaitWorkflowsRequest{Waits: []*kagziv1.AwaitWorkflowsRequest_Wait{{Seq: 1, RunId: nobody}}},
-		"WatchWorkflow":      &kagziv1.WatchWorkflowRequest{RunId: at.run},
-		"CancelWorkflow":     &kagziv1.CancelWorkflowRequest{RunId: nobody},
-		"TerminateWorkflow":  &kagziv1.TerminateWorkflowRequest{RunId: nobody},
-		"Register":           &kagziv1.RegisterRequest{WorkflowTypes: []string{"t"}, TaskQueues: []string{"q"}, Labels: map[string]string{"k": "v"}, Capabilities: map[string]string{"k": "v"}, WorkflowTypeConcurrency: []*kagziv1.WorkflowTypeConcurrency{{WorkflowType: "t", MaxConcurrent: 1}}},
-		"Heartbeat":          &kagziv1.HeartbeatRequest{WorkerId: at.worker, Stats: &kagziv1.WorkerStats{}, Held: []*kagziv1.Lease{{RunId: at.run, LeaseToken: at.token}}},
-		"Deregister":         &kagziv1.DeregisterRequest{WorkerId: "nobody"},
-		"PollTask":           &kagziv1.PollTaskRequest{WorkerId: at.worker, WorkflowTypes: []string{"t"}, Wait: durationpb.New(0)},
-		"GetHistory":         &kagziv1.GetHistoryRequest{RunId: at.run},
-		"BeginStep":          &kagziv1.BeginStepRequest{RunId: at.run, LeaseToken: at.token, StepName: "s", Input: payload, RetryPolicy: policy, StartedAt: timestamppb.Now()},
-		"CompleteStep":       &kagziv1.CompleteStepRequest{RunId: at.run, LeaseToken: at.token, StepId: "s", Output: payload, StartedAt: timestamppb.Now()},
-		"FailStep":           &kagziv1.FailStepRequest{RunId: at.run, LeaseToken: at.token, StepId: "f", Error: failure, RetryPolicy: policy, StartedAt: timestamppb.Now()},
-		"Sleep":              &kagziv1.SleepRequest{RunId: at.run, LeaseToken: at.token, StepId: "nap", Duration: durationpb.New(time.Hour), Hold: true},
+		"WaitWorkflow": &kagziv1.WaitWorkflowRequest{RunId: at.run, Wait: durationpb.New(0)},
+		"AwaitWorkflows": &kagziv1.AwaitWorkflowsRequest{
+			Waits: []*kagziv1.AwaitWorkflowsRequest_Wait{{Seq: 1, RunId: nobody}}},
+		"WatchWorkflow":     &kagziv1.WatchWorkflowRequest{RunId: at.run},
+		"CancelWorkflow":    &kagziv1.CancelWorkflowRequest{RunId: nobody},
+		"TerminateWorkflow": &kagziv1.TerminateWorkflowRequest{RunId: nobody},
+		"Register": &kagziv1.RegisterRequest{
+			WorkflowTypes: []string{"t"}, TaskQueues: []string{"q"}, Labels: map[string]string{"k": "v"},
+			Capabilities:            map[string]string{"k": "v"},
+			WorkflowTypeConcurrency: []*kagziv1.WorkflowTypeConcurrency{{WorkflowType: "t", MaxConcurrent: 1}}},
+		"Heartbeat": &kagziv1.HeartbeatRequest{
+			WorkerId: at.worker, Stats: &kagziv1.WorkerStats{},
+			Held: []*kagziv1.Lease{{RunId: at.run, LeaseToken: at.token}}},
+		"Deregister": &kagziv1.DeregisterRequest{WorkerId: "nobody"},
+		"PollTask": &kagziv1.PollTaskRequest{
+			WorkerId: at.worker, WorkflowTypes: []string{"t"}, Wait: durationpb.New(0)},
+		"GetHistory": &kagziv1.GetHistoryRequest{RunId: at.run},
+		"BeginStep": &kagziv1.BeginStepRequest{
+			RunId: at.run, LeaseToken: at.token, StepName: "s", Input: payload, RetryPolicy: policy,
+			StartedAt: timestamppb.Now()},
+		"CompleteStep": &kagziv1.CompleteStepRequest{
+			RunId: at.run, LeaseToken: at.token, StepId: "s", Output: payload, StartedAt: timestamppb.Now()},
+		"FailStep": &kagziv1.FailStepRequest{
+			RunId: at.run, LeaseToken: at.token, StepId: "f", Error: failure, RetryPolicy: policy,
+			StartedAt: timestamppb.Now()},
+		"Sleep": &kagziv1.SleepRequest{
+			RunId: at.run, LeaseToken: at.token, StepId: "nap", Duration: durationpb.New(time.Hour), Hold: true},
 		"CompleteWorkflow":   &kagziv1.CompleteWorkflowRequest{RunId: at.run, LeaseToken: at.token, Output: payload},
 		"FailWorkflow":       &kagziv1.FailWorkflowRequest{RunId: at.run, LeaseToken: at.token, Error: failure},
 		"ReleaseTask":        &kagziv1.ReleaseTaskRequest{RunId: at.run, LeaseToken: at.token},
@@ -85,30 +101,43 @@ func goodRequests(at inputStage) map[string]proto.Message {
 		"GetQueueDepth":      &kagziv1.GetQueueDepthRequest{},
 		"ListWorkflowTypes":  &kagziv1.ListWorkflowTypesRequest{Page: page},
 
-		"PauseWorkflow":   &kagziv1.PauseWorkflowRequest{RunId: nobody},
-		"ResumeWorkflow":  &kagziv1.ResumeWorkflowRequest{RunId: nobody},
-		"PinWorkflow":     &kagziv1.PinWorkflowRequest{RunId: nobody, Pinned: true},
-		"RetryWorkflow":   &kagziv1.RetryWorkflowRequest{RunId: nobody, Restart: true, Input: payload},
-		"OverrideStep":    &kagziv1.OverrideStepRequest{RunId: nobody, StepName: "s", Reason: "r", Result: &kagziv1.OverrideStepRequest_Output{Output: payload}},
+		"PauseWorkflow":  &kagziv1.PauseWorkflowRequest{RunId: nobody},
+		"ResumeWorkflow": &kagziv1.ResumeWorkflowRequest{RunId: nobody},
+		"PinWorkflow":    &kagziv1.PinWorkflowRequest{RunId: nobody, Pinned: true},
+		"RetryWorkflow":  &kagziv1.RetryWorkflowRequest{RunId: nobody, Restart: true, Input: payload},
+		"OverrideStep": &kagziv1.OverrideStepRequest{
+			RunId: nobody, StepName: "s", Reason: "r", Result: &kagziv1.OverrideStepRequest_Output{Output: payload}},
 		"ExplainWorkflow": &kagziv1.ExplainWorkflowRequest{RunId: at.run},
 		"ExportWorkflow":  &kagziv1.ExportWorkflowRequest{RunId: at.run},
 		"ImportWorkflow":  &kagziv1.Capsule{Data: []byte("no zip")},
 		"SignalWorkflow":  &kagziv1.SignalWorkflowRequest{RunId: nobody, Name: "s", Payload: payload, SignalId: "1"},
 		"ListSignals":     &kagziv1.ListSignalsRequest{RunId: at.run, Page: page},
-		"BulkWorkflows": &kagziv1.BulkWorkflowsRequest{Action: kagziv1.BulkAction_BULK_ACTION_CANCEL, Limit: 1, Filter: &kagziv1.ListWorkflowsRequest{
-			Page: page, Tags: map[string]string{"no": "run"}, WorkflowTypes: []string{"t"}, TaskQueues: []string{"q"}, Statuses: []kagziv1.WorkflowStatus{1}}},
+		"BulkWorkflows": &kagziv1.BulkWorkflowsRequest{
+			Action: kagziv1.BulkAction_BULK_ACTION_CANCEL, Limit: 1, Filter: &kagziv1.ListWorkflowsRequest{
+				Page: page, Tags: map[string]string{"no": "run"}, WorkflowTypes: []string{"t"},
+				TaskQueues: []string{"q"},
+				Statuses:   []kagziv1.WorkflowStatus{1}}},
 
-		"AwaitSignal":   &kagziv1.AwaitSignalRequest{RunId: at.run, LeaseToken: at.token, StepName: "w", SignalName: "s", Timeout: durationpb.New(time.Hour), Hold: true},
-		"StartChild":    &kagziv1.StartChildRequest{LeaseToken: at.token, StepName: "kid", Child: &kagziv1.StartWorkflowRequest{WorkflowType: "input", ParentRunId: at.run, ConcurrencyKey: "c", OnFailureWorkflow: "f"}},
-		"AwaitChildren": &kagziv1.AwaitChildrenRequest{RunId: at.run, LeaseToken: at.token, ChildRunIds: []string{nobody}, Hold: true},
-		"SetRunNote":    &kagziv1.SetNote{RunId: at.run, LeaseToken: at.token, Note: "n"},
+		"AwaitSignal": &kagziv1.AwaitSignalRequest{
+			RunId: at.run, LeaseToken: at.token, StepName: "w", SignalName: "s", Timeout: durationpb.New(time.Hour),
+			Hold: true},
+		"StartChild": &kagziv1.StartChildRequest{
+			LeaseToken: at.token, StepName: "kid",
+			Child: &kagziv1.StartWorkflowRequest{WorkflowType: "input", ParentRunId: at.run, ConcurrencyKey: "c",
+				OnFailureWorkflow: "f"}},
+		"AwaitChildren": &kagziv1.AwaitChildrenRequest{
+			RunId: at.run, LeaseToken: at.token, ChildRunIds: []string{nobody}, Hold: true},
+		"SetRunNote": &kagziv1.SetNote{RunId: at.run, LeaseToken: at.token, Note: "n"},
 
-		"CreateWorkflowSchedule": &kagziv1.CreateWorkflowScheduleRequest{WorkflowType: "input", TaskQueue: "idle", CronExpr: "@yearly", Input: payload, RetryPolicy: policy,
+		"CreateWorkflowSchedule": &kagziv1.CreateWorkflowScheduleRequest{
+			WorkflowType: "input", TaskQueue: "idle", CronExpr: "@yearly", Input: payload, RetryPolicy: policy,
 			Timeouts: &kagziv1.TimeoutConfig{}, OnFailureWorkflow: "f", Tags: map[string]string{"k": "v"}},
 		"GetWorkflowSchedule":   &kagziv1.GetWorkflowScheduleRequest{ScheduleId: at.schedule},
 		"ListWorkflowSchedules": &kagziv1.ListWorkflowSchedulesRequest{Page: page},
-		"UpdateWorkflowSchedule": &kagziv1.UpdateWorkflowScheduleRequest{ScheduleId: at.schedule, Input: payload, RetryPolicy: policy, Timeouts: &kagziv1.TimeoutConfig{},
-			Tags: &kagziv1.ScheduleTags{Tags: map[string]string{"k": "v"}}, OnFailureWorkflow: proto.String("f"), CronExpr: proto.String("@yearly")},
+		"UpdateWorkflowSchedule": &kagziv1.UpdateWorkflowScheduleRequest{
+			ScheduleId: at.schedule, Input: payload, RetryPolicy: policy, Timeouts: &kagziv1.TimeoutConfig{},
+			Tags: &kagziv1.ScheduleTags{Tags: map[string]string{"k": "v"}}, OnFailureWorkflow: proto.String("f"),
+			CronExpr: proto.String("@yearly")},
 		"DeleteWorkflowSchedule":  &kagziv1.DeleteWorkflowScheduleRequest{ScheduleId: nobody},
 		"TriggerWorkflowSchedule": &kagziv1.TriggerWorkflowScheduleRequest{ScheduleId: nobody},
 		"PauseWorkflowSchedule":   &kagziv1.PauseWorkflowScheduleRequest{ScheduleId: nobody},
@@ -124,8 +153,10 @@ func goodRequests(at inputStage) map[string]proto.Message {
 		"DisableNamespace": &kagziv1.DisableNamespaceRequest{Namespace: "spare"},
 		"ListAuditEvents":  &kagziv1.ListAuditEventsRequest{Page: page},
 
-		"CreateKey": &kagziv1.CreateKeyRequest{Key: &kagziv1.Key{ // refused for the state of things: it cannot be the first
-			Name: "k", Role: kagziv1.KeyRole_KEY_ROLE_WORKER, Namespaces: []string{"default"}, TaskQueues: []string{"*"}, WorkflowTypes: []string{"*"}}},
+		// refused for the state of things: it cannot be the first
+		"CreateKey": &kagziv1.CreateKeyRequest{Key: &kagziv1.Key{
+			Name: "k", Role: kagziv1.KeyRole_KEY_ROLE_WORKER, Namespaces: []string{"default"},
+			TaskQueues: []string{"*"}, WorkflowTypes: []string{"*"}}},
 		"ListKeys":  &kagziv1.ListKeysRequest{Page: page},
 		"RevokeKey": &kagziv1.RevokeKeyRequest{KeyId: nobody},
 		"WhoAmI":    &kagziv1.WhoAmIRequest{},
@@ -162,7 +193,8 @@ type spoiled struct {
 // spoil makes copies of a request with one bad field each.
 func spoil(good proto.Message) []spoiled {
 	var list []spoiled
-	var walk func(at func(root protoreflect.Message) protoreflect.Message, d protoreflect.MessageDescriptor, names []string)
+	var walk func(at func(root protoreflect.Message) protoreflect.Message, d protoreflect.MessageDescriptor,
+		names []string)
 	add := func(names []string, how string, lenient bool, change func(protoreflect.Message)) {
 		copied := proto.Clone(good)
 		change(copied.ProtoReflect())
@@ -189,16 +221,22 @@ func spoil(good proto.Message) []spoiled {
 					for how, entry := range map[string]struct {
 						key   string
 						value time.Duration
-					}{"an unknown key": {"running", time.Hour}, "NUL in a key": {"failed\x00", time.Hour}, "a negative length": {"failed", -time.Hour}, "too short a length": {"failed", time.Second}} {
+					}{"an unknown key": {"running", time.Hour}, "NUL in a key": {"failed\x00", time.Hour},
+						"a negative length": {"failed", -time.Hour}, "too short a length": {"failed", time.Second}} {
 						add(here, how, false, func(root protoreflect.Message) {
-							at(root).Mutable(field).Map().Set(protoreflect.ValueOfString(entry.key).MapKey(), protoreflect.ValueOfMessage(durationpb.New(entry.value).ProtoReflect()))
+							at(root).Mutable(field).Map().Set(
+								protoreflect.ValueOfString(entry.key).MapKey(),
+								protoreflect.ValueOfMessage(durationpb.New(entry.value).ProtoReflect()))
 						})
 					}
 					continue
 				}
-				for how, pair := range map[string][2]string{"NUL in a key": {"a\x00", "v"}, "NUL in a value": {"a", "\x00"}, "a long value": {"a", strings.Repeat("v", 1<<20)}} {
+				for how, pair := range map[string][2]string{
+					"NUL in a key": {"a\x00", "v"}, "NUL in a value": {"a", "\x00"},
+					"a long value": {"a", strings.Repeat("v", 1<<20)}} {
 					add(here, how, false, func(root protoreflect.Message) {
-						at(root).Mutable(field).Map().Set(protoreflect.ValueOfString(pair[0]).MapKey(), protoreflect.ValueOfString(pair[1]))
+						at(root).Mutable(field).Map().Set(
+							protoreflect.ValueOfString(pair[0]).MapKey(), protoreflect.ValueOfString(pair[1]))
 					})
 				}
 			case field.Kind() == protoreflect.StringKind:
@@ -212,7 +250,8 @@ func spoil(good proto.Message) []spoiled {
 				set("-1", false, protoreflect.ValueOfEnum(-1))
 			case field.Kind() == protoreflect.Int32Kind:
 				set("least", false, protoreflect.ValueOfInt32(math.MinInt32))
-				set("-1", field.Name() == "maximum_attempts" || field.Name() == "priority", protoreflect.ValueOfInt32(-1))
+				set("-1", field.Name() == "maximum_attempts" ||
+					field.Name() == "priority", protoreflect.ValueOfInt32(-1))
 				set("most", true, protoreflect.ValueOfInt32(math.MaxInt32))
 			case field.Kind() == protoreflect.Int64Kind:
 				set("least", false, protoreflect.ValueOfInt64(math.MinInt64))
@@ -224,12 +263,17 @@ func spoil(good proto.Message) []spoiled {
 				set("negative", false, protoreflect.ValueOfFloat64(-1e300))
 			case field.Message() == nil:
 			case field.Message().FullName() == "google.protobuf.Timestamp":
-				for how, v := range map[string]*timestamppb.Timestamp{"before 1970": {Seconds: -1}, "no time": {Seconds: math.MaxInt64}, "nanoseconds": {Seconds: 1, Nanos: -1}} {
+				for how, v := range map[string]*timestamppb.Timestamp{
+					"before 1970": {Seconds: -1}, "no time": {Seconds: math.MaxInt64},
+					"nanoseconds": {Seconds: 1, Nanos: -1}} {
 					set(how, false, protoreflect.ValueOfMessage(v.ProtoReflect()))
 				}
-				set("the year 9999", true, protoreflect.ValueOfMessage((&timestamppb.Timestamp{Seconds: 253402300799}).ProtoReflect()))
+				set("the year 9999", true, protoreflect.ValueOfMessage(
+					(&timestamppb.Timestamp{Seconds: 253402300799}).ProtoReflect()))
 			case field.Message().FullName() == "google.protobuf.Duration":
-				for how, v := range map[string]*durationpb.Duration{"negative": {Seconds: -1}, "no duration": {Seconds: math.MaxInt64}, "mixed signs": {Seconds: 1, Nanos: -1}, "too long": {Seconds: 315576000000}} {
+				for how, v := range map[string]*durationpb.Duration{
+					"negative": {Seconds: -1}, "no duration": {Seconds: math.MaxInt64},
+					"mixed signs": {Seconds: 1, Nanos: -1}, "too long": {Seconds: 315576000000}} {
 					set(how, false, protoreflect.ValueOfMessage(v.ProtoReflect()))
 				}
 			case field.IsList():
@@ -241,7 +285,9 @@ func spoil(good proto.Message) []spoiled {
 					return list.Get(0).Message()
 				}, field.Message(), here)
 			default:
-				walk(func(root protoreflect.Message) protoreflect.Message { return at(root).Mutable(field).Message() }, field.Message(), here)
+				walk(func(root protoreflect.Message) protoreflect.Message {
+					return at(root).Mutable(field).Message()
+				}, field.Message(), here)
 			}
 		}
 	}
@@ -267,14 +313,18 @@ func TestBadInputIsRefusedByNameAndLeavesNothing(t *testing.T) {
 		at := inputStage{run: s.start(t), worker: w.id}
 		task := w.take(t)
 		at.token, at.step = task.LeaseToken, w.completeStep(t, task, "first", "x").StepId
-		at.schedule = s.schedule(t, func(r *kagziv1.CreateWorkflowScheduleRequest) { r.CronExpr, r.TaskQueue = "@yearly", "idle" }).ScheduleId
-		fine(s.namespaces().CreateNamespace(within(t, 20*time.Second), &kagziv1.CreateNamespaceRequest{Namespace: "spare"}))(t)
+		at.schedule = s.schedule(t, func(r *kagziv1.CreateWorkflowScheduleRequest) {
+			r.CronExpr, r.TaskQueue = "@yearly", "idle"
+		}).ScheduleId
+		fine(s.namespaces().CreateNamespace(within(t, 20*time.Second),
+			&kagziv1.CreateNamespaceRequest{Namespace: "spare"}))(t)
 		good := goodRequests(at)
 		tried, accepted := 0, map[string]int{}
 		eachMethod(func(name string, method protoreflect.MethodDescriptor, path string) {
 			request, ok := good[name]
 			if !ok {
-				if err := s.call(t.Context(), method, path, emptyOf(method.Input())); status.Code(err) != codes.Unimplemented && name != "Session" {
+				if err := s.call(t.Context(), method, path, emptyOf(method.Input())); status.Code(
+					err) != codes.Unimplemented && name != "Session" {
 					t.Errorf("%s has no good request here, and answers %v", name, err)
 				}
 				return
@@ -287,13 +337,15 @@ func TestBadInputIsRefusedByNameAndLeavesNothing(t *testing.T) {
 					accepted[name]++
 				}
 				switch {
-				case code == codes.Internal || code == codes.Unknown || code == codes.DeadlineExceeded || code == codes.Unavailable:
+				case code == codes.Internal || code == codes.Unknown || code == codes.DeadlineExceeded ||
+					code == codes.Unavailable:
 					t.Errorf("%s with %s in %s: %v", name, bad.how, bad.path, err)
 				case bad.lenient || tolerated(name, bad.path):
 				case code != codes.InvalidArgument && code != codes.ResourceExhausted:
 					t.Errorf("%s with %s in %s: %s %v, want INVALID_ARGUMENT", name, bad.how, bad.path, code, err)
 				case !namesField(detail.Metadata["field"], bad.names):
-					t.Errorf("%s with %s in %s: the answer names %q: %s", name, bad.how, bad.path, detail.Metadata["field"], detail.Message)
+					t.Errorf("%s with %s in %s: the answer names %q: %s", name, bad.how, bad.path,
+						detail.Metadata["field"], detail.Message)
 				}
 			}
 		})
@@ -302,19 +354,27 @@ func TestBadInputIsRefusedByNameAndLeavesNothing(t *testing.T) {
 		}
 		t.Logf("%d bad requests", tried)
 		ctx := within(t, 20*time.Second)
-		runs, err := s.workflows().ListWorkflows(ctx, &kagziv1.ListWorkflowsRequest{Page: &kagziv1.PageRequest{PageSize: 1000}})
+		runs, err := s.workflows().ListWorkflows(
+			ctx, &kagziv1.ListWorkflowsRequest{Page: &kagziv1.PageRequest{PageSize: 1000}})
 		// With the run that was there before; a child is the same over and over.
-		if want := 1 + accepted["StartWorkflow"] + accepted["StartWorkflows"] + min(1, accepted["StartChild"]) + min(1, accepted["CompleteWorkflow"]); err != nil || len(runs.Workflows) != want {
+		if want := 1 + accepted["StartWorkflow"] + accepted["StartWorkflows"] + min(1, accepted["StartChild"]) +
+			min(1, accepted["CompleteWorkflow"]); err != nil || len(runs.Workflows) != want {
 			t.Errorf("there are %d runs (%v), want %d: refused starts left something", len(runs.Workflows), err, want)
 		}
-		workers, err := s.admin().ListWorkers(ctx, &kagziv1.ListWorkersRequest{Page: &kagziv1.PageRequest{PageSize: 1000}})
+		workers, err := s.admin().ListWorkers(ctx,
+			&kagziv1.ListWorkersRequest{Page: &kagziv1.PageRequest{PageSize: 1000}})
 		if want := 1 + accepted["Register"]; err != nil || len(workers.Workers) != want {
-			t.Errorf("there are %d workers (%v), want %d: refused registrations left something", len(workers.Workers), err, want)
+			t.Errorf("there are %d workers (%v), want %d: refused registrations left something",
+				len(workers.Workers), err, want)
 		}
-		if n := len(fine(s.schedules().ListWorkflowSchedules(ctx, &kagziv1.ListWorkflowSchedulesRequest{Page: &kagziv1.PageRequest{PageSize: 1000}}))(t).Schedules); n != 1+accepted["CreateWorkflowSchedule"] {
-			t.Errorf("there are %d schedules, want %d: refused creations left something", n, 1+accepted["CreateWorkflowSchedule"])
+		if n := len(fine(s.schedules().ListWorkflowSchedules(
+			ctx, &kagziv1.ListWorkflowSchedulesRequest{Page: &kagziv1.PageRequest{PageSize: 1000}}))(
+			t).Schedules); n != 1+accepted["CreateWorkflowSchedule"] {
+			t.Errorf("there are %d schedules, want %d: refused creations left something", n,
+				1+accepted["CreateWorkflowSchedule"])
 		}
-		if n := len(fine(s.namespaces().ListNamespaces(ctx, &kagziv1.ListNamespacesRequest{}))(t).Namespaces); n != 2+min(1, accepted["CreateNamespace"]) {
+		if n := len(fine(s.namespaces().ListNamespaces(ctx, &kagziv1.ListNamespacesRequest{}))(t).Namespaces); n != 2+
+			min(1, accepted["CreateNamespace"]) {
 			t.Errorf("there are %d namespaces: refused creations left something", n)
 		}
 		t.Logf("accepted: %v", accepted)
@@ -342,8 +402,10 @@ func emptyOf(d protoreflect.MessageDescriptor) proto.Message {
 	return kind.New().Interface()
 }
 
-// call makes one call of any method and returns the error of its first answer; where an answer is about many, of the first of them.
-func (s *Server) call(ctx context.Context, method protoreflect.MethodDescriptor, path string, request proto.Message) error {
+// call makes one call of any method and returns the error of its first answer; where an answer is
+// about many, of the first of them.
+func (s *Server) call(ctx context.Context, method protoreflect.MethodDescriptor, path string,
+	request proto.Message) error {
 	answer := emptyOf(method.Output())
 	if !method.IsStreamingServer() && !method.IsStreamingClient() {
 		if err := s.Conn.Invoke(ctx, path, request, answer); err != nil {
@@ -371,7 +433,8 @@ func (s *Server) call(ctx context.Context, method protoreflect.MethodDescriptor,
 		return err
 	}
 	if ends, ok := answer.(*kagziv1.AwaitWorkflowsResponse); ok && ends.Ended[0].Refusal != nil {
-		with, err := status.New(codes.Code(ends.Ended[0].StatusCode), ends.Ended[0].Refusal.Message).WithDetails(ends.Ended[0].Refusal)
+		with, err := status.New(codes.Code(ends.Ended[0].StatusCode), ends.Ended[0].Refusal.Message).WithDetails(
+			ends.Ended[0].Refusal)
 		if err != nil {
 			return err
 		}

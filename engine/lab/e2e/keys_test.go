@@ -121,7 +121,8 @@ func TestRunsOfAKeyGoInTheirOrderAndLetOthersPass(t *testing.T) {
 		}
 		free, otherKey := s.start(t), s.start(t, keyed("other", 1))
 		first := w.take(t)
-		if got := []string{first.RunId, w.take(t).RunId, w.take(t).RunId}; !slices.Equal(got, []string{line[0], free, otherKey}) {
+		if got := []string{first.RunId, w.take(t).RunId, w.take(t).RunId}; !slices.Equal(
+			got, []string{line[0], free, otherKey}) {
 			t.Errorf("handed out %v, want the first of the line and those that are not in it", got)
 		}
 		w.wantNothing(t, "while the first of the key runs")
@@ -135,7 +136,8 @@ func TestRunsOfAKeyGoInTheirOrderAndLetOthersPass(t *testing.T) {
 		// The key is that of a type, and a run that sleeps lets the next one in.
 		again := s.start(t, keyed("customer", 1))
 		w.wantNothing(t, "while the last of the line runs")
-		fine(s.workers().Sleep(within(t, 20*time.Second), &kagziv1.SleepRequest{RunId: first.RunId, StepId: "nap", Duration: hour, LeaseToken: first.LeaseToken}))(t)
+		fine(s.workers().Sleep(within(t, 20*time.Second),
+			&kagziv1.SleepRequest{RunId: first.RunId, StepId: "nap", Duration: hour, LeaseToken: first.LeaseToken}))(t)
 		if got := w.take(t).RunId; got != again {
 			t.Errorf("while the holder sleeps %s is handed out, want %s", got, again)
 		}
@@ -174,9 +176,10 @@ func TestKeysHoldWithTheSDK(t *testing.T) {
 		for i := range keys {
 			keys[i] = fmt.Sprint(i % 3)
 		}
-		runs := fine(kagzi.StartMany(ctx, c, "exclusive", keys, kagzi.StartOptions{}, func(i int, o *kagzi.StartOptions) {
-			o.ConcurrencyKey, o.ConcurrencyLimit = keys[i], i%3+1
-		}))(t)
+		runs := fine(kagzi.StartMany(ctx, c, "exclusive", keys, kagzi.StartOptions{},
+			func(i int, o *kagzi.StartOptions) {
+				o.ConcurrencyKey, o.ConcurrencyLimit = keys[i], i%3+1
+			}))(t)
 		for _, run := range runs {
 			fine(kagzi.Result[int](ctx, run))(t)
 		}
@@ -186,7 +189,8 @@ func TestKeysHoldWithTheSDK(t *testing.T) {
 		}
 		for i, key := range []string{"0", "1", "2"} {
 			if most[key] > i+1 || most[key] == 0 {
-				t.Errorf("%d runs of key %s ran at a time, want %d at most; %d leases were lost", most[key], key, i+1, losses)
+				t.Errorf("%d runs of key %s ran at a time, want %d at most; %d leases were lost", most[key], key,
+					i+1, losses)
 			}
 		}
 	})

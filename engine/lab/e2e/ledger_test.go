@@ -93,8 +93,8 @@ func (l *ledger) flow(tell func(entry)) func(ctx kagzi.Context, run string) (str
 	}
 }
 
-// checkLedger compares what the code did with what is recorded: no step ran again after its result was acknowledged, and each
-// acknowledged result is the recorded one.
+// checkLedger compares what the code did with what is recorded: no step ran again after its result
+// was acknowledged, and each acknowledged result is the recorded one.
 func (s *Server) checkLedger(t testing.TB, path string, runs map[string]string) {
 	t.Helper()
 	seen := map[string]string{} // "run/step": the acknowledged result
@@ -125,7 +125,8 @@ func (s *Server) checkLedger(t testing.TB, path string, runs map[string]string) 
 		for _, step := range steps.Steps {
 			if step.IsLatest && step.Kind == kagziv1.StepKind_STEP_KIND_FUNCTION {
 				var value string
-				if err := json.Unmarshal(step.Output.GetData(), &value); err != nil || step.Status != kagziv1.StepStatus_STEP_STATUS_COMPLETED {
+				if err := json.Unmarshal(step.Output.GetData(), &value); err != nil ||
+					step.Status != kagziv1.StepStatus_STEP_STATUS_COMPLETED {
 					t.Errorf("step %s of run %s is %s with %q", step.Name, name, step.Status, step.Output.GetData())
 				}
 				recorded[step.Name] = value
@@ -134,11 +135,13 @@ func (s *Server) checkLedger(t testing.TB, path string, runs map[string]string) 
 		for i := range flowSteps {
 			key := fmt.Sprintf("%s/%d", name, i)
 			if want, ok := seen[key]; ok && recorded[fmt.Sprintf("s%d", i)] != want {
-				t.Errorf("step %s is recorded as %q, but %q was acknowledged", key, recorded[fmt.Sprintf("s%d", i)], want)
+				t.Errorf("step %s is recorded as %q, but %q was acknowledged", key,
+					recorded[fmt.Sprintf("s%d", i)], want)
 			}
 		}
 		var output string
-		if err := json.Unmarshal(w.Output.GetData(), &output); err != nil || output != recorded[fmt.Sprintf("s%d", flowSteps-1)] {
+		if err := json.Unmarshal(w.Output.GetData(), &output); err != nil ||
+			output != recorded[fmt.Sprintf("s%d", flowSteps-1)] {
 			t.Errorf("run %s returned %q, its last step %q", name, output, recorded[fmt.Sprintf("s%d", flowSteps-1)])
 		}
 	}

@@ -31,32 +31,43 @@ func init() { patient.Server.HeartbeatInterval = time.Minute }
 func TestARunLivesByUnaryCalls(t *testing.T) {
 	eachServer(t, patient, func(t *testing.T, s *Server) {
 		ctx := within(t, time.Minute)
-		run := s.start(t, func(r *kagziv1.StartWorkflowRequest) { r.Version = "2.0"; r.Tags = map[string]string{"a": "b"} })
-		if w := s.get(t, run); w.Status != pending || w.Namespace != "default" || w.TaskQueue != "default" || w.Attempts != 1 ||
-			w.Version != "2.0" || string(w.Input.Data) != "input" || w.Tags["a"] != "b" || w.StartedAt != nil || w.WakeUpAt == nil {
+		run := s.start(t, func(r *kagziv1.StartWorkflowRequest) {
+			r.Version = "2.0"
+			r.Tags = map[string]string{"a": "b"}
+		})
+		if w := s.get(t, run); w.Status != pending || w.Namespace != "default" || w.TaskQueue != "default" ||
+			w.Attempts != 1 ||
+			w.Version != "2.0" || string(w.Input.Data) != "input" || w.Tags["a"] != "b" || w.StartedAt != nil ||
+			w.WakeUpAt == nil {
 			t.Fatalf("started as %v", w)
 		}
 		w := s.register(t)
 		task := w.take(t)
-		if task.RunId != run || string(task.Input.Data) != "input" || task.Attempt != 1 || len(task.History) != 0 || len(task.LeaseToken) != 32 {
+		if task.RunId != run || string(task.Input.Data) != "input" || task.Attempt != 1 || len(task.History) != 0 ||
+			len(task.LeaseToken) != 32 {
 			t.Fatalf("taken as %v", task)
 		}
-		if got := s.get(t, run); got.Status != running || got.GetWorkerId() != w.id || got.StartedAt == nil || got.WakeUpAt != nil {
+		if got := s.get(t, run); got.Status != running || got.GetWorkerId() != w.id || got.StartedAt == nil ||
+			got.WakeUpAt != nil {
 			t.Fatalf("running as %v", got)
 		}
 
-		begun, err := s.workers().BeginStep(ctx, &kagziv1.BeginStepRequest{RunId: run, StepName: "charge", LeaseToken: task.LeaseToken, Input: text("in")})
+		begun, err := s.workers().BeginStep(ctx,
+			&kagziv1.BeginStepRequest{RunId: run, StepName: "charge", LeaseToken: task.LeaseToken, Input: text("in")})
 		if err != nil || !begun.ShouldExecute || begun.AttemptNumber != 1 {
 			t.Fatalf("begin: %v, %v", begun, err)
 		}
-		if again, err := s.workers().BeginStep(ctx, &kagziv1.BeginStepRequest{RunId: run, StepName: "charge", LeaseToken: task.LeaseToken}); err != nil || again.StepId != begun.StepId || !again.ShouldExecute {
+		if again, err := s.workers().BeginStep(ctx,
+			&kagziv1.BeginStepRequest{RunId: run, StepName: "charge", LeaseToken: task.LeaseToken}); err != nil ||
+			again.StepId != begun.StepId || !again.ShouldExecute {
 			t.Errorf("begun twice: %v, %v, want the same attempt", again, err)
 		}
 		step := w.completeStep(t, task, begun.StepId, "charged")
 		if step.Status != kagziv1.StepStatus_STEP_STATUS_COMPLETED || step.Sequence != 1 || !step.IsLatest {
 			t.Errorf("completed as %v", step)
 		}
-		cached, err := s.workers().BeginStep(ctx, &kagziv1.BeginStepRequest{RunId: run, StepName: "charge", LeaseToken: task.LeaseToken})
+		cached, err := s.workers().BeginStep(ctx,
+			&kagziv1.BeginStepRequest{RunId: run, StepName: "charge", LeaseToken: task.LeaseToken})
 		if err != nil || cached.ShouldExecute || string(cached.CachedOutput.GetData()) != "charged" {
 			t.Errorf("begun when completed: %v, %v, want the recorded output", cached, err)
 		}
@@ -69,7 +80,8 @@ func TestARunLivesByUnaryCalls(t *testing.T) {
 			t.Errorf("ended as %v", end)
 		}
 		steps, err := s.admin().ListSteps(ctx, &kagziv1.ListStepsRequest{RunId: run})
-		if err != nil || len(steps.Steps) != 2 || steps.Steps[0].Name != "charge" || string(steps.Steps[0].Input.GetData()) != "in" || string(steps.Steps[1].Output.GetData()) != "mailed" {
+		if err != nil || len(steps.Steps) != 2 || steps.Steps[0].Name != "charge" ||
+			string(steps.Steps[0].Input.GetData()) != "in" || string(steps.Steps[1].Output.GetData()) != "mailed" {
 			t.Errorf("steps: %v, %v", steps, err)
 		}
 		one, err := s.admin().GetStep(ctx, &kagziv1.GetStepRequest{StepId: begun.StepId})
@@ -77,7 +89,8 @@ func TestARunLivesByUnaryCalls(t *testing.T) {
 			t.Errorf("get step: %v, %v", one, err)
 		}
 		_, err = s.admin().GetStep(ctx, &kagziv1.GetStepRequest{StepId: begun.StepId, Namespace: "other"})
-		wantRefused(t, "a step of another namespace", err, codes.NotFound, kagziv1.ErrorCode_ERROR_CODE_NOT_FOUND, "no step")
+		wantRefused(t, "a step of another namespace", err, codes.NotFound,
+			kagziv1.ErrorCode_ERROR_CODE_NOT_FOUND, "no step")
 	})
 }
 
@@ -90,16 +103,21 @@ func TestAFailedStepIsTriedAgainAndARunFails(t *testing.T) {
 		w := s.register(t)
 		task := w.take(t)
 		before := time.Now()
-		failure := &kagziv1.ErrorDetail{Type: "flaky", Message: "not now", Stack: "trace", Metadata: map[string]string{"k": "v"}}
-		verdict, err := s.workers().FailStep(ctx, &kagziv1.FailStepRequest{RunId: run, StepId: "s", LeaseToken: task.LeaseToken, Error: failure})
+		failure := &kagziv1.ErrorDetail{Type: "flaky", Message: "not now", Stack: "trace",
+			Metadata: map[string]string{"k": "v"}}
+		verdict, err := s.workers().FailStep(ctx,
+			&kagziv1.FailStepRequest{RunId: run, StepId: "s", LeaseToken: task.LeaseToken, Error: failure})
 		if err != nil || !verdict.ScheduledRetry || verdict.RetryAt == nil {
 			t.Fatalf("first failure: %v, %v, want another attempt", verdict, err)
 		}
-		if got := s.get(t, run); got.Status != pending || got.Attempts != 2 || !got.WakeUpAt.AsTime().Equal(verdict.RetryAt.AsTime()) {
+		if got := s.get(t, run); got.Status != pending || got.Attempts != 2 ||
+			!got.WakeUpAt.AsTime().Equal(verdict.RetryAt.AsTime()) {
 			t.Errorf("a run that waits for its retry is %v", got)
 		}
-		_, err = s.workers().BeginStep(ctx, &kagziv1.BeginStepRequest{RunId: run, StepName: "s", LeaseToken: task.LeaseToken})
-		wantRefused(t, "work after the lease was over", err, codes.FailedPrecondition, kagziv1.ErrorCode_ERROR_CODE_LEASE_LOST, "PENDING")
+		_, err = s.workers().BeginStep(ctx, &kagziv1.BeginStepRequest{
+			RunId: run, StepName: "s", LeaseToken: task.LeaseToken})
+		wantRefused(t, "work after the lease was over", err, codes.FailedPrecondition,
+			kagziv1.ErrorCode_ERROR_CODE_LEASE_LOST, "PENDING")
 
 		task = w.take(t)
 		if waited := time.Since(before); waited < 150*time.Millisecond {
@@ -108,19 +126,24 @@ func TestAFailedStepIsTriedAgainAndARunFails(t *testing.T) {
 		if len(task.History) != 1 || task.History[0].GetError().GetType() != "flaky" || task.Attempt != 2 {
 			t.Errorf("the retry's task is %v", task)
 		}
-		begun, err := s.workers().BeginStep(ctx, &kagziv1.BeginStepRequest{RunId: run, StepName: "s", LeaseToken: task.LeaseToken})
+		begun, err := s.workers().BeginStep(ctx,
+			&kagziv1.BeginStepRequest{RunId: run, StepName: "s", LeaseToken: task.LeaseToken})
 		if err != nil || !begun.ShouldExecute || begun.AttemptNumber != 2 {
 			t.Fatalf("second attempt: %v, %v", begun, err)
 		}
-		verdict, err = s.workers().FailStep(ctx, &kagziv1.FailStepRequest{RunId: run, StepId: begun.StepId, LeaseToken: task.LeaseToken, Error: failure})
+		verdict, err = s.workers().FailStep(ctx,
+			&kagziv1.FailStepRequest{RunId: run, StepId: begun.StepId, LeaseToken: task.LeaseToken, Error: failure})
 		if err != nil || verdict.ScheduledRetry {
 			t.Fatalf("second failure: %v, %v, want the end", verdict, err)
 		}
-		again, err := s.workers().BeginStep(ctx, &kagziv1.BeginStepRequest{RunId: run, StepName: "s", LeaseToken: task.LeaseToken})
-		if err != nil || again.ShouldExecute || again.Error.GetMessage() != "not now" || again.Error.GetMetadata()["k"] != "v" {
+		again, err := s.workers().BeginStep(ctx,
+			&kagziv1.BeginStepRequest{RunId: run, StepName: "s", LeaseToken: task.LeaseToken})
+		if err != nil || again.ShouldExecute || again.Error.GetMessage() != "not now" ||
+			again.Error.GetMetadata()["k"] != "v" {
 			t.Errorf("begun after it failed for good: %v, %v, want its error", again, err)
 		}
-		fail := &kagziv1.FailWorkflowRequest{RunId: run, LeaseToken: task.LeaseToken, Error: &kagziv1.ErrorDetail{Message: "boom", NonRetryable: true}}
+		fail := &kagziv1.FailWorkflowRequest{RunId: run, LeaseToken: task.LeaseToken,
+			Error: &kagziv1.ErrorDetail{Message: "boom", NonRetryable: true}}
 		ended, err := s.workers().FailWorkflow(ctx, fail)
 		if err != nil || ended.Status != failed {
 			t.Fatalf("fail: %v, %v", ended, err)
@@ -144,15 +167,20 @@ func TestEachStepHasABudgetOfItsOwnThatSleepsAndHandOversLeaveAlone(t *testing.T
 		task := w.take(t)
 		for _, step := range []string{"a", "b"} {
 			for failure := 1; failure <= 2; failure++ {
-				verdict := fine(s.workers().FailStep(ctx, &kagziv1.FailStepRequest{RunId: run, StepId: step, LeaseToken: task.LeaseToken, Error: &kagziv1.ErrorDetail{Message: "x"}}))(t)
+				verdict := fine(s.workers().FailStep(
+					ctx, &kagziv1.FailStepRequest{RunId: run, StepId: step, LeaseToken: task.LeaseToken,
+						Error: &kagziv1.ErrorDetail{Message: "x"}}))(t)
 				if !verdict.ScheduledRetry {
 					t.Fatalf("failure %d of step %s is the last", failure, step)
 				}
 				task = w.take(t)
-				fine(s.workers().ReleaseTask(ctx, &kagziv1.ReleaseTaskRequest{RunId: run, LeaseToken: task.LeaseToken}))(t)
+				fine(s.workers().ReleaseTask(ctx, &kagziv1.ReleaseTaskRequest{
+					RunId: run, LeaseToken: task.LeaseToken}))(t)
 				task = w.take(t)
 				nap := fmt.Sprintf("nap-%s-%d", step, failure)
-				fine(s.workers().Sleep(ctx, &kagziv1.SleepRequest{RunId: run, StepId: nap, Duration: durationpb.New(time.Millisecond), LeaseToken: task.LeaseToken}))(t)
+				fine(s.workers().Sleep(ctx, &kagziv1.SleepRequest{
+					RunId: run, StepId: nap, Duration: durationpb.New(time.Millisecond), LeaseToken: task.LeaseToken}))(
+					t)
 				task = w.take(t)
 			}
 			if got := w.completeStep(t, task, step, "at last"); got.AttemptNumber != 3 {
@@ -173,12 +201,14 @@ func TestSleepsLastToTheMillisecond(t *testing.T) {
 		for _, nap := range []time.Duration{time.Millisecond, 50 * time.Millisecond, 1100 * time.Millisecond} {
 			run := s.start(t)
 			task := w.take(t)
-			if _, err := s.workers().Sleep(ctx, &kagziv1.SleepRequest{RunId: run, StepId: "nap", Duration: durationpb.New(nap), LeaseToken: task.LeaseToken}); err != nil {
+			if _, err := s.workers().Sleep(ctx, &kagziv1.SleepRequest{
+				RunId: run, StepId: "nap", Duration: durationpb.New(nap), LeaseToken: task.LeaseToken}); err != nil {
 				t.Fatalf("sleep: %v", err)
 			}
 			task = w.take(t)
 			step := task.History[0]
-			if step.Status != kagziv1.StepStatus_STEP_STATUS_COMPLETED || step.Kind != kagziv1.StepKind_STEP_KIND_SLEEP {
+			if step.Status != kagziv1.StepStatus_STEP_STATUS_COMPLETED ||
+				step.Kind != kagziv1.StepKind_STEP_KIND_SLEEP {
 				t.Errorf("slept as %v", step)
 			}
 			if lasted := step.WakeUpAt.AsTime().Sub(step.StartedAt.AsTime()); lasted != nap {
@@ -195,10 +225,12 @@ func TestSleepsLastToTheMillisecond(t *testing.T) {
 		run := s.start(t)
 		task := w.take(t)
 		wake := time.Now().Add(time.Hour)
-		if _, err := s.workers().Sleep(ctx, &kagziv1.SleepRequest{RunId: run, StepId: "long", Until: timestamppb.New(wake), LeaseToken: task.LeaseToken}); err != nil {
+		if _, err := s.workers().Sleep(ctx, &kagziv1.SleepRequest{
+			RunId: run, StepId: "long", Until: timestamppb.New(wake), LeaseToken: task.LeaseToken}); err != nil {
 			t.Fatalf("sleep until: %v", err)
 		}
-		if got := s.get(t, run); got.Status != sleeping || got.WaitingFor != "timer:long" || got.WakeUpAt.AsTime().Sub(wake).Abs() > time.Microsecond || got.WorkerId != nil {
+		if got := s.get(t, run); got.Status != sleeping || got.WaitingFor != "timer:long" ||
+			got.WakeUpAt.AsTime().Sub(wake).Abs() > time.Microsecond || got.WorkerId != nil {
 			t.Errorf("sleeping as %v, want a timer until %s and no worker", got, wake)
 		}
 		w.wantNothing(t, "while the only run sleeps")
@@ -238,12 +270,15 @@ func TestAStartIsInTheHandsOfAWaitingWorkerAtOnce(t *testing.T) {
 
 func TestADelayedStartIsExact(t *testing.T) {
 	eachServer(t, patient, func(t *testing.T, s *Server) {
-		s.Jump(time.Minute) // what counts is the store's clock, which on Postgres is the database's as far as it can be measured from here
+		// what counts is the store's clock, which on Postgres is the database's as far as it can be measured from here
+		s.Jump(time.Minute)
 		w := s.session(t)
 		w.grant(5)
 		const delay = 700 * time.Millisecond
 		for name, how := range map[string]func(*kagziv1.StartWorkflowRequest){
-			"at a moment": func(r *kagziv1.StartWorkflowRequest) { r.StartAt = timestamppb.New(s.Store.Now().Add(delay)) },
+			"at a moment": func(r *kagziv1.StartWorkflowRequest) {
+				r.StartAt = timestamppb.New(s.Store.Now().Add(delay))
+			},
 			"after a time, by a caller whose clock is behind": func(r *kagziv1.StartWorkflowRequest) {
 				r.StartIn, r.StartAt = durationpb.New(delay), timestamppb.New(time.Now().Add(delay-time.Hour))
 			},
@@ -275,7 +310,8 @@ func TestAHistoryOfTenThousandStepsComesInPages(t *testing.T) {
 		go func() {
 			defer close(answers)
 			for i := range steps {
-				answers <- w.send(w.stepDone(task, fmt.Sprintf("step-%d", i), fmt.Sprintf("result of step %d, and something to make it longer", i)))
+				answers <- w.send(w.stepDone(task, fmt.Sprintf("step-%d", i),
+					fmt.Sprintf("result of step %d, and something to make it longer", i)))
 			}
 		}()
 		for answer := range answers {
@@ -283,16 +319,19 @@ func TestAHistoryOfTenThousandStepsComesInPages(t *testing.T) {
 				t.Fatalf("a step is answered with %v", a)
 			}
 		}
-		if a := w.do(w.stepDone(task, "one-more", "")); a.GetError().GetCode() != kagziv1.ErrorCode_ERROR_CODE_RESOURCE_EXHAUSTED {
+		if a := w.do(w.stepDone(task, "one-more", "")); a.GetError().GetCode() !=
+			kagziv1.ErrorCode_ERROR_CODE_RESOURCE_EXHAUSTED {
 			t.Errorf("step 10,001 is answered with %v, want RESOURCE_EXHAUSTED", a)
 		}
-		w.do(&kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_ReleaseTask{ReleaseTask: &kagziv1.ReleaseTaskRequest{RunId: run, LeaseToken: task.LeaseToken}}})
+		w.do(&kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_ReleaseTask{
+			ReleaseTask: &kagziv1.ReleaseTaskRequest{RunId: run, LeaseToken: task.LeaseToken}}})
 
 		w.grant(1)
 		task = receive(t, "the run again", w.tasks)
 		history, pages := task.History, 1
 		for token := task.NextHistoryToken; token != ""; pages++ {
-			more, err := s.workers().GetHistory(within(t, 20*time.Second), &kagziv1.GetHistoryRequest{RunId: run, Token: token})
+			more, err := s.workers().GetHistory(within(t, 20*time.Second),
+				&kagziv1.GetHistoryRequest{RunId: run, Token: token})
 			if err != nil {
 				t.Fatalf("history: %v", err)
 			}
@@ -319,8 +358,9 @@ func TestStepsTimeOutByTheServer(t *testing.T) {
 		w.grant(5)
 		task := receive(t, "the run", w.tasks)
 		begin := func() *kagziv1.BeginStepResponse {
-			a := w.do(&kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_BeginStep{BeginStep: &kagziv1.BeginStepRequest{
-				RunId: run, LeaseToken: task.LeaseToken, StepName: "slow", StartToCloseTimeoutMs: 100}}})
+			a := w.do(&kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_BeginStep{
+				BeginStep: &kagziv1.BeginStepRequest{
+					RunId: run, LeaseToken: task.LeaseToken, StepName: "slow", StartToCloseTimeoutMs: 100}}})
 			if a.GetBegunStep() == nil {
 				t.Fatalf("begin is answered with %v", a)
 			}
@@ -331,7 +371,8 @@ func TestStepsTimeOutByTheServer(t *testing.T) {
 				t.Fatalf("attempt %d began as %v", attempt, begun)
 			}
 			told := receive(t, "word that the lease is over", w.cancels)
-			if told.RunId != run || told.LeaseToken != task.LeaseToken || told.Reason.GetCode() != kagziv1.ErrorCode_ERROR_CODE_LEASE_LOST {
+			if told.RunId != run || told.LeaseToken != task.LeaseToken ||
+				told.Reason.GetCode() != kagziv1.ErrorCode_ERROR_CODE_LEASE_LOST {
 				t.Errorf("the worker is told %v", told)
 			}
 			task = receive(t, "the run again", w.tasks)
@@ -357,14 +398,16 @@ func TestAStepOfAWorkerWhoseClockIsSlowHasAllOfItsTime(t *testing.T) {
 		task := receive(t, "the run", w.tasks)
 		const slow, limit = 15 * time.Minute, 10 * time.Minute
 		before := s.Store.Now().Add(-time.Second) // a database's clock is not known to the microsecond
-		if a := w.do(&kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_BeginStep{BeginStep: &kagziv1.BeginStepRequest{
-			RunId: run, LeaseToken: task.LeaseToken, StepName: "slow", StartToCloseTimeoutMs: limit.Milliseconds(),
-			StartedAt: timestamppb.New(before.Add(-slow)),
-		}}}); a.GetBegunStep() == nil {
+		if a := w.do(&kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_BeginStep{
+			BeginStep: &kagziv1.BeginStepRequest{
+				RunId: run, LeaseToken: task.LeaseToken, StepName: "slow", StartToCloseTimeoutMs: limit.Milliseconds(),
+				StartedAt: timestamppb.New(before.Add(-slow)),
+			}}}); a.GetBegunStep() == nil {
 			t.Fatalf("begin is answered with %v", a)
 		}
 		steps := fine(s.admin().ListSteps(ctx, &kagziv1.ListStepsRequest{RunId: run}))(t).Steps
-		if len(steps) != 1 || steps[0].Status != kagziv1.StepStatus_STEP_STATUS_RUNNING || steps[0].TimeoutAt.AsTime().Before(before.Add(limit)) {
+		if len(steps) != 1 || steps[0].Status != kagziv1.StepStatus_STEP_STATUS_RUNNING ||
+			steps[0].TimeoutAt.AsTime().Before(before.Add(limit)) {
 			t.Errorf("steps: %v, want one, RUNNING, that times out %v after %v or later", steps, limit, before)
 		}
 	})

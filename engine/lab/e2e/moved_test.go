@@ -31,8 +31,9 @@ func (e *executions) count(step string) int {
 	return e.of[step]
 }
 
-// A database moves to the other kind while a step runs, another run sleeps, and a schedule ticks every second. The server of the old one is
-// stopped before where it has to be, and goes on beside the copy where it can.
+// A database moves to the other kind while a step runs, another run sleeps, and a schedule ticks
+// every second. The server of the old one is stopped before where it has to be, and goes on beside
+// the copy where it can.
 func TestRunsInFlightFinishInTheDatabaseThatTheyWereMovedTo(t *testing.T) {
 	t.Parallel()
 	for _, way := range [][2]string{{"sqlite", "postgres"}, {"postgres", "sqlite"}} {
@@ -40,7 +41,8 @@ func TestRunsInFlightFinishInTheDatabaseThatTheyWereMovedTo(t *testing.T) {
 			t.Parallel()
 			from, to := freshURL(t, way[0]), freshURL(t, way[1])
 			// A lease that outlives the move: what the worker has in hand stays with it.
-			options := Options{Server: server.Options{HeartbeatInterval: 200 * time.Millisecond, WorkerLease: 30 * time.Second}}
+			options := Options{Server: server.Options{
+				HeartbeatInterval: 200 * time.Millisecond, WorkerLease: 30 * time.Second}}
 			old := New(t, openStore(t, from), options)
 			ran := &executions{of: map[string]int{}}
 			busy, free := make(chan struct{}), make(chan struct{})
@@ -74,7 +76,8 @@ func TestRunsInFlightFinishInTheDatabaseThatTheyWereMovedTo(t *testing.T) {
 				})
 			})
 			ctx, c := within(t, 2*time.Minute), old.client(t)
-			schedule := fine(kagzi.CreateSchedule(ctx, c, "tick", "* * * * * *", 1, kagzi.ScheduleOptions{Name: "every-second"}))(t)
+			schedule := fine(kagzi.CreateSchedule(
+				ctx, c, "tick", "* * * * * *", 1, kagzi.ScheduleOptions{Name: "every-second"}))(t)
 			runs := map[string]*kagzi.Run{}
 			for _, kind := range []string{"held", "asleep"} {
 				run, err := kagzi.Start(ctx, c, kind, 1, kagzi.StartOptions{})
@@ -96,7 +99,8 @@ func TestRunsInFlightFinishInTheDatabaseThatTheyWereMovedTo(t *testing.T) {
 					close(free)
 				}
 			})
-			report, err := backends.Copy(ctx, engine.CopyParams{From: from, To: to, Now: time.Now(), Progress: func(engine.CopyProgress) { told() }})
+			report, err := backends.Copy(ctx, engine.CopyParams{
+				From: from, To: to, Now: time.Now(), Progress: func(engine.CopyProgress) { told() }})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -112,7 +116,8 @@ func TestRunsInFlightFinishInTheDatabaseThatTheyWereMovedTo(t *testing.T) {
 					t.Errorf("result of %s = %q (%v)", kind, got, err)
 				}
 			}
-			for _, name := range []string{runs["held"].ID() + "/before", runs["held"].ID() + "/within", runs["held"].ID() + "/after",
+			for _, name := range []string{runs["held"].ID() + "/before", runs["held"].ID() + "/within",
+				runs["held"].ID() + "/after",
 				runs["asleep"].ID() + "/before", runs["asleep"].ID() + "/after"} {
 				if n := ran.count(name); n != 1 {
 					t.Errorf("step %s ran %d times, want once", name, n)

@@ -49,7 +49,8 @@ func TestEachCallIsNamedAfterItsStoreMethod(t *testing.T) {
 		case own && reason == "":
 			t.Errorf("%s: want a reason in proto.OwnNames", call)
 		case !renamed && !own && !has(proto.StoreMethod(call)):
-			t.Errorf("engine.Store has no method %s: add %s to a table of proto/names.go", proto.StoreMethod(call), call)
+			t.Errorf("engine.Store has no method %s: add %s to a table of proto/names.go",
+				proto.StoreMethod(call), call)
 		case !renamed && !own:
 			same++
 		}

@@ -54,7 +54,8 @@ func TestTheDefaultNamespaceIsThereBeforeAnythingHasUsedIt(t *testing.T) {
 			}
 			slices.Sort(want)
 		}
-		if fine(namespaces.DisableNamespace(ctx, &kagziv1.DisableNamespaceRequest{Namespace: "default", Reason: "not yet"}))(t).Namespace.Enabled {
+		if fine(namespaces.DisableNamespace(ctx,
+			&kagziv1.DisableNamespaceRequest{Namespace: "default", Reason: "not yet"}))(t).Namespace.Enabled {
 			t.Error("DisableNamespace left it enabled")
 		}
 		got = fine(namespaces.GetNamespace(ctx, &kagziv1.GetNamespaceRequest{Namespace: "default"}))(t).Namespace

@@ -15,7 +15,8 @@ import (
 
 func TestOverlapPolicies(t *testing.T) {
 	type policy = kagziv1.OverlapPolicy
-	const allow, skip, buffer = kagziv1.OverlapPolicy_OVERLAP_POLICY_ALLOW, kagziv1.OverlapPolicy_OVERLAP_POLICY_SKIP, kagziv1.OverlapPolicy_OVERLAP_POLICY_BUFFER_ONE
+	const allow, skip, buffer = kagziv1.OverlapPolicy_OVERLAP_POLICY_ALLOW, kagziv1.OverlapPolicy_OVERLAP_POLICY_SKIP,
+		kagziv1.OverlapPolicy_OVERLAP_POLICY_BUFFER_ONE
 	eachServer(t, jumpy, func(t *testing.T, s *Server) {
 		s.toMinute()
 		w := s.register(t)
@@ -41,9 +42,12 @@ func TestOverlapPolicies(t *testing.T) {
 		check := func(when string, p policy, runs int, skipped int64, buffered time.Time) {
 			t.Helper()
 			got := s.look(t, made[p])
-			if n := len(s.fired(t, made[p])); n != runs || got.TotalRuns != int64(runs) || got.SkippedTicks != skipped ||
-				(got.BufferedTick == nil) != buffered.IsZero() || got.BufferedTick != nil && !got.BufferedTick.AsTime().Equal(buffered) {
-				t.Errorf("%s: with %s %d runs: %v, want %d runs, %d skipped, buffered %s", when, p, n, got, runs, skipped, buffered)
+			if n := len(s.fired(t, made[p])); n != runs || got.TotalRuns != int64(runs) ||
+				got.SkippedTicks != skipped ||
+				(got.BufferedTick == nil) != buffered.IsZero() || got.BufferedTick != nil &&
+				!got.BufferedTick.AsTime().Equal(buffered) {
+				t.Errorf("%s: with %s %d runs: %v, want %d runs, %d skipped, buffered %s", when, p, n, got, runs,
+					skipped, buffered)
 			}
 		}
 		check("after three ticks", allow, 3, 0, time.Time{})
@@ -61,7 +65,8 @@ func TestOverlapPolicies(t *testing.T) {
 		// A person who ends the run lets the next one start, too.
 		s.toMinute()
 		eventually(t, "a tick is buffered", func() bool { return s.look(t, made[buffer]).BufferedTick != nil })
-		fine(s.workflows().TerminateWorkflow(within(t, 20*time.Second), &kagziv1.TerminateWorkflowRequest{RunId: runs[1].RunId}))(t)
+		fine(s.workflows().TerminateWorkflow(within(t, 20*time.Second),
+			&kagziv1.TerminateWorkflowRequest{RunId: runs[1].RunId}))(t)
 		check("after the second run was terminated", buffer, 3, 1, time.Time{})
 		s.awaitFired(t, made[skip], 2)
 	})
@@ -97,14 +102,17 @@ func TestTwoServersOnOneDatabaseFireEachTickOnce(t *testing.T) {
 	}
 }
 
-// checkTicks wants that each tick of a schedule, from its first to that of its last run, has one run, in the order of time.
+// checkTicks wants that each tick of a schedule, from its first to that of its last run, has one
+// run, in the order of time.
 func checkTicks(t testing.TB, s *Server, made *kagziv1.WorkflowSchedule, least int) {
 	t.Helper()
 	runs := s.fired(t, made.ScheduleId)
 	if len(runs) < least {
 		t.Errorf("schedule %s has fired %d times, want %d at least", made.Name, len(runs), least)
 	}
-	answer := fine(s.schedules().PreviewSchedule(within(t, 20*time.Second), &kagziv1.PreviewScheduleRequest{CronExpr: made.CronExpr, After: made.CreatedAt, Count: 100}))(t)
+	answer := fine(s.schedules().PreviewSchedule(
+		within(t, 20*time.Second), &kagziv1.PreviewScheduleRequest{
+			CronExpr: made.CronExpr, After: made.CreatedAt, Count: 100}))(t)
 	var got []time.Time
 	for i, run := range runs {
 		got = append(got, run.ScheduledAt.AsTime())
@@ -113,7 +121,8 @@ func checkTicks(t testing.TB, s *Server, made *kagziv1.WorkflowSchedule, least i
 			return
 		}
 	}
-	if at := s.look(t, made.ScheduleId); at.TotalRuns != int64(len(runs)) || at.SkippedTicks != 0 || !at.LastFiredAt.AsTime().Equal(got[len(got)-1]) {
+	if at := s.look(t, made.ScheduleId); at.TotalRuns != int64(len(runs)) || at.SkippedTicks != 0 ||
+		!at.LastFiredAt.AsTime().Equal(got[len(got)-1]) {
 		t.Errorf("schedule %s is %v after %d runs", made.Name, at, len(runs))
 	}
 }
@@ -132,17 +141,21 @@ func TestEachTickHasOneRunWhereverTheServerDies(t *testing.T) {
 
 func crashSchedules(t *testing.T, url, point string) {
 	p := runProcess(t, url, repeated(point+":14", *rounds))
-	conn, err := grpc.NewClient(p.address, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.WaitForReady(true)))
+	conn, err := grpc.NewClient(p.address, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.WaitForReady(true)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
 	s := &Server{Conn: conn, Address: p.address, tb: t}
-	ctx := within(t, 5*time.Minute) // a guard against hanging: three deaths take 27 s under the race detector, and took 103 beside other work
+	// a guard against hanging: three deaths take 27 s under the race detector, and took 103 beside other work
+	ctx := within(t, 5*time.Minute)
 	const schedules = 6
 	var made []*kagziv1.WorkflowSchedule
 	for i := range schedules {
-		r := &kagziv1.CreateWorkflowScheduleRequest{WorkflowType: "t", CronExpr: "* * * * * *", Name: fmt.Sprint(i), RequestId: fmt.Sprintf("request-%d", i), MaxCatchup: proto.Int32(1000)}
+		r := &kagziv1.CreateWorkflowScheduleRequest{
+			WorkflowType: "t", CronExpr: "* * * * * *", Name: fmt.Sprint(i), RequestId: fmt.Sprintf("request-%d", i),
+			MaxCatchup: proto.Int32(1000)}
 		answer, err := stubborn(ctx, func() (*kagziv1.CreateWorkflowScheduleResponse, error) {
 			return s.schedules().CreateWorkflowSchedule(ctx, r)
 		})
@@ -160,7 +173,8 @@ func crashSchedules(t *testing.T, url, point string) {
 	least := map[string]int{}
 	for _, schedule := range made {
 		answer, err := stubborn(ctx, func() (*kagziv1.GetWorkflowScheduleResponse, error) {
-			return s.schedules().GetWorkflowSchedule(ctx, &kagziv1.GetWorkflowScheduleRequest{ScheduleId: schedule.ScheduleId})
+			return s.schedules().GetWorkflowSchedule(
+				ctx, &kagziv1.GetWorkflowScheduleRequest{ScheduleId: schedule.ScheduleId})
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -169,7 +183,8 @@ func crashSchedules(t *testing.T, url, point string) {
 	}
 	for _, schedule := range made {
 		s.awaitFired(t, schedule.ScheduleId, least[schedule.ScheduleId])
-		fine(s.schedules().PauseWorkflowSchedule(ctx, &kagziv1.PauseWorkflowScheduleRequest{ScheduleId: schedule.ScheduleId}))(t)
+		fine(s.schedules().PauseWorkflowSchedule(
+			ctx, &kagziv1.PauseWorkflowScheduleRequest{ScheduleId: schedule.ScheduleId}))(t)
 		checkTicks(t, s, schedule, least[schedule.ScheduleId])
 	}
 	p.stop()

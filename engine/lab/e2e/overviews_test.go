@@ -49,7 +49,8 @@ func TestOverviewsNameOnlyFilesThatAreThere(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, developing, _ := strings.Cut(string(readme), "## The map")
-	named = wantFiles(t, "README.md", developing, root, filepath.Join(root, "engine"), filepath.Join(root, "backends", "sqlite"), filepath.Join(root, "backends", "postgres"))
+	named = wantFiles(t, "README.md", developing, root, filepath.Join(root, "engine"),
+		filepath.Join(root, "backends", "sqlite"), filepath.Join(root, "backends", "postgres"))
 	if named < 10 {
 		t.Errorf("%d files are named in README.md, want more: are they read?", named)
 	}

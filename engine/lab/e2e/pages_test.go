@@ -18,7 +18,8 @@ import (
 type pages func(ctx context.Context, p *kagziv1.PageRequest) ([]string, *kagziv1.PageInfo, error)
 
 // named makes pages of a list call.
-func named[R, T any](answer R, err error, of func(R) ([]T, *kagziv1.PageInfo), name func(T) string) ([]string, *kagziv1.PageInfo, error) {
+func named[R, T any](answer R, err error, of func(R) ([]T, *kagziv1.PageInfo), name func(T) string) ([]string,
+	*kagziv1.PageInfo, error) {
 	if err != nil {
 		return nil, nil, err
 	}
@@ -34,37 +35,48 @@ func named[R, T any](answer R, err error, of func(R) ([]T, *kagziv1.PageInfo), n
 func (s *Server) pagedLists(run, parent, schedule string) map[string]pages {
 	return map[string]pages{
 		"ListWorkflows": func(ctx context.Context, p *kagziv1.PageRequest) ([]string, *kagziv1.PageInfo, error) {
-			a, err := s.workflows().ListWorkflows(ctx, &kagziv1.ListWorkflowsRequest{Page: p, ParentRunId: proto.String(parent)})
+			a, err := s.workflows().ListWorkflows(
+				ctx, &kagziv1.ListWorkflowsRequest{Page: p, ParentRunId: proto.String(parent)})
 			return named(a, err, func(a *kagziv1.ListWorkflowsResponse) ([]*kagziv1.Workflow, *kagziv1.PageInfo) {
 				return a.Workflows, a.Page
 			}, (*kagziv1.Workflow).GetRunId)
 		},
 		"ListSteps": func(ctx context.Context, p *kagziv1.PageRequest) ([]string, *kagziv1.PageInfo, error) {
 			a, err := s.admin().ListSteps(ctx, &kagziv1.ListStepsRequest{Page: p, RunId: run})
-			return named(a, err, func(a *kagziv1.ListStepsResponse) ([]*kagziv1.Step, *kagziv1.PageInfo) { return a.Steps, a.Page }, (*kagziv1.Step).GetStepId)
+			return named(a, err, func(a *kagziv1.ListStepsResponse) ([]*kagziv1.Step, *kagziv1.PageInfo) {
+				return a.Steps, a.Page
+			}, (*kagziv1.Step).GetStepId)
 		},
 		"ListSignals": func(ctx context.Context, p *kagziv1.PageRequest) ([]string, *kagziv1.PageInfo, error) {
 			a, err := s.workflows().ListSignals(ctx, &kagziv1.ListSignalsRequest{Page: p, RunId: run})
-			return named(a, err, func(a *kagziv1.ListSignalsResponse) ([]*kagziv1.Signal, *kagziv1.PageInfo) { return a.Signals, a.Page }, (*kagziv1.Signal).GetSignalId)
+			return named(a, err, func(a *kagziv1.ListSignalsResponse) ([]*kagziv1.Signal, *kagziv1.PageInfo) {
+				return a.Signals, a.Page
+			}, (*kagziv1.Signal).GetSignalId)
 		},
 		"ListWorkers": func(ctx context.Context, p *kagziv1.PageRequest) ([]string, *kagziv1.PageInfo, error) {
 			a, err := s.admin().ListWorkers(ctx, &kagziv1.ListWorkersRequest{Page: p})
-			return named(a, err, func(a *kagziv1.ListWorkersResponse) ([]*kagziv1.Worker, *kagziv1.PageInfo) { return a.Workers, a.Page }, (*kagziv1.Worker).GetWorkerId)
+			return named(a, err, func(a *kagziv1.ListWorkersResponse) ([]*kagziv1.Worker, *kagziv1.PageInfo) {
+				return a.Workers, a.Page
+			}, (*kagziv1.Worker).GetWorkerId)
 		},
 		"ListWorkflowTypes": func(ctx context.Context, p *kagziv1.PageRequest) ([]string, *kagziv1.PageInfo, error) {
 			a, err := s.admin().ListWorkflowTypes(ctx, &kagziv1.ListWorkflowTypesRequest{Page: p})
-			return named(a, err, func(a *kagziv1.ListWorkflowTypesResponse) ([]*kagziv1.WorkflowTypeInfo, *kagziv1.PageInfo) {
+			return named(a, err, func(a *kagziv1.ListWorkflowTypesResponse) ([]*kagziv1.WorkflowTypeInfo,
+				*kagziv1.PageInfo) {
 				return a.WorkflowTypes, a.Page
 			}, (*kagziv1.WorkflowTypeInfo).GetWorkflowType)
 		},
-		"ListWorkflowSchedules": func(ctx context.Context, p *kagziv1.PageRequest) ([]string, *kagziv1.PageInfo, error) {
+		"ListWorkflowSchedules": func(ctx context.Context, p *kagziv1.PageRequest) ([]string,
+			*kagziv1.PageInfo, error) {
 			a, err := s.schedules().ListWorkflowSchedules(ctx, &kagziv1.ListWorkflowSchedulesRequest{Page: p})
-			return named(a, err, func(a *kagziv1.ListWorkflowSchedulesResponse) ([]*kagziv1.WorkflowSchedule, *kagziv1.PageInfo) {
+			return named(a, err, func(a *kagziv1.ListWorkflowSchedulesResponse) ([]*kagziv1.WorkflowSchedule,
+				*kagziv1.PageInfo) {
 				return a.Schedules, a.Page
 			}, (*kagziv1.WorkflowSchedule).GetName)
 		},
 		"ListScheduleRuns": func(ctx context.Context, p *kagziv1.PageRequest) ([]string, *kagziv1.PageInfo, error) {
-			a, err := s.schedules().ListScheduleRuns(ctx, &kagziv1.ListScheduleRunsRequest{Page: p, ScheduleId: schedule})
+			a, err := s.schedules().ListScheduleRuns(
+				ctx, &kagziv1.ListScheduleRunsRequest{Page: p, ScheduleId: schedule})
 			return named(a, err, func(a *kagziv1.ListScheduleRunsResponse) ([]*kagziv1.Workflow, *kagziv1.PageInfo) {
 				return a.Runs, a.Page
 			}, (*kagziv1.Workflow).GetRunId)
@@ -82,7 +94,8 @@ func (s *Server) pagedLists(run, parent, schedule string) map[string]pages {
 			}, (*kagziv1.Namespace).GetNamespace)
 		},
 		"ListAuditEvents": func(ctx context.Context, p *kagziv1.PageRequest) ([]string, *kagziv1.PageInfo, error) {
-			a, err := s.admin().ListAuditEvents(ctx, &kagziv1.ListAuditEventsRequest{Namespace: "default", Page: p, SubjectId: proto.String(parent)})
+			a, err := s.admin().ListAuditEvents(ctx,
+				&kagziv1.ListAuditEventsRequest{Namespace: "default", Page: p, SubjectId: proto.String(parent)})
 			return named(a, err, func(a *kagziv1.ListAuditEventsResponse) ([]*kagziv1.AuditEvent, *kagziv1.PageInfo) {
 				return a.Events, a.Page
 			}, (*kagziv1.AuditEvent).GetReason)
@@ -107,20 +120,27 @@ func (s *Server) fillLists(t testing.TB) (run, parent, schedule string, want map
 	first("ListWorkflowSchedules", "schedule-0")
 	for i := 1; i <= 7; i++ {
 		name := fmt.Sprint(i)
-		first("ListWorkflows", s.start(t, ofType("type-"+name), func(r *kagziv1.StartWorkflowRequest) { r.ParentRunId = parent }))
+		first("ListWorkflows", s.start(t, ofType("type-"+name), func(r *kagziv1.StartWorkflowRequest) {
+			r.ParentRunId = parent
+		}))
 		last("ListWorkflowTypes", "type-"+name)
 		last("ListSteps", w.completeStep(t, task, "step-"+name, "x").StepId)
-		fine(s.workflows().SignalWorkflow(ctx, &kagziv1.SignalWorkflowRequest{RunId: run, Name: "s", SignalId: "signal-" + name}))(t)
+		fine(s.workflows().SignalWorkflow(ctx, &kagziv1.SignalWorkflowRequest{
+			RunId: run, Name: "s", SignalId: "signal-" + name}))(t)
 		last("ListSignals", "signal-"+name)
 		first("ListWorkers", s.register(t).id)
 		s.start(t, ofQueue("queue-"+name))
 		last("GetQueueDepth", "queue-"+name)
-		first("ListWorkflowSchedules", fine(s.schedules().CreateWorkflowSchedule(ctx, &kagziv1.CreateWorkflowScheduleRequest{
-			WorkflowType: "s", TaskQueue: "idle", CronExpr: "@yearly", Name: "schedule-" + name}))(t).Schedule.Name)
-		first("ListScheduleRuns", fine(s.schedules().TriggerWorkflowSchedule(ctx, &kagziv1.TriggerWorkflowScheduleRequest{ScheduleId: schedule}))(t).RunId)
-		last("ListNamespaces", fine(s.namespaces().CreateNamespace(ctx, &kagziv1.CreateNamespaceRequest{Namespace: "space-" + name}))(t).Namespace.Namespace)
+		first("ListWorkflowSchedules", fine(s.schedules().CreateWorkflowSchedule(
+			ctx, &kagziv1.CreateWorkflowScheduleRequest{
+				WorkflowType: "s", TaskQueue: "idle", CronExpr: "@yearly", Name: "schedule-" + name}))(t).Schedule.Name)
+		first("ListScheduleRuns", fine(s.schedules().TriggerWorkflowSchedule(
+			ctx, &kagziv1.TriggerWorkflowScheduleRequest{ScheduleId: schedule}))(t).RunId)
+		last("ListNamespaces", fine(s.namespaces().CreateNamespace(
+			ctx, &kagziv1.CreateNamespaceRequest{Namespace: "space-" + name}))(t).Namespace.Namespace)
 		fine(s.workflows().PauseWorkflow(ctx, &kagziv1.PauseWorkflowRequest{RunId: parent, Reason: "pause-" + name}))(t)
-		fine(s.workflows().ResumeWorkflow(ctx, &kagziv1.ResumeWorkflowRequest{RunId: parent, Reason: "resume-" + name}))(t)
+		fine(s.workflows().ResumeWorkflow(ctx, &kagziv1.ResumeWorkflowRequest{
+			RunId: parent, Reason: "resume-" + name}))(t)
 		first("ListAuditEvents", "pause-"+name)
 		first("ListAuditEvents", "resume-"+name)
 	}
@@ -148,7 +168,9 @@ func TestEveryListIsPagedBothWays(t *testing.T) {
 			for token, more := "", true; more; token = info.NextPageToken {
 				var names []string
 				names, info = get(&kagziv1.PageRequest{PageSize: 3, PageToken: token, IncludeTotalCount: true})
-				if more = info.HasMore; more != (info.NextPageToken != "") || (info.PrevPageToken == "") != (token == "") || int(info.TotalCount) != len(slices.Concat(forward...))+len(names) && !more {
+				if more = info.HasMore; more != (info.NextPageToken != "") ||
+					(info.PrevPageToken == "") != (token == "") ||
+					int(info.TotalCount) != len(slices.Concat(forward...))+len(names) && !more {
 					t.Errorf("%s: page %d says %v", name, len(forward)+1, info)
 				}
 				forward = append(forward, names)
@@ -167,7 +189,8 @@ func TestEveryListIsPagedBothWays(t *testing.T) {
 			if got := slices.Concat(forward...); !slices.Equal(got, want[name]) {
 				t.Errorf("%s reads forward\n%v, want\n%v", name, got, want[name])
 			}
-			if got, before := slices.Concat(backward...), slices.Concat(forward[:len(forward)-1]...); !slices.Equal(got, before) {
+			if got, before := slices.Concat(backward...),
+				slices.Concat(forward[:len(forward)-1]...); !slices.Equal(got, before) {
 				t.Errorf("%s reads backward\n%v, want\n%v", name, got, before)
 			}
 			// And from the end: the last page, and the way back from it.
@@ -190,7 +213,8 @@ func TestEveryListIsPagedBothWays(t *testing.T) {
 			_, _, err := page(within(t, 20*time.Second), &kagziv1.PageRequest{PageToken: tokens[name], Last: true})
 			wantRefused(t, name+" with a token and from the end", err, codes.InvalidArgument, codeInvalid, "page.last")
 			// From the first page forward again, by the token that it has in its answer to the way back.
-			if names, _ := get(&kagziv1.PageRequest{PageSize: 3, PageToken: info.NextPageToken}); !slices.Equal(names, forward[1]) {
+			if names, _ := get(&kagziv1.PageRequest{PageSize: 3, PageToken: info.NextPageToken}); !slices.Equal(
+				names, forward[1]) {
 				t.Errorf("%s: after the way back the second page is %v, want %v", name, names, forward[1])
 			}
 		}
@@ -219,13 +243,15 @@ func TestListsThatAreTooLargeForAnAnswerAreCutBothWays(t *testing.T) {
 		for i := range 9 {
 			name := fmt.Sprintf("s%d", i)
 			fine(s.workers().CompleteStep(ctx, &kagziv1.CompleteStepRequest{
-				RunId: run, LeaseToken: task.LeaseToken, StepId: name, Output: &kagziv1.Payload{Data: make([]byte, 1<<20)}}))(t)
+				RunId: run, LeaseToken: task.LeaseToken, StepId: name,
+				Output: &kagziv1.Payload{Data: make([]byte, 1<<20)}}))(t)
 			want = append(want, name)
 		}
 		var forward, backward []string
 		var info *kagziv1.PageInfo
 		get := func(token string) (names []string) {
-			a := fine(s.admin().ListSteps(ctx, &kagziv1.ListStepsRequest{RunId: run, Page: &kagziv1.PageRequest{PageSize: 100, PageToken: token}}))(t)
+			a := fine(s.admin().ListSteps(ctx, &kagziv1.ListStepsRequest{
+				RunId: run, Page: &kagziv1.PageRequest{PageSize: 100, PageToken: token}}))(t)
 			if size := proto.Size(a); size > engine.MaxMessage {
 				t.Errorf("an answer has %d bytes", size)
 			}
@@ -245,7 +271,8 @@ func TestListsThatAreTooLargeForAnAnswerAreCutBothWays(t *testing.T) {
 		for token := info.PrevPageToken; token != ""; token = info.PrevPageToken {
 			backward = append(get(token), backward...)
 		}
-		if !slices.Equal(forward, want) || len(backward) == 0 || !slices.Equal(backward, want[:len(backward)]) || last == 0 {
+		if !slices.Equal(forward, want) || len(backward) == 0 || !slices.Equal(backward, want[:len(backward)]) ||
+			last == 0 {
 			t.Errorf("read forward %v and backward %v, want %v", forward, backward, want)
 		}
 	})

@@ -14,7 +14,8 @@ const programName = "kagzi.exe"
 // addressTaken is what the system says where somebody has an address.
 var addressTaken = windows.WSAEADDRINUSE.Error()
 
-// stoppable prepares a process that is yet to be started for askToStop: what a console sends goes to a group of processes.
+// stoppable prepares a process that is yet to be started for askToStop: what a console sends goes
+// to a group of processes.
 func stoppable(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{CreationFlags: windows.CREATE_NEW_PROCESS_GROUP}
 }

@@ -66,7 +66,8 @@ func (s *Server) get(t testing.TB, run string) *kagziv1.Workflow {
 // await waits until the run has ended.
 func (s *Server) await(t testing.TB, run string) *kagziv1.Workflow {
 	t.Helper()
-	answer, err := s.workflows().WaitWorkflow(within(t, 30*time.Second), &kagziv1.WaitWorkflowRequest{RunId: run, Wait: durationpb.New(25 * time.Second)})
+	answer, err := s.workflows().WaitWorkflow(
+		within(t, 30*time.Second), &kagziv1.WaitWorkflowRequest{RunId: run, Wait: durationpb.New(25 * time.Second)})
 	if err != nil {
 		t.Fatalf("wait for %s: %v", run, err)
 	}
@@ -77,7 +78,8 @@ func (s *Server) await(t testing.TB, run string) *kagziv1.Workflow {
 }
 
 // until waits until the run is as wanted, told by each of its changes.
-func (s *Server) until(t testing.TB, run string, what string, want func(w *kagziv1.Workflow, steps map[string]*kagziv1.Step) bool) {
+func (s *Server) until(t testing.TB, run string, what string,
+	want func(w *kagziv1.Workflow, steps map[string]*kagziv1.Step) bool) {
 	t.Helper()
 	stream, err := s.workflows().WatchWorkflow(within(t, 30*time.Second), &kagziv1.WatchWorkflowRequest{RunId: run})
 	if err != nil {
@@ -112,7 +114,8 @@ func (s *Server) find(t testing.TB, filter *kagziv1.ListWorkflowsRequest) []*kag
 // steps is all attempts of a run's steps, in the order in which they began.
 func (s *Server) steps(t testing.TB, run string) []*kagziv1.Step {
 	t.Helper()
-	return fine(s.admin().ListSteps(within(t, 20*time.Second), &kagziv1.ListStepsRequest{RunId: run, Page: &kagziv1.PageRequest{PageSize: 1000}}))(t).Steps
+	return fine(s.admin().ListSteps(within(t, 20*time.Second),
+		&kagziv1.ListStepsRequest{RunId: run, Page: &kagziv1.PageRequest{PageSize: 1000}}))(t).Steps
 }
 
 // eventually waits until something is so that nothing tells of.
@@ -130,7 +133,8 @@ func text(s string) *kagziv1.Payload { return &kagziv1.Payload{Data: []byte(s)} 
 func wantOutput(t testing.TB, w *kagziv1.Workflow, want string) {
 	t.Helper()
 	if w.Status != kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED || string(w.Output.GetData()) != want {
-		t.Errorf("run %s is %s with %q, %v, want COMPLETED with %q", w.RunId, w.Status, w.Output.GetData(), w.Error, want)
+		t.Errorf("run %s is %s with %q, %v, want COMPLETED with %q", w.RunId, w.Status, w.Output.GetData(),
+			w.Error, want)
 	}
 }
 
@@ -177,7 +181,8 @@ func (s *Server) register(t testing.TB, change ...func(*kagziv1.RegisterRequest)
 // poll waits at most so long for a run.
 func (w *unaryWorker) poll(ctx context.Context, wait time.Duration) (*kagziv1.Task, error) {
 	answer, err := w.workers().PollTask(ctx, &kagziv1.PollTaskRequest{
-		Namespace: w.spec.Namespace, WorkerId: w.id, TaskQueue: w.spec.TaskQueue, WorkflowTypes: w.spec.WorkflowTypes, Wait: durationpb.New(wait),
+		Namespace: w.spec.Namespace, WorkerId: w.id, TaskQueue: w.spec.TaskQueue, WorkflowTypes: w.spec.WorkflowTypes,
+		Wait: durationpb.New(wait),
 	})
 	return answer.GetTask(), err
 }
@@ -221,8 +226,9 @@ func (w *unaryWorker) complete(t testing.TB, task *kagziv1.Task, output string) 
 	}
 }
 
-// awaitPoller lets a poll that was begun beside the story come to rest, so that what follows finds it waiting. A poll that is later
-// still finds its run, so nothing depends on it but what is measured.
+// awaitPoller lets a poll that was begun beside the story come to rest, so that what follows finds
+// it waiting. A poll that is later still finds its run, so nothing depends on it but what is
+// measured.
 func (s *Server) awaitPoller(t testing.TB) {
 	t.Helper()
 	for range 3 {
@@ -348,7 +354,8 @@ func (w *sessionWorker) do(r *kagziv1.SessionRequest) *kagziv1.SessionResponse {
 
 func (w *sessionWorker) grant(n int32) {
 	w.t.Helper()
-	if a := w.do(&kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_Credit{Credit: &kagziv1.Credit{Tasks: n}}}); a.GetAck() == nil {
+	if a := w.do(&kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_Credit{
+		Credit: &kagziv1.Credit{Tasks: n}}}); a.GetAck() == nil {
 		w.t.Fatalf("credit is answered with %v", a)
 	}
 }
@@ -363,13 +370,15 @@ func (w *sessionWorker) beat(held ...*kagziv1.Task) *kagziv1.SessionResponse {
 }
 
 func (w *sessionWorker) stepDone(task *kagziv1.Task, name, output string) *kagziv1.SessionRequest {
-	return &kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_CompleteStep{CompleteStep: &kagziv1.CompleteStepRequest{
-		RunId: task.RunId, LeaseToken: task.LeaseToken, StepId: name, Output: text(output)}}}
+	return &kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_CompleteStep{
+		CompleteStep: &kagziv1.CompleteStepRequest{
+			RunId: task.RunId, LeaseToken: task.LeaseToken, StepId: name, Output: text(output)}}}
 }
 
 func (w *sessionWorker) runDone(task *kagziv1.Task, output string) *kagziv1.SessionRequest {
-	return &kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_CompleteWorkflow{CompleteWorkflow: &kagziv1.CompleteWorkflowRequest{
-		RunId: task.RunId, LeaseToken: task.LeaseToken, Output: text(output)}}}
+	return &kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_CompleteWorkflow{
+		CompleteWorkflow: &kagziv1.CompleteWorkflowRequest{
+			RunId: task.RunId, LeaseToken: task.LeaseToken, Output: text(output)}}}
 }
 
 // receive waits for something to come over a channel.

@@ -57,8 +57,11 @@ func (s *shop) takeRan() string {
 // audit is what was done to a run, the oldest first: "Method(reason) detail".
 func (s *Server) audit(t testing.TB, subject string) (lines []string) {
 	t.Helper()
-	for _, e := range fine(s.admin().ListAuditEvents(within(t, 20*time.Second), &kagziv1.ListAuditEventsRequest{Namespace: "default", SubjectId: ptr(subject)}))(t).Events {
-		if e.Actor != "local" || !strings.HasPrefix(e.Peer, "127.0.0.1:") || e.Outcome != "ok" || e.At == nil || e.Subject != "run" || e.SubjectId != subject {
+	for _, e := range fine(s.admin().ListAuditEvents(
+		within(t, 20*time.Second), &kagziv1.ListAuditEventsRequest{Namespace: "default", SubjectId: ptr(subject)}))(
+		t).Events {
+		if e.Actor != "local" || !strings.HasPrefix(e.Peer, "127.0.0.1:") || e.Outcome != "ok" || e.At == nil ||
+			e.Subject != "run" || e.SubjectId != subject {
 			t.Errorf("the audit event is %v", e)
 		}
 		lines = append(lines, strings.TrimSpace(fmt.Sprintf("%s(%s) %s", e.Method, e.Reason, e.Detail)))
@@ -74,7 +77,8 @@ func TestARunIsRepairedByTheSDK(t *testing.T) {
 		ctx, c := within(t, time.Minute), s.client(t)
 		failing := func() *kagzi.Run {
 			shop.broken.Store(true)
-			run := fine(kagzi.Start(ctx, c, "order", "o1", kagzi.StartOptions{ExternalID: "order-1", Tags: map[string]string{"k": "v"}}))(t)
+			run := fine(kagzi.Start(ctx, c, "order", "o1",
+				kagzi.StartOptions{ExternalID: "order-1", Tags: map[string]string{"k": "v"}}))(t)
 			if _, err := kagzi.Result[string](ctx, run); err == nil {
 				t.Fatal("the order did not fail")
 			}
@@ -91,7 +95,8 @@ func TestARunIsRepairedByTheSDK(t *testing.T) {
 			"from the step that failed": {kagzi.RetryOptions{Reason: "bank is back"}, "charge ship", whole},
 			"from any step":             {kagzi.RetryOptions{FromStep: "reserve"}, "reserve charge ship", whole},
 			"from the very start":       {kagzi.RetryOptions{Restart: true}, "reserve charge ship", whole},
-			"with another input":        {kagzi.RetryOptions{Restart: true, Input: kagzi.InputOf("o2")}, "reserve charge ship", "o2; reserve o2; charge o2; ship o2"},
+			"with another input": {kagzi.RetryOptions{Restart: true, Input: kagzi.InputOf("o2")},
+				"reserve charge ship", "o2; reserve o2; charge o2; ship o2"},
 		} {
 			old := failing()
 			again := fine(old.Retry(ctx, r.opts))(t)
@@ -102,17 +107,20 @@ func TestARunIsRepairedByTheSDK(t *testing.T) {
 				t.Errorf("%s there ran %q, want %q", name, ran, r.ran)
 			}
 			w := s.get(t, again.ID())
-			if w.GetRetriedFromRunId() != old.ID() || w.ExternalId != "order-1" || w.Tags["k"] != "v" || w.Attempts != 1 || w.StepCount != 3 {
+			if w.GetRetriedFromRunId() != old.ID() || w.ExternalId != "order-1" || w.Tags["k"] != "v" ||
+				w.Attempts != 1 || w.StepCount != 3 {
 				t.Errorf("%s it is %v", name, w)
 			}
 			if before := s.get(t, old.ID()); before.Status != failed || before.StepCount != 2 {
 				t.Errorf("the run that was tried again has become %v", before)
 			}
-			if got := s.audit(t, old.ID()); len(got) != 1 || !strings.HasPrefix(got[0], "RetryWorkflow("+r.opts.Reason+")") {
+			if got := s.audit(t, old.ID()); len(got) != 1 ||
+				!strings.HasPrefix(got[0], "RetryWorkflow("+r.opts.Reason+")") {
 				t.Errorf("%s the audit says %q", name, got)
 			}
 			_, err := again.Retry(ctx, kagzi.RetryOptions{})
-			wantRefused(t, "a retry of what has completed", err, codes.FailedPrecondition, codePrecondition, "COMPLETED")
+			wantRefused(t, "a retry of what has completed", err, codes.FailedPrecondition, codePrecondition,
+				"COMPLETED")
 		}
 	})
 }
@@ -125,7 +133,8 @@ func TestAStepThatCannotSucceedIsOverridden(t *testing.T) {
 		ctx, c := within(t, time.Minute), s.client(t)
 		run := fine(kagzi.Start(ctx, c, "order", "o1", kagzi.StartOptions{}))(t)
 		fine(run.Wait(ctx))(t)
-		if err := kagzi.OverrideStep(ctx, run, "charge", "paid in cash", ""); detailOf(err).Metadata["field"] != "reason" {
+		if err := kagzi.OverrideStep(ctx, run, "charge", "paid in cash", ""); detailOf(
+			err).Metadata["field"] != "reason" {
 			t.Errorf("an override without a reason: %v", err)
 		}
 		if err := kagzi.OverrideStep(ctx, run, "charge", "paid in cash", "the shop's own till"); err != nil {
@@ -142,7 +151,9 @@ func TestAStepThatCannotSucceedIsOverridden(t *testing.T) {
 		var attempts []string
 		for _, step := range s.steps(t, run.ID()) {
 			if step.Name == "charge" {
-				attempts = append(attempts, fmt.Sprintf("%d %s %q by %q: %s, latest %t", step.AttemptNumber, step.Status, step.Error.GetMessage(), step.OverriddenBy, step.OverrideReason, step.IsLatest))
+				attempts = append(attempts, fmt.Sprintf(
+					"%d %s %q by %q: %s, latest %t", step.AttemptNumber, step.Status, step.Error.GetMessage(),
+					step.OverriddenBy, step.OverrideReason, step.IsLatest))
 			}
 		}
 		want := []string{
@@ -150,12 +161,15 @@ func TestAStepThatCannotSucceedIsOverridden(t *testing.T) {
 			`2 STEP_STATUS_COMPLETED "" by "local": the shop's own till, latest true`,
 		}
 		if !slices.Equal(attempts, want) {
-			t.Errorf("the attempts of the step are\n%s\nwant\n%s", strings.Join(attempts, "\n"), strings.Join(want, "\n"))
+			t.Errorf("the attempts of the step are\n%s\nwant\n%s", strings.Join(attempts, "\n"),
+				strings.Join(want, "\n"))
 		}
-		if got := s.audit(t, run.ID()); len(got) != 2 || !strings.HasPrefix(got[0], "OverrideStep(the shop's own till) ") || !strings.Contains(got[0], "charge") {
+		if got := s.audit(t, run.ID()); len(got) != 2 ||
+			!strings.HasPrefix(got[0], "OverrideStep(the shop's own till) ") || !strings.Contains(got[0], "charge") {
 			t.Errorf("the audit says %q", got)
 		}
-		wantRefused(t, "an override of a step that was not begun", kagzi.OverrideStep(ctx, run, "nothing", 1, "why"), codes.NotFound, codeNotFound, "nothing")
+		wantRefused(t, "an override of a step that was not begun", kagzi.OverrideStep(ctx, run, "nothing", 1, "why"),
+			codes.NotFound, codeNotFound, "nothing")
 	})
 }
 
@@ -178,7 +192,8 @@ func TestAPausedRunIsOverriddenAndGoesOn(t *testing.T) {
 		s.until(t, run.ID(), "in its step", func(_ *kagziv1.Workflow, steps map[string]*kagziv1.Step) bool {
 			return steps["forever"].GetStatus() == kagziv1.StepStatus_STEP_STATUS_RUNNING
 		})
-		wantRefused(t, "an override of a run at work", kagzi.OverrideStep(ctx, run, "forever", "x", "why"), codes.FailedPrecondition, codePrecondition, "RUNNING")
+		wantRefused(t, "an override of a run at work", kagzi.OverrideStep(ctx, run, "forever", "x", "why"),
+			codes.FailedPrecondition, codePrecondition, "RUNNING")
 		if err := run.Resume(ctx, "nothing to resume"); err != nil {
 			t.Error(err)
 		}
@@ -202,23 +217,32 @@ func TestAPausedRunIsOverriddenAndGoesOn(t *testing.T) {
 			t.Errorf("resumed it returns %q", got)
 		}
 		wantEmpty(t, "the step that was overridden", began)
-		if got, want := s.audit(t, run.ID()), []string{"PauseWorkflow(look into it)", "OverrideStep(it never ends) forever", "ResumeWorkflow(found it)"}; !slices.Equal(got, want) {
+		if got, want := s.audit(t, run.ID()), []string{
+			"PauseWorkflow(look into it)", "OverrideStep(it never ends) forever",
+			"ResumeWorkflow(found it)"}; !slices.Equal(got, want) {
 			t.Errorf("the audit says %q, want %q", got, want)
 		}
 		// A failure can be recorded, too, which the code then gets.
 		doomed := fine(kagzi.Start(ctx, c, "stuck", 0, kagzi.StartOptions{}))(t)
 		receive(t, "the step", began)
-		s.until(t, doomed.ID(), "in its step", func(_ *kagziv1.Workflow, steps map[string]*kagziv1.Step) bool { return steps["forever"] != nil })
-		if err := errors.Join(doomed.Pause(ctx, ""), doomed.OverrideStepError(ctx, "forever", kagzi.WithType(errors.New("given up"), "hopeless"), "why"), doomed.Resume(ctx, "")); err != nil {
+		s.until(t, doomed.ID(), "in its step", func(_ *kagziv1.Workflow, steps map[string]*kagziv1.Step) bool {
+			return steps["forever"] != nil
+		})
+		if err := errors.Join(doomed.Pause(ctx, ""),
+			doomed.OverrideStepError(ctx, "forever", kagzi.WithType(errors.New("given up"), "hopeless"), "why"),
+			doomed.Resume(ctx, "")); err != nil {
 			t.Fatal(err)
 		}
 		_, err := kagzi.Result[string](ctx, doomed)
 		var end *kagzi.RunError
-		if !errors.As(err, &end) || end.Status != kagzi.StatusFailed || end.Type != "hopeless" || !strings.Contains(end.Message, "given up") {
+		if !errors.As(err, &end) || end.Status != kagzi.StatusFailed || end.Type != "hopeless" ||
+			!strings.Contains(end.Message, "given up") {
 			t.Errorf("with a failure in the step's place it ends with %v", err)
 		}
-		wantRefused(t, "a pause of an ended run", run.Pause(ctx, ""), codes.FailedPrecondition, codePrecondition, "COMPLETED")
-		wantRefused(t, "an override of a completed run", kagzi.OverrideStep(ctx, run, "forever", "x", "why"), codes.FailedPrecondition, codePrecondition, "COMPLETED")
+		wantRefused(t, "a pause of an ended run", run.Pause(ctx, ""), codes.FailedPrecondition, codePrecondition,
+			"COMPLETED")
+		wantRefused(t, "an override of a completed run", kagzi.OverrideStep(ctx, run, "forever", "x", "why"),
+			codes.FailedPrecondition, codePrecondition, "COMPLETED")
 	})
 }
 
@@ -228,11 +252,13 @@ func TestAPauseKeepsARunFromTheWorkersAndItsTimersWait(t *testing.T) {
 		w := s.register(t)
 		run := s.start(t)
 		task := w.take(t)
-		fine(s.workers().Sleep(ctx, &kagziv1.SleepRequest{RunId: run, StepId: "nap", Duration: hour, LeaseToken: task.LeaseToken}))(t)
+		fine(s.workers().Sleep(ctx, &kagziv1.SleepRequest{
+			RunId: run, StepId: "nap", Duration: hour, LeaseToken: task.LeaseToken}))(t)
 		fine(s.workflows().PauseWorkflow(ctx, &kagziv1.PauseWorkflowRequest{RunId: run}))(t)
 		s.Jump(2 * time.Hour)
 		w.wantNothing(t, "a paused run whose timer is over")
-		if got := fine(s.workflows().ResumeWorkflow(ctx, &kagziv1.ResumeWorkflowRequest{RunId: run}))(t).Workflow; got.Paused {
+		if got := fine(s.workflows().ResumeWorkflow(ctx, &kagziv1.ResumeWorkflowRequest{RunId: run}))(
+			t).Workflow; got.Paused {
 			t.Errorf("resumed it is %v", got)
 		}
 		task = w.take(t)
@@ -240,8 +266,10 @@ func TestAPauseKeepsARunFromTheWorkersAndItsTimersWait(t *testing.T) {
 			t.Errorf("resumed it is handed out as %v", task)
 		}
 		fine(s.workflows().PauseWorkflow(ctx, &kagziv1.PauseWorkflowRequest{RunId: run}))(t)
-		_, err := s.workers().CompleteWorkflow(ctx, &kagziv1.CompleteWorkflowRequest{RunId: run, LeaseToken: task.LeaseToken})
-		wantRefused(t, "the end of a run that was paused meanwhile", err, codes.FailedPrecondition, codeLeaseLost, "PENDING")
+		_, err := s.workers().CompleteWorkflow(ctx,
+			&kagziv1.CompleteWorkflowRequest{RunId: run, LeaseToken: task.LeaseToken})
+		wantRefused(t, "the end of a run that was paused meanwhile", err, codes.FailedPrecondition,
+			codeLeaseLost, "PENDING")
 		fine(s.workflows().CancelWorkflow(ctx, &kagziv1.CancelWorkflowRequest{RunId: run}))(t)
 		if got := s.get(t, run); got.Status != cancelled || got.Paused {
 			t.Errorf("cancelled while it was paused it is %v", got)
@@ -270,12 +298,15 @@ func TestRetriesThatAreRepeatedOrRefused(t *testing.T) {
 		_, err := retry(func(r *kagziv1.RetryWorkflowRequest) { r.FromStep = "nothing" })
 		wantRefused(t, "a step that was not begun", err, codes.NotFound, codeNotFound, "nothing")
 		first := fine(retry(func(r *kagziv1.RetryWorkflowRequest) { r.RequestId = "once" }))(t)
-		if again := fine(retry(func(r *kagziv1.RetryWorkflowRequest) { r.RequestId = "once" }))(t); again.NewRunId != first.NewRunId || again.AlreadyRunning {
+		if again := fine(retry(func(r *kagziv1.RetryWorkflowRequest) { r.RequestId = "once" }))(
+			t); again.NewRunId != first.NewRunId || again.AlreadyRunning {
 			t.Errorf("the same request again: %v, want the first answer", again)
 		}
 		_, err = retry(func(r *kagziv1.RetryWorkflowRequest) { r.RequestId, r.Restart = "once", true })
-		wantRefused(t, "the same request for something else", err, codes.FailedPrecondition, codeConflict, first.NewRunId)
-		if again := fine(retry(func(*kagziv1.RetryWorkflowRequest) {}))(t); again.NewRunId != first.NewRunId || !again.AlreadyRunning {
+		wantRefused(t, "the same request for something else", err, codes.FailedPrecondition, codeConflict,
+			first.NewRunId)
+		if again := fine(retry(func(*kagziv1.RetryWorkflowRequest) {}))(t); again.NewRunId != first.NewRunId ||
+			!again.AlreadyRunning {
 			t.Errorf("another retry while one is active: %v, want that one", again)
 		}
 		w.failFor(t, w.take(t), "again")
@@ -308,7 +339,8 @@ func TestManyRunsAreEndedAndTriedAgainByAFilter(t *testing.T) {
 		const runs = 150
 		batch := &kagziv1.StartWorkflowsRequest{}
 		for i := range runs {
-			batch.Requests = append(batch.Requests, &kagziv1.StartWorkflowRequest{WorkflowType: "t", Tags: map[string]string{"batch": fmt.Sprint(i % 3)}})
+			batch.Requests = append(batch.Requests,
+				&kagziv1.StartWorkflowRequest{WorkflowType: "t", Tags: map[string]string{"batch": fmt.Sprint(i % 3)}})
 		}
 		fine(s.workflows().StartWorkflows(within(t, 20*time.Second), batch))(t)
 		ended := s.finished(t)
@@ -329,10 +361,15 @@ func TestManyRunsAreEndedAndTriedAgainByAFilter(t *testing.T) {
 		byTag := func(n string) *kagziv1.ListWorkflowsRequest {
 			return &kagziv1.ListWorkflowsRequest{Tags: map[string]string{"batch": n}}
 		}
-		last(&kagziv1.BulkWorkflowsRequest{Action: kagziv1.BulkAction_BULK_ACTION_CANCEL, Filter: byTag("0"), Reason: "recall", Limit: 20}, 20, 20, 0)
-		last(&kagziv1.BulkWorkflowsRequest{Action: kagziv1.BulkAction_BULK_ACTION_CANCEL, Filter: byTag("0"), Reason: "recall"}, 50, 50, 0)
-		last(&kagziv1.BulkWorkflowsRequest{Action: kagziv1.BulkAction_BULK_ACTION_TERMINATE, Filter: byTag("1")}, 50, 50, 0)
-		end := last(&kagziv1.BulkWorkflowsRequest{Action: kagziv1.BulkAction_BULK_ACTION_TERMINATE, Filter: &kagziv1.ListWorkflowsRequest{Statuses: []kagziv1.WorkflowStatus{pending, completed}}}, 51, 50, 1)
+		last(&kagziv1.BulkWorkflowsRequest{Action: kagziv1.BulkAction_BULK_ACTION_CANCEL, Filter: byTag("0"),
+			Reason: "recall", Limit: 20}, 20, 20, 0)
+		last(&kagziv1.BulkWorkflowsRequest{Action: kagziv1.BulkAction_BULK_ACTION_CANCEL, Filter: byTag("0"),
+			Reason: "recall"}, 50, 50, 0)
+		last(&kagziv1.BulkWorkflowsRequest{Action: kagziv1.BulkAction_BULK_ACTION_TERMINATE, Filter: byTag("1")}, 50,
+			50, 0)
+		end := last(&kagziv1.BulkWorkflowsRequest{
+			Action: kagziv1.BulkAction_BULK_ACTION_TERMINATE,
+			Filter: &kagziv1.ListWorkflowsRequest{Statuses: []kagziv1.WorkflowStatus{pending, completed}}}, 51, 50, 1)
 		if end.LastRunId != ended || end.LastError.GetMetadata()["status"] != "COMPLETED" {
 			t.Errorf("the one that failed is told as %v", end)
 		}
@@ -341,7 +378,8 @@ func TestManyRunsAreEndedAndTriedAgainByAFilter(t *testing.T) {
 				t.Errorf("%d runs are %s, want %d", got, status, want)
 			}
 		}
-		retry := &kagziv1.BulkWorkflowsRequest{Action: kagziv1.BulkAction_BULK_ACTION_RETRY, Filter: &kagziv1.ListWorkflowsRequest{StatusFilter: cancelled.Enum()}, Reason: "after all"}
+		retry := &kagziv1.BulkWorkflowsRequest{Action: kagziv1.BulkAction_BULK_ACTION_RETRY,
+			Filter: &kagziv1.ListWorkflowsRequest{StatusFilter: cancelled.Enum()}, Reason: "after all"}
 		if end := last(retry, 50, 50, 0); end.Unchanged != 0 {
 			t.Errorf("the retry ends with %v, want nothing unchanged", end)
 		}
@@ -352,10 +390,12 @@ func TestManyRunsAreEndedAndTriedAgainByAFilter(t *testing.T) {
 		if len(again) != 50 || again[0].GetRetriedFromRunId() == "" || again[0].Tags["batch"] != "0" {
 			t.Errorf("%d runs were tried again", len(again))
 		}
-		if got := s.audit(t, again[0].GetRetriedFromRunId()); len(got) != 2 || got[0] != "CancelWorkflow(recall)" || !strings.HasPrefix(got[1], "RetryWorkflow(after all)") {
+		if got := s.audit(t, again[0].GetRetriedFromRunId()); len(got) != 2 || got[0] != "CancelWorkflow(recall)" ||
+			!strings.HasPrefix(got[1], "RetryWorkflow(after all)") {
 			t.Errorf("the audit says %q", got)
 		}
-		last(&kagziv1.BulkWorkflowsRequest{Action: kagziv1.BulkAction_BULK_ACTION_CANCEL, Filter: byTag("none")}, 0, 0, 0)
+		last(&kagziv1.BulkWorkflowsRequest{Action: kagziv1.BulkAction_BULK_ACTION_CANCEL, Filter: byTag("none")}, 0, 0,
+			0)
 		for field, r := range map[string]*kagziv1.BulkWorkflowsRequest{
 			"action": {Filter: byTag("0")}, "filter": {Action: 1}, "limit": {Action: 1, Filter: byTag("0"), Limit: -1},
 			"filter.workflow_type": {Action: 1, Filter: &kagziv1.ListWorkflowsRequest{WorkflowType: ptr("a b")}},

@@ -28,7 +28,8 @@ func (s *Server) client(t testing.TB) *kagzi.Client {
 }
 
 // work runs an SDK worker until the end of the test, or until stop.
-func (s *Server) work(t testing.TB, options kagzi.WorkerOptions, handle func(*kagzi.Worker)) (w *kagzi.Worker, stop func()) {
+func (s *Server) work(t testing.TB, options kagzi.WorkerOptions, handle func(*kagzi.Worker)) (w *kagzi.Worker,
+	stop func()) {
 	t.Helper()
 	options.Address, options.Logger, options.HandleSignals = s.Address, quiet, []os.Signal{}
 	if options.DrainTimeout == 0 {
@@ -64,7 +65,9 @@ func TestARunLivesByTheSDK(t *testing.T) {
 		var tries atomic.Int32
 		s.work(t, kagzi.WorkerOptions{}, func(w *kagzi.Worker) {
 			kagzi.Handle(w, "order", func(ctx kagzi.Context, name string) (string, error) {
-				greeting, err := kagzi.Step(ctx, "greet", func(context.Context) (string, error) { return "hello, " + name, nil })
+				greeting, err := kagzi.Step(ctx, "greet", func(context.Context) (string, error) {
+					return "hello, " + name, nil
+				})
 				if err != nil {
 					return "", err
 				}
@@ -79,7 +82,9 @@ func TestARunLivesByTheSDK(t *testing.T) {
 					return "", err
 				}
 				parts, err := kagzi.Map(ctx, []int{1, 2, 3}, func(ctx kagzi.Context, n int) (int, error) {
-					return kagzi.Step(ctx, fmt.Sprintf("square-%d", n), func(context.Context) (int, error) { return n * n, nil })
+					return kagzi.Step(ctx, fmt.Sprintf("square-%d", n), func(context.Context) (int, error) {
+						return n * n, nil
+					})
 				})
 				return fmt.Sprint(loud, parts), err
 			})
@@ -187,10 +192,15 @@ func TestAStepThatRunsForLongIsSeen(t *testing.T) {
 func TestADrainedWorkerFinishesWhatItHoldsAndLeaves(t *testing.T) {
 	eachServer(t, patient, func(t *testing.T, s *Server) {
 		began, release := make(chan struct{}), make(chan struct{})
-		options := kagzi.WorkerOptions{Address: s.Address, Logger: quiet, HandleSignals: []os.Signal{}, DrainTimeout: 20 * time.Second}
+		options := kagzi.WorkerOptions{Address: s.Address, Logger: quiet, HandleSignals: []os.Signal{},
+			DrainTimeout: 20 * time.Second}
 		w := kagzi.NewWorker(options)
 		kagzi.Handle(w, "long", func(ctx kagzi.Context, _ int) (int, error) {
-			return kagzi.Step(ctx, "wait", func(context.Context) (int, error) { close(began); <-release; return 7, nil })
+			return kagzi.Step(ctx, "wait", func(context.Context) (int, error) {
+				close(began)
+				<-release
+				return 7, nil
+			})
 		})
 		done := make(chan error, 1)
 		go func() { done <- w.Run(context.Background()) }()
@@ -243,7 +253,10 @@ func TestManyStepsOfTheSDKReplaySoonerThanTheyRan(t *testing.T) {
 						batch = append(batch, i)
 					}
 					squares, err := kagzi.Map(ctx, batch, func(ctx kagzi.Context, i int) (int, error) {
-						return kagzi.Step(ctx, fmt.Sprintf("step-%d", i), func(context.Context) (int, error) { ran.Add(1); return i, nil })
+						return kagzi.Step(ctx, fmt.Sprintf("step-%d", i), func(context.Context) (int, error) {
+							ran.Add(1)
+							return i, nil
+						})
 					})
 					if err != nil {
 						return 0, err
@@ -277,7 +290,8 @@ func TestManyStepsOfTheSDKReplaySoonerThanTheyRan(t *testing.T) {
 			if err != nil || len(list.Steps) != 1 {
 				t.Fatalf("steps: %v, %v", list, err)
 			}
-			first, again := time.Unix(0, slept.Load()).Sub(begun), time.Unix(0, woke.Load()).Sub(list.Steps[0].WakeUpAt.AsTime())
+			first, again := time.Unix(0, slept.Load()).Sub(begun),
+				time.Unix(0, woke.Load()).Sub(list.Steps[0].WakeUpAt.AsTime())
 			t.Logf("%d steps ran in %s, and their replay took %s", steps, first, again)
 			if again < first {
 				return

@@ -41,7 +41,8 @@ func TestASecretIsInNoFileOfTheDatabaseNorInABackup(t *testing.T) {
 		t.Fatal(err)
 	}
 	wanted := map[string]bool{ // which must be found, so that it is known that this looks where things are
-		"secret of a": true, secret: false, old: false, strings.Split(secret, "_")[3]: false, strings.Split(old, "_")[3]: false,
+		"secret of a": true, secret: false, old: false, strings.Split(secret, "_")[3]: false,
+		strings.Split(old, "_")[3]: false,
 	}
 	look := func(when string) {
 		t.Helper()
@@ -78,17 +79,24 @@ func TestNoLogNorSpanTellsWhatIsInAPayload(t *testing.T) {
 		w := s.register(t)
 		failure := &kagziv1.ErrorDetail{Message: canary, Subject: canary, Metadata: map[string]string{"what": canary}}
 		for _, fails := range []bool{false, true} {
-			run := s.start(t, func(r *kagziv1.StartWorkflowRequest) { r.Input, r.Tags = secret, map[string]string{"customer": canary} })
-			fine(s.workflows().SignalWorkflow(ctx, &kagziv1.SignalWorkflowRequest{RunId: run, Name: "s", Payload: secret}))(t)
+			run := s.start(t, func(r *kagziv1.StartWorkflowRequest) {
+				r.Input, r.Tags = secret, map[string]string{"customer": canary}
+			})
+			fine(s.workflows().SignalWorkflow(ctx,
+				&kagziv1.SignalWorkflowRequest{RunId: run, Name: "s", Payload: secret}))(t)
 			task := w.take(t)
-			fine(s.workers().CompleteStep(ctx, &kagziv1.CompleteStepRequest{RunId: run, LeaseToken: task.LeaseToken, StepId: "one", Output: secret}))(t)
+			fine(s.workers().CompleteStep(ctx, &kagziv1.CompleteStepRequest{
+				RunId: run, LeaseToken: task.LeaseToken, StepId: "one", Output: secret}))(t)
 			if fails {
-				fine(s.workers().FailWorkflow(ctx, &kagziv1.FailWorkflowRequest{RunId: run, LeaseToken: task.LeaseToken, Error: failure}))(t)
+				fine(s.workers().FailWorkflow(ctx, &kagziv1.FailWorkflowRequest{
+					RunId: run, LeaseToken: task.LeaseToken, Error: failure}))(t)
 			} else {
-				fine(s.workers().CompleteWorkflow(ctx, &kagziv1.CompleteWorkflowRequest{RunId: run, LeaseToken: task.LeaseToken, Output: secret}))(t)
+				fine(s.workers().CompleteWorkflow(ctx,
+					&kagziv1.CompleteWorkflowRequest{RunId: run, LeaseToken: task.LeaseToken, Output: secret}))(t)
 			}
 			// What is refused is not told either.
-			_, err := s.workers().CompleteStep(ctx, &kagziv1.CompleteStepRequest{RunId: run, LeaseToken: task.LeaseToken, StepId: "two", Output: secret})
+			_, err := s.workers().CompleteStep(ctx,
+				&kagziv1.CompleteStepRequest{RunId: run, LeaseToken: task.LeaseToken, StepId: "two", Output: secret})
 			if err == nil || strings.Contains(err.Error(), canary) || strings.Contains(err.Error(), task.LeaseToken) {
 				t.Errorf("a step after the end is answered with %v", err)
 			}
@@ -105,7 +113,8 @@ func TestNoLogNorSpanTellsWhatIsInAPayload(t *testing.T) {
 		}
 		ended := spans.Ended()
 		for _, span := range ended {
-			if text := fmt.Sprint(span.Name(), span.Attributes(), span.Events(), span.Status()); strings.Contains(text, canary) {
+			if text := fmt.Sprint(span.Name(), span.Attributes(), span.Events(), span.Status()); strings.Contains(
+				text, canary) {
 				t.Errorf("a span holds what is in a payload: %s", text)
 			}
 		}
@@ -120,48 +129,52 @@ var builders = []string{"sqlite/end.go", "postgres/copy.go", "postgres/standing.
 
 var statement = regexp.MustCompile(`(?is)^\s*(select|insert\s+into|update|delete\s+from|create|drop|alter|with)\s`)
 
-// A statement that is put together from text could hold a user's. All of them are files, or stand in the code as they are.
+// A statement that is put together from text could hold a user's. All of them are files, or stand
+// in the code as they are.
 func TestNoStatementIsPutTogetherFromText(t *testing.T) {
 	t.Parallel()
 	looked, built := 0, map[string]bool{}
 	for _, backend := range []string{"sqlite", "postgres"} {
-		err := filepath.WalkDir(filepath.Join("..", "..", "..", "backends", backend), func(path string, d fs.DirEntry, err error) error {
-			if err != nil || d.IsDir() || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") || strings.Contains(path, "pgtest") {
-				return err
-			}
-			file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
-			if err != nil {
-				return err
-			}
-			looked++
-			ast.Inspect(file, func(n ast.Node) bool {
-				var text ast.Expr
-				switch n := n.(type) {
-				case *ast.BinaryExpr:
-					if _, both := n.Y.(*ast.BasicLit); n.Op == token.ADD && !both {
-						text = n.X
-					}
-				case *ast.CallExpr:
-					if f, ok := n.Fun.(*ast.SelectorExpr); ok && strings.HasSuffix(f.Sel.Name, "printf") && len(n.Args) > 0 {
-						text = n.Args[0]
-					}
+		err := filepath.WalkDir(filepath.Join("..", "..", "..", "backends", backend),
+			func(path string, d fs.DirEntry, err error) error {
+				if err != nil || d.IsDir() || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") ||
+					strings.Contains(path, "pgtest") {
+					return err
 				}
-				for {
-					sum, ok := text.(*ast.BinaryExpr)
-					if !ok {
-						break
-					}
-					text = sum.X
+				file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+				if err != nil {
+					return err
 				}
-				if lit, ok := text.(*ast.BasicLit); ok && lit.Kind == token.STRING {
-					if value, _ := strconv.Unquote(lit.Value); statement.MatchString(value) {
-						built[filepath.Join(backend, filepath.Base(path))] = true
+				looked++
+				ast.Inspect(file, func(n ast.Node) bool {
+					var text ast.Expr
+					switch n := n.(type) {
+					case *ast.BinaryExpr:
+						if _, both := n.Y.(*ast.BasicLit); n.Op == token.ADD && !both {
+							text = n.X
+						}
+					case *ast.CallExpr:
+						if f, ok := n.Fun.(*ast.SelectorExpr); ok && strings.HasSuffix(f.Sel.Name, "printf") &&
+							len(n.Args) > 0 {
+							text = n.Args[0]
+						}
 					}
-				}
-				return true
+					for {
+						sum, ok := text.(*ast.BinaryExpr)
+						if !ok {
+							break
+						}
+						text = sum.X
+					}
+					if lit, ok := text.(*ast.BasicLit); ok && lit.Kind == token.STRING {
+						if value, _ := strconv.Unquote(lit.Value); statement.MatchString(value) {
+							built[filepath.Join(backend, filepath.Base(path))] = true
+						}
+					}
+					return true
+				})
+				return nil
 			})
-			return nil
-		})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,5 +1,6 @@
-// Package e2e is the whole server in one process, for tests: a store, the dispatcher, the coordinator and the gRPC door, with
-// lengths of time that suit a test. Its own tests are the stories that need all of them.
+// Package e2e is the whole server in one process, for tests: a store, the dispatcher, the
+// coordinator and the gRPC door, with lengths of time that suit a test. Its own tests are the
+// stories that need all of them.
 package e2e
 
 import (
@@ -21,8 +22,8 @@ import (
 	"github.com/kagzi/kagzi/engine/server"
 )
 
-// Options say how a Server differs from the usual one. The zero value works: heartbeats every 200 ms, a lease of 600 ms,
-// warnings of the server in the log of the test.
+// Options say how a Server differs from the usual one. The zero value works: heartbeats every 200
+// ms, a lease of 600 ms, warnings of the server in the log of the test.
 type Options struct {
 	Server      server.Options
 	Coordinator coordinator.Options // its lease and interval are the server's
@@ -130,7 +131,8 @@ func (s *Server) run(l net.Listener, o Options) {
 // Dial makes a connection of its own to the server. It is closed at the end of the test.
 func (s *Server) Dial() *grpc.ClientConn {
 	s.tb.Helper()
-	return s.dial(s.tb, grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(engine.MaxMessage+64<<10), grpc.MaxCallSendMsgSize(64<<20)))
+	return s.dial(s.tb, grpc.WithDefaultCallOptions(
+		grpc.MaxCallRecvMsgSize(engine.MaxMessage+64<<10), grpc.MaxCallSendMsgSize(64<<20)))
 }
 
 func (s *Server) dial(tb testing.TB, o ...grpc.DialOption) *grpc.ClientConn {
@@ -138,7 +140,9 @@ func (s *Server) dial(tb testing.TB, o ...grpc.DialOption) *grpc.ClientConn {
 	address := s.Address
 	if s.pipe != nil {
 		address = "passthrough:" + address
-		o = append(o, grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return s.pipe.DialContext(ctx) }))
+		o = append(o, grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+			return s.pipe.DialContext(ctx)
+		}))
 	}
 	conn, err := grpc.NewClient(address, append(o, grpc.WithTransportCredentials(insecure.NewCredentials()))...)
 	if err != nil {
@@ -159,7 +163,8 @@ func (s *Server) Stop() {
 	})
 }
 
-// Jump sets the clock of the server ahead, and has everything looked at anew: the coordinator as often as its interval allows.
+// Jump sets the clock of the server ahead, and has everything looked at anew: the coordinator as
+// often as its interval allows.
 func (s *Server) Jump(d time.Duration) {
 	s.clock.ahead.Add(int64(d))
 	s.ring(engine.Notification{Kind: engine.NotifyAll})

@@ -35,7 +35,8 @@ func TestARunLivesInASession(t *testing.T) {
 		answers = append(answers, w.send(w.runDone(task, "done")))
 		for i, answer := range answers {
 			a := receive(t, "an answer", answer)
-			if i < 20 && a.GetCompletedStep().GetStep().GetSequence() != int64(i+1) || i == 20 && a.GetCompletedWorkflow().GetStatus() != completed {
+			if i < 20 && a.GetCompletedStep().GetStep().GetSequence() != int64(i+1) || i == 20 &&
+				a.GetCompletedWorkflow().GetStatus() != completed {
 				t.Errorf("operation %d is answered with %v", i, a)
 			}
 		}
@@ -48,23 +49,28 @@ func TestARunLivesInASession(t *testing.T) {
 			request *kagziv1.SessionRequest
 			ok      func(*kagziv1.SessionResponse) bool
 		}{
-			"begin": {&kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_BeginStep{BeginStep: &kagziv1.BeginStepRequest{RunId: task.RunId, LeaseToken: task.LeaseToken, StepName: "b"}}},
+			"begin": {&kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_BeginStep{
+				BeginStep: &kagziv1.BeginStepRequest{RunId: task.RunId, LeaseToken: task.LeaseToken, StepName: "b"}}},
 				func(a *kagziv1.SessionResponse) bool { return a.GetBegunStep().GetShouldExecute() }},
-			"an unknown run": {w.stepDone(&kagziv1.Task{RunId: "0198a3c4-1b2d-7e6f-8a9b-0c1d2e3f4a5b", LeaseToken: task.LeaseToken}, "s", ""),
+			"an unknown run": {w.stepDone(&kagziv1.Task{
+				RunId: "0198a3c4-1b2d-7e6f-8a9b-0c1d2e3f4a5b", LeaseToken: task.LeaseToken}, "s", ""),
 				func(a *kagziv1.SessionResponse) bool { return a.GetError().GetCode() == codeNotFound }},
 			"a malformed run": {w.stepDone(&kagziv1.Task{RunId: "x", LeaseToken: task.LeaseToken}, "s", ""),
 				func(a *kagziv1.SessionResponse) bool { return a.GetError().GetMetadata()["field"] == "run_id" }},
 			"no credit": {&kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_Credit{Credit: &kagziv1.Credit{}}},
 				func(a *kagziv1.SessionResponse) bool { return a.GetError().GetMetadata()["field"] == "credit.tasks" }},
-			"another's heartbeat": {&kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_Heartbeat{Heartbeat: &kagziv1.HeartbeatRequest{WorkerId: "other"}}},
+			"another's heartbeat": {&kagziv1.SessionRequest{
+				Operation: &kagziv1.SessionRequest_Heartbeat{Heartbeat: &kagziv1.HeartbeatRequest{WorkerId: "other"}}},
 				func(a *kagziv1.SessionResponse) bool { return a.GetError().GetMetadata()["field"] == "worker_id" }},
 		} {
 			if a := w.do(c.request); !c.ok(a) {
 				t.Errorf("%s is answered with %v", name, a)
 			}
 		}
-		if a := w.do(&kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_FailWorkflow{FailWorkflow: &kagziv1.FailWorkflowRequest{
-			RunId: task.RunId, LeaseToken: task.LeaseToken, Error: &kagziv1.ErrorDetail{Message: "boom"}}}}); a.GetFailedWorkflow().GetStatus() != failed {
+		if a := w.do(&kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_FailWorkflow{
+			FailWorkflow: &kagziv1.FailWorkflowRequest{
+				RunId: task.RunId, LeaseToken: task.LeaseToken,
+				Error: &kagziv1.ErrorDetail{Message: "boom"}}}}); a.GetFailedWorkflow().GetStatus() != failed {
 			t.Errorf("fail is answered with %v", a)
 		}
 	})
@@ -77,17 +83,20 @@ func TestCancelReachesASessionAtOnce(t *testing.T) {
 		run, other := s.start(t), s.start(t)
 		task, _ := receive(t, "a run", w.tasks), receive(t, "the other", w.tasks)
 		began := time.Now()
-		if _, err := s.workflows().CancelWorkflow(within(t, 20*time.Second), &kagziv1.CancelWorkflowRequest{RunId: run}); err != nil {
+		if _, err := s.workflows().CancelWorkflow(
+			within(t, 20*time.Second), &kagziv1.CancelWorkflowRequest{RunId: run}); err != nil {
 			t.Fatal(err)
 		}
 		told := receive(t, "word of the cancel", w.cancels)
 		if took := time.Since(began); took > promptly {
 			t.Errorf("word of the cancel took %s", took)
 		}
-		if told.RunId != run || told.LeaseToken != task.LeaseToken || told.Reason.GetMetadata()["status"] != "CANCELLED" {
+		if told.RunId != run || told.LeaseToken != task.LeaseToken ||
+			told.Reason.GetMetadata()["status"] != "CANCELLED" {
 			t.Errorf("the worker is told %v", told)
 		}
-		if a := w.do(w.runDone(task, "")); a.GetError().GetCode() != codeLeaseLost || a.GetError().GetMetadata()["status"] != "CANCELLED" {
+		if a := w.do(w.runDone(task, "")); a.GetError().GetCode() != codeLeaseLost ||
+			a.GetError().GetMetadata()["status"] != "CANCELLED" {
 			t.Errorf("the end of a cancelled run is answered with %v", a)
 		}
 		if got := s.get(t, other); got.Status != running {
@@ -126,14 +135,16 @@ func TestADrainBySomebodyElse(t *testing.T) {
 			t.Errorf("the session ends with %v, want a good end", err)
 		}
 		worker, err := s.admin().GetWorker(within(t, 20*time.Second), &kagziv1.GetWorkerRequest{WorkerId: w.id})
-		if err != nil || worker.Worker.Status != kagziv1.WorkerStatus_WORKER_STATUS_OFFLINE || worker.Worker.DeregisteredAt == nil {
+		if err != nil || worker.Worker.Status != kagziv1.WorkerStatus_WORKER_STATUS_OFFLINE ||
+			worker.Worker.DeregisteredAt == nil {
 			t.Errorf("after goodbye the worker is %v, %v", worker, err)
 		}
 	})
 }
 
 func goodbye(drain bool) *kagziv1.SessionRequest {
-	return &kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_Goodbye{Goodbye: &kagziv1.DeregisterRequest{Drain: drain}}}
+	return &kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_Goodbye{
+		Goodbye: &kagziv1.DeregisterRequest{Drain: drain}}}
 }
 
 func TestAWorkerDrainsItself(t *testing.T) {
@@ -168,7 +179,8 @@ func TestAWorkerThatIsForcedOfflineLosesItsRunsAndItsSession(t *testing.T) {
 		w.grant(5)
 		run := s.start(t)
 		receive(t, "the run", w.tasks)
-		a, err := s.admin().ForceOfflineWorker(within(t, 20*time.Second), &kagziv1.ForceOfflineWorkerRequest{WorkerId: w.id})
+		a, err := s.admin().ForceOfflineWorker(within(t, 20*time.Second),
+			&kagziv1.ForceOfflineWorkerRequest{WorkerId: w.id})
 		if err != nil || a.ReleasedRuns != 1 {
 			t.Fatalf("force offline: %v, %v", a, err)
 		}
@@ -225,7 +237,8 @@ func TestHowManyRunsAConnectedWorkerHoldsIsKnownAtOnce(t *testing.T) {
 			one := fine(s.admin().GetWorker(ctx, &kagziv1.GetWorkerRequest{WorkerId: w.id}))(t).Worker
 			all := fine(s.admin().ListWorkers(ctx, &kagziv1.ListWorkersRequest{}))(t).Workers
 			if one.ActiveWorkflowCount != want || len(all) != 1 || all[0].ActiveWorkflowCount != want {
-				t.Errorf("%s the worker holds %d runs, and in the list %v, want %d", when, one.ActiveWorkflowCount, all, want)
+				t.Errorf("%s the worker holds %d runs, and in the list %v, want %d", when,
+					one.ActiveWorkflowCount, all, want)
 			}
 		}
 		holds("at first", 0)
@@ -236,7 +249,8 @@ func TestHowManyRunsAConnectedWorkerHoldsIsKnownAtOnce(t *testing.T) {
 		holds("with both,", 2)
 		third := s.start(t)
 		why := fine(s.workflows().ExplainWorkflow(ctx, &kagziv1.ExplainWorkflowRequest{RunId: third}))(t)
-		if why.Blocker != kagziv1.ExplainWorkflowResponse_BLOCKER_WORKERS_BUSY || !strings.Contains(fmt.Sprint(why.Details), "runs 2 of 2") {
+		if why.Blocker != kagziv1.ExplainWorkflowResponse_BLOCKER_WORKERS_BUSY ||
+			!strings.Contains(fmt.Sprint(why.Details), "runs 2 of 2") {
 			t.Errorf("a third run is explained by %v", why)
 		}
 		w.do(w.runDone(first, "over"))
@@ -265,13 +279,16 @@ func TestCancelReachesANewSessionOfTheWorkerAtOnce(t *testing.T) {
 			RunId: asked, Grace: durationpb.New(time.Hour)}); err != nil {
 			t.Fatal(err)
 		}
-		if told := receive(t, "word of the graceful cancel", renewed.cancels); told.LeaseToken != first.LeaseToken || told.GraceUntil == nil {
+		if told := receive(t, "word of the graceful cancel", renewed.cancels); told.LeaseToken != first.LeaseToken ||
+			told.GraceUntil == nil {
 			t.Errorf("the worker is told %v", told)
 		}
-		if _, err := s.workflows().CancelWorkflow(within(t, 20*time.Second), &kagziv1.CancelWorkflowRequest{RunId: ended}); err != nil {
+		if _, err := s.workflows().CancelWorkflow(
+			within(t, 20*time.Second), &kagziv1.CancelWorkflowRequest{RunId: ended}); err != nil {
 			t.Fatal(err)
 		}
-		if told := receive(t, "word of the cancel", renewed.cancels); told.LeaseToken != second.LeaseToken || told.GraceUntil != nil {
+		if told := receive(t, "word of the cancel", renewed.cancels); told.LeaseToken != second.LeaseToken ||
+			told.GraceUntil != nil {
 			t.Errorf("the worker is told %v", told)
 		}
 	})
@@ -308,8 +325,10 @@ func TestRunsThatAHeartbeatDoesNotNameGoToOthers(t *testing.T) {
 		if got := s.get(t, kept); got.Status != running {
 			t.Errorf("the run that was named is %s", got.Status)
 		}
-		a := w.do(&kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_Heartbeat{Heartbeat: &kagziv1.HeartbeatRequest{
-			Held: []*kagziv1.Lease{{RunId: first.RunId, LeaseToken: first.LeaseToken}, {RunId: second.RunId, LeaseToken: second.LeaseToken}}}}})
+		a := w.do(&kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_Heartbeat{
+			Heartbeat: &kagziv1.HeartbeatRequest{
+				Held: []*kagziv1.Lease{{RunId: first.RunId, LeaseToken: first.LeaseToken},
+					{RunId: second.RunId, LeaseToken: second.LeaseToken}}}}})
 		if l := a.GetHeartbeat().GetLost(); len(l) != 1 || l[0].RunId != lost || l[0].LeaseToken != first.LeaseToken {
 			t.Errorf("a heartbeat that names the lost run is told %v", a)
 		}
@@ -326,14 +345,16 @@ func TestALongPollEndsWithTheServerAndASessionToo(t *testing.T) {
 			ended <- err
 		}()
 		go func() {
-			_, err := s.workflows().WaitWorkflow(within(t, 30*time.Second), &kagziv1.WaitWorkflowRequest{RunId: run, Wait: durationpb.New(20 * time.Second)})
+			_, err := s.workflows().WaitWorkflow(within(t, 30*time.Second),
+				&kagziv1.WaitWorkflowRequest{RunId: run, Wait: durationpb.New(20 * time.Second)})
 			ended <- err
 		}()
 		watch, err := s.workflows().WatchWorkflow(within(t, 30*time.Second), &kagziv1.WatchWorkflowRequest{RunId: run})
 		if err != nil {
 			t.Fatal(err)
 		}
-		stats, err := s.admin().WatchStats(within(t, 30*time.Second), &kagziv1.WatchStatsRequest{Interval: durationpb.New(time.Hour)})
+		stats, err := s.admin().WatchStats(within(t, 30*time.Second),
+			&kagziv1.WatchStatsRequest{Interval: durationpb.New(time.Hour)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -421,7 +442,8 @@ func TestAnOperationThatCannotBeReadIsAnsweredByItsNumber(t *testing.T) {
 		// inner is an operation as bytes, which go on the wire as they are.
 		inner := func(number protowire.Number, content []byte) *kagziv1.SessionRequest {
 			r := &kagziv1.SessionRequest{}
-			r.ProtoReflect().SetUnknown(protowire.AppendBytes(protowire.AppendTag(nil, number, protowire.BytesType), content))
+			r.ProtoReflect().SetUnknown(protowire.AppendBytes(
+				protowire.AppendTag(nil, number, protowire.BytesType), content))
 			return r
 		}
 		badName := protowire.AppendString(protowire.AppendTag(nil, 3, protowire.BytesType), "a\xffb") // step_id
@@ -430,9 +452,15 @@ func TestAnOperationThatCannotBeReadIsAnsweredByItsNumber(t *testing.T) {
 			code    kagziv1.ErrorCode
 			field   string
 		}{
-			"text that is no UTF-8":     {func() *kagziv1.SessionRequest { return inner(6, badName) }, codeInvalid, "complete_step.step_id"},
-			"no operation":              {func() *kagziv1.SessionRequest { return &kagziv1.SessionRequest{} }, codeInvalid, "operation"},
-			"one of a contract to come": {func() *kagziv1.SessionRequest { return inner(4242, nil) }, codePrecondition, ""},
+			"text that is no UTF-8": {func() *kagziv1.SessionRequest {
+				return inner(6, badName)
+			}, codeInvalid, "complete_step.step_id"},
+			"no operation": {func() *kagziv1.SessionRequest {
+				return &kagziv1.SessionRequest{}
+			}, codeInvalid, "operation"},
+			"one of a contract to come": {func() *kagziv1.SessionRequest {
+				return inner(4242, nil)
+			}, codePrecondition, ""},
 		} {
 			for i := range 20 {
 				bad := c.request()
@@ -440,7 +468,8 @@ func TestAnOperationThatCannotBeReadIsAnsweredByItsNumber(t *testing.T) {
 				next := w.stepDone(task, fmt.Sprintf("behind-%d", i), "x")
 				next.After = bad.Seq
 				behind := w.send(next)
-				if e := receive(t, "an answer to "+name, answer).GetError(); e.GetCode() != c.code || e.GetMetadata()["field"] != c.field || e.GetMessage() == "" {
+				if e := receive(t, "an answer to "+name, answer).GetError(); e.GetCode() != c.code ||
+					e.GetMetadata()["field"] != c.field || e.GetMessage() == "" {
 					t.Fatalf("%s is answered with %v", name, e)
 				}
 				if a := receive(t, "an answer to the one behind it", behind); a.GetError() == nil {

@@ -25,7 +25,9 @@ func ofType(name string) func(*kagziv1.StartWorkflowRequest) {
 func TestQueuesAreServedInOrderOfPreference(t *testing.T) {
 	eachServer(t, patient, func(t *testing.T, s *Server) {
 		low, high, middle := s.start(t, ofQueue("low")), s.start(t, ofQueue("high")), s.start(t, ofQueue("middle"))
-		w := s.session(t, func(r *kagziv1.RegisterRequest) { r.TaskQueue, r.TaskQueues = "high", []string{"middle", "low"} })
+		w := s.session(t, func(r *kagziv1.RegisterRequest) {
+			r.TaskQueue, r.TaskQueues = "high", []string{"middle", "low"}
+		})
 		var got []string
 		for range 3 {
 			w.grant(1)
@@ -82,7 +84,8 @@ func TestLimitsHoldAcrossWorkers(t *testing.T) {
 				t.Fatalf("%d of %d runs came", done, 2*each)
 			}
 			// Before any of them ends, as many are handed out as the limits allow.
-			depth, err := s.admin().GetQueueDepth(within(t, 20*time.Second), &kagziv1.GetQueueDepthRequest{TaskQueue: proto.String("limited")})
+			depth, err := s.admin().GetQueueDepth(
+				within(t, 20*time.Second), &kagziv1.GetQueueDepthRequest{TaskQueue: proto.String("limited")})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -127,7 +130,8 @@ func TestRunsGoToWorkersThatMeetTheirRequirements(t *testing.T) {
 			t.Errorf("the plain worker got %s, want %s", got, free)
 		}
 		depth, err := s.admin().GetQueueDepth(within(t, 20*time.Second), &kagziv1.GetQueueDepthRequest{})
-		if err != nil || depth.Queues[0].UnservedByType["t"] != 1 || depth.Queues[0].OnlineWorkers != 2 || depth.RunningCount != 3 || depth.PendingCount != 1 {
+		if err != nil || depth.Queues[0].UnservedByType["t"] != 1 || depth.Queues[0].OnlineWorkers != 2 ||
+			depth.RunningCount != 3 || depth.PendingCount != 1 {
 			t.Errorf("depth: %v, %v, want one run that nobody can take", depth, err)
 		}
 		if got := s.get(t, never); got.Status != pending {
@@ -150,7 +154,8 @@ func TestTypesAndNamespacesAreKeptApart(t *testing.T) {
 		if task := o.take(t); task.RunId != other || task.Namespace != "other" {
 			t.Errorf("the worker of the other namespace got %v", task)
 		}
-		if _, err := s.workflows().GetWorkflow(within(t, 20*time.Second), &kagziv1.GetWorkflowRequest{RunId: other}); err == nil {
+		if _, err := s.workflows().GetWorkflow(within(t, 20*time.Second),
+			&kagziv1.GetWorkflowRequest{RunId: other}); err == nil {
 			t.Error("a run of another namespace is shown")
 		}
 	})
@@ -228,14 +233,16 @@ func TestSuspendedRunsHoldNoSlot(t *testing.T) {
 	})
 }
 
-// lives has the worker beat, so that it is not lost however long what it does takes. dies returns when it beats no more, and when it began its last beat.
+// lives has the worker beat, so that it is not lost however long what it does takes. dies returns
+// when it beats no more, and when it began its last beat.
 func (w *sessionWorker) lives() (dies func() (last time.Time)) {
 	over, lasts := make(chan struct{}), make(chan time.Time, 1)
 	go func() {
 		ticker := time.NewTicker(100 * time.Millisecond)
 		defer ticker.Stop()
 		for last := time.Now(); ; last = time.Now() {
-			a, ok := <-w.send(&kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_Heartbeat{Heartbeat: &kagziv1.HeartbeatRequest{}}})
+			a, ok := <-w.send(&kagziv1.SessionRequest{
+				Operation: &kagziv1.SessionRequest_Heartbeat{Heartbeat: &kagziv1.HeartbeatRequest{}}})
 			if !ok || a.GetError() != nil { // whoever waits for an answer over the stream says so
 				lasts <- last
 				return
@@ -304,16 +311,20 @@ func TestARunThatLosesTenWorkersFails(t *testing.T) {
 				t.Errorf("after %d losses the attempt is %d, want 1: losses cost nothing", loss-1, task.Attempt)
 			}
 			// The worker dies here. It is missed after the lease, twice, and then the delay of the loss passes.
-			s.until(t, run, fmt.Sprintf("lost %d times", loss), func(r *kagziv1.Workflow, _ map[string]*kagziv1.Step) bool {
-				return int(r.LeaseLosses) == loss
-			})
+			s.until(t, run, fmt.Sprintf("lost %d times", loss),
+				func(r *kagziv1.Workflow, _ map[string]*kagziv1.Step) bool {
+					return int(r.LeaseLosses) == loss
+				})
 			if loss == 6 { // the next attempt is then some seconds away
-				explained{s, t}.check(plight{run: run, blocker: blockedByRetry, summary: "lost 6 workers in a row, is handed out again in ", detail: "after 10 in a row it fails", next: nextDue})
+				explained{s, t}.check(plight{run: run, blocker: blockedByRetry,
+					summary: "lost 6 workers in a row, is handed out again in ", detail: "after 10 in a row it fails",
+					next: nextDue})
 			}
 			s.Jump(5 * time.Minute)
 		}
 		got := s.await(t, run)
-		if got.Status != failed || got.Error.GetCode() != kagziv1.ErrorCode_ERROR_CODE_CRASHED || got.LeaseLosses != 10 || !got.Error.NonRetryable {
+		if got.Status != failed || got.Error.GetCode() != kagziv1.ErrorCode_ERROR_CODE_CRASHED ||
+			got.LeaseLosses != 10 || !got.Error.NonRetryable {
 			t.Errorf("after ten losses the run is %v", got)
 		}
 	})

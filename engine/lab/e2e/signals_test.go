@@ -18,7 +18,9 @@ import (
 // parked waits until a run sleeps.
 func (s *Server) parked(t testing.TB, run string) {
 	t.Helper()
-	s.until(t, run, "parked", func(w *kagziv1.Workflow, _ map[string]*kagziv1.Step) bool { return w.Status == sleeping })
+	s.until(t, run, "parked", func(w *kagziv1.Workflow, _ map[string]*kagziv1.Step) bool {
+		return w.Status == sleeping
+	})
 }
 
 func TestSignalsAreTakenInOrderOverARestartOfTheServer(t *testing.T) {
@@ -52,7 +54,8 @@ func TestSignalsAreTakenInOrderOverARestartOfTheServer(t *testing.T) {
 		send("a", "1") // counts once
 		send("b", "2")
 		s.until(t, run.ID(), "waiting for its third", func(w *kagziv1.Workflow, steps map[string]*kagziv1.Step) bool {
-			return w.Status == sleeping && steps["item:3"] != nil && steps["item:2"].GetStatus() == kagziv1.StepStatus_STEP_STATUS_COMPLETED
+			return w.Status == sleeping && steps["item:3"] != nil &&
+				steps["item:2"].GetStatus() == kagziv1.StepStatus_STEP_STATUS_COMPLETED
 		})
 		s.Stop()
 		s = New(t, openStore(t, url), Options{Address: s.Address})
@@ -105,7 +108,8 @@ func TestAWaitForASignalHasALimitThatARestartKeeps(t *testing.T) {
 			t.Errorf("without a signal it returns %q", got)
 		}
 		steps := s.steps(t, run.ID())
-		if len(steps) != 1 || !steps[0].SignalTimedOut || steps[0].SignalName != "go" || !steps[0].FinishedAt.AsTime().Equal(due) {
+		if len(steps) != 1 || !steps[0].SignalTimedOut || steps[0].SignalName != "go" ||
+			!steps[0].FinishedAt.AsTime().Equal(due) {
 			t.Errorf("the wait is recorded as %v, want it over at %s", steps, due)
 		}
 		err := kagzi.Signal(ctx, run, "go", "late", kagzi.SignalOptions{})
@@ -144,7 +148,8 @@ func TestManySignalsFromManySendersAreAllTakenOnce(t *testing.T) {
 			group.Go(func() {
 				for j := range each {
 					for range 2 { // repeated blindly
-						if err := kagzi.Signal(ctx, c.Run(run.ID()), "n", i*each+j, kagzi.SignalOptions{ID: fmt.Sprintf("%d-%d", i, j)}); err != nil && j < each-1 {
+						if err := kagzi.Signal(ctx, c.Run(run.ID()), "n", i*each+j,
+							kagzi.SignalOptions{ID: fmt.Sprintf("%d-%d", i, j)}); err != nil && j < each-1 {
 							t.Errorf("signal %d of sender %d: %v", j, i, err)
 						}
 					}
@@ -182,7 +187,9 @@ func TestSignalsByUnaryCalls(t *testing.T) {
 		}
 		send := func(id, v string) bool {
 			t.Helper()
-			return fine(s.workflows().SignalWorkflow(ctx, &kagziv1.SignalWorkflowRequest{RunId: run, Name: "s", SignalId: id, Payload: text(v)}))(t).AlreadyDelivered
+			return fine(s.workflows().SignalWorkflow(
+				ctx, &kagziv1.SignalWorkflowRequest{RunId: run, Name: "s", SignalId: id, Payload: text(v)}))(
+				t).AlreadyDelivered
 		}
 		if send("1", "first") || !send("1", "first") || send("", "second") || send("", "second") {
 			t.Error("a signal counts once with an id, and as often as it is sent without")
@@ -198,7 +205,8 @@ func TestSignalsByUnaryCalls(t *testing.T) {
 		if a := wait("w3", 50*time.Millisecond); a.Payload != nil || a.TimedOut {
 			t.Errorf("a wait for a signal that is not there is answered with %v", a)
 		}
-		_, err := s.workers().BeginStep(ctx, &kagziv1.BeginStepRequest{RunId: run, StepName: "late", LeaseToken: task.LeaseToken})
+		_, err := s.workers().BeginStep(ctx, &kagziv1.BeginStepRequest{
+			RunId: run, StepName: "late", LeaseToken: task.LeaseToken})
 		wantRefused(t, "work of a run that waits", err, codes.FailedPrecondition, codeLeaseLost, "SLEEPING")
 		task = w.take(t)
 		if a := wait("w3", 50*time.Millisecond); !a.TimedOut {
@@ -209,7 +217,8 @@ func TestSignalsByUnaryCalls(t *testing.T) {
 		}
 		send("2", "wakes")
 		task = w.take(t)
-		if step := task.History[len(task.History)-1]; step.Name != "w4" || string(step.Output.GetData()) != "wakes" || step.SignalName != "s" {
+		if step := task.History[len(task.History)-1]; step.Name != "w4" || string(step.Output.GetData()) != "wakes" ||
+			step.SignalName != "s" {
 			t.Errorf("the run comes with %v", step)
 		}
 		w.complete(t, task, "")
@@ -218,7 +227,8 @@ func TestSignalsByUnaryCalls(t *testing.T) {
 		}
 		_, err = s.workflows().SignalWorkflow(ctx, &kagziv1.SignalWorkflowRequest{RunId: run, Name: "s", SignalId: "3"})
 		wantRefused(t, "a signal after the end", err, codes.FailedPrecondition, codePrecondition, "COMPLETED")
-		_, err = s.workflows().SignalWorkflow(ctx, &kagziv1.SignalWorkflowRequest{RunId: "0198a3c4-1b2d-7e6f-8a9b-0c1d2e3f4a5b", Name: "s"})
+		_, err = s.workflows().SignalWorkflow(ctx,
+			&kagziv1.SignalWorkflowRequest{RunId: "0198a3c4-1b2d-7e6f-8a9b-0c1d2e3f4a5b", Name: "s"})
 		wantRefused(t, "a signal to no run", err, codes.NotFound, codeNotFound, "no run")
 	})
 }

@@ -28,8 +28,8 @@ func (l slowLine) Read(data []byte) (int, error) {
 	return n, err
 }
 
-// A worker is given all its tasks at once, and here they take longer to come than a run has until it has to be named, and than the worker believes
-// in leases that are not confirmed.
+// A worker is given all its tasks at once, and here they take longer to come than a run has until
+// it has to be named, and than the worker believes in leases that are not confirmed.
 func TestAWorkerOnASlowLineHasEachRunOnce(t *testing.T) {
 	for _, test := range []struct {
 		name string
@@ -54,13 +54,18 @@ func aWorkerOnASlowLine(t *testing.T, inputs []string) {
 			return c.Err
 		})
 		pipe := bufconn.Listen(64 << 10)
-		New(t, store, Options{Pipe: pipe, Server: server.Options{HeartbeatInterval: 10 * time.Second, WorkerLease: 30 * time.Second}})
-		fast := grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return pipe.DialContext(ctx) })
+		New(t, store, Options{Pipe: pipe, Server: server.Options{
+			HeartbeatInterval: 10 * time.Second, WorkerLease: 30 * time.Second}})
+		fast := grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+			return pipe.DialContext(ctx)
+		})
 		slow := grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
 			conn, err := pipe.DialContext(ctx)
 			return slowLine{conn}, err
 		})
-		client, err := kagzi.NewClient(kagzi.ClientOptions{Profile: kagzi.NoProfile, Address: "passthrough:///pipe", Logger: quiet, DialOptions: []grpc.DialOption{fast}})
+		client, err := kagzi.NewClient(kagzi.ClientOptions{
+			Profile: kagzi.NoProfile, Address: "passthrough:///pipe", Logger: quiet,
+			DialOptions: []grpc.DialOption{fast}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -70,7 +75,8 @@ func aWorkerOnASlowLine(t *testing.T, inputs []string) {
 			t.Fatal(err)
 		}
 
-		w := kagzi.NewWorker(kagzi.WorkerOptions{Profile: kagzi.NoProfile, Address: "passthrough:///pipe", Logger: quiet, HandleSignals: []os.Signal{},
+		w := kagzi.NewWorker(kagzi.WorkerOptions{
+			Profile: kagzi.NoProfile, Address: "passthrough:///pipe", Logger: quiet, HandleSignals: []os.Signal{},
 			DialOptions: []grpc.DialOption{slow, grpc.WithStaticStreamWindowSize(64 << 10)}})
 		var stays, steps atomic.Int32
 		kagzi.Handle(w, "w", func(ctx kagzi.Context, _ string) (int, error) {

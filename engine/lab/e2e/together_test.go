@@ -13,8 +13,9 @@ import (
 	kagzi "github.com/kagzi/kagzi/sdk"
 )
 
-// TestStepsChildrenAndSignalsSideBySide runs workflows that do all at once, whose steps, children and signals end in any order and whose
-// worker is stopped over and over, so that each is replayed with another part of its history done.
+// TestStepsChildrenAndSignalsSideBySide runs workflows that do all at once, whose steps, children
+// and signals end in any order and whose worker is stopped over and over, so that each is replayed
+// with another part of its history done.
 func TestStepsChildrenAndSignalsSideBySide(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)

@@ -18,7 +18,8 @@ func TestAClientThatKnowsNoTokenWorksWhereItIsAllowed(t *testing.T) {
 	eachServer(t, o, func(t *testing.T, s *Server) {
 		ctx := within(t, time.Minute)
 		run := s.start(t)
-		worker, err := s.workers().Register(ctx, &kagziv1.RegisterRequest{Namespace: "default", TaskQueue: "default", WorkflowTypes: []string{"t"}})
+		worker, err := s.workers().Register(ctx,
+			&kagziv1.RegisterRequest{Namespace: "default", TaskQueue: "default", WorkflowTypes: []string{"t"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -35,18 +36,21 @@ func TestAClientThatKnowsNoTokenWorksWhereItIsAllowed(t *testing.T) {
 		if err != nil || !begun.ShouldExecute {
 			t.Fatalf("begin: %v, %v", begun, err)
 		}
-		if _, err := s.workers().CompleteStep(ctx, &kagziv1.CompleteStepRequest{RunId: run, StepId: begun.StepId, Output: text("paid")}); err != nil {
+		if _, err := s.workers().CompleteStep(ctx,
+			&kagziv1.CompleteStepRequest{RunId: run, StepId: begun.StepId, Output: text("paid")}); err != nil {
 			t.Fatal(err)
 		}
 		nap := &kagziv1.BeginStepRequest{RunId: run, StepName: "nap", Kind: kagziv1.StepKind_STEP_KIND_SLEEP}
 		if begun, err = s.workers().BeginStep(ctx, nap); err != nil || !begun.ShouldExecute {
 			t.Fatalf("begin a sleep: %v, %v", begun, err)
 		}
-		if _, err := s.workers().Sleep(ctx, &kagziv1.SleepRequest{RunId: run, StepId: begun.StepId, Duration: durationpb.New(50 * time.Millisecond)}); err != nil {
+		if _, err := s.workers().Sleep(ctx, &kagziv1.SleepRequest{
+			RunId: run, StepId: begun.StepId, Duration: durationpb.New(50 * time.Millisecond)}); err != nil {
 			t.Fatal(err)
 		}
 		// Nobody holds the run now, so nobody may write about it.
-		if _, err := s.workers().CompleteWorkflow(ctx, &kagziv1.CompleteWorkflowRequest{RunId: run}); status.Code(err) != codes.FailedPrecondition {
+		if _, err := s.workers().CompleteWorkflow(ctx, &kagziv1.CompleteWorkflowRequest{RunId: run}); status.Code(
+			err) != codes.FailedPrecondition {
 			t.Errorf("the end of a sleeping run: %v, want FAILED_PRECONDITION", err)
 		}
 		poll()
@@ -55,10 +59,12 @@ func TestAClientThatKnowsNoTokenWorksWhereItIsAllowed(t *testing.T) {
 				t.Errorf("%s begins as %v, %v, want it done", step.StepName, begun, err)
 			}
 		}
-		if beat, err := s.workers().Heartbeat(ctx, &kagziv1.HeartbeatRequest{WorkerId: worker.WorkerId}); err != nil || !beat.Accepted {
+		if beat, err := s.workers().Heartbeat(ctx, &kagziv1.HeartbeatRequest{WorkerId: worker.WorkerId}); err != nil ||
+			!beat.Accepted {
 			t.Errorf("heartbeat: %v, %v", beat, err)
 		}
-		if _, err := s.workers().CompleteWorkflow(ctx, &kagziv1.CompleteWorkflowRequest{RunId: run, Output: text("done")}); err != nil {
+		if _, err := s.workers().CompleteWorkflow(
+			ctx, &kagziv1.CompleteWorkflowRequest{RunId: run, Output: text("done")}); err != nil {
 			t.Fatal(err)
 		}
 		wantOutput(t, s.get(t, run), "done")

@@ -19,9 +19,11 @@ func TestStartsAreIdempotent(t *testing.T) {
 	eachServer(t, patient, func(t *testing.T, s *Server) {
 		ctx := within(t, time.Minute)
 		w := s.register(t)
-		try := func(external, request string, reuse kagziv1.ExternalIdReuse, input string) (*kagziv1.StartWorkflowResponse, error) {
+		try := func(external, request string, reuse kagziv1.ExternalIdReuse,
+			input string) (*kagziv1.StartWorkflowResponse, error) {
 			return s.workflows().StartWorkflow(ctx, &kagziv1.StartWorkflowRequest{
-				WorkflowType: "t", ExternalId: external, RequestId: request, ExternalIdReuse: reuse, Input: text(input)})
+				WorkflowType: "t", ExternalId: external, RequestId: request, ExternalIdReuse: reuse,
+				Input: text(input)})
 		}
 		first, err := try("order-1", "request-1", 0, "a")
 		if err != nil || first.AlreadyExists {
@@ -47,18 +49,21 @@ func TestStartsAreIdempotent(t *testing.T) {
 		if again, err := try("order-1", "request-1", 0, "a"); err != nil || again.RunId != first.RunId {
 			t.Errorf("the same request after the end: %v, %v, want the same run", again, err)
 		}
-		if again, err := try("order-1", "", kagziv1.ExternalIdReuse_EXTERNAL_ID_REUSE_NEVER, "c"); err != nil || again.RunId != first.RunId || !again.AlreadyExists {
+		if again, err := try("order-1", "", kagziv1.ExternalIdReuse_EXTERNAL_ID_REUSE_NEVER, "c"); err != nil ||
+			again.RunId != first.RunId || !again.AlreadyExists {
 			t.Errorf("never to be used again: %v, %v, want the ended run", again, err)
 		}
 		next, err := try("order-1", "", 0, "c")
 		if err != nil || next.RunId == first.RunId || next.AlreadyExists {
 			t.Errorf("after the end: %v, %v, want a new run", next, err)
 		}
-		found, err := s.workflows().GetWorkflowByExternalId(ctx, &kagziv1.GetWorkflowByExternalIdRequest{ExternalId: "order-1"})
+		found, err := s.workflows().GetWorkflowByExternalId(
+			ctx, &kagziv1.GetWorkflowByExternalIdRequest{ExternalId: "order-1"})
 		if err != nil || found.Workflow.RunId != next.RunId {
 			t.Errorf("by external id: %v, %v, want the newest", found, err)
 		}
-		elsewhere, err := s.workflows().StartWorkflow(ctx, &kagziv1.StartWorkflowRequest{WorkflowType: "t", ExternalId: "order-1", Namespace: "other"})
+		elsewhere, err := s.workflows().StartWorkflow(
+			ctx, &kagziv1.StartWorkflowRequest{WorkflowType: "t", ExternalId: "order-1", Namespace: "other"})
 		if err != nil || elsewhere.AlreadyExists {
 			t.Errorf("the same id in another namespace: %v, %v, want a new run", elsewhere, err)
 		}
@@ -67,18 +72,20 @@ func TestStartsAreIdempotent(t *testing.T) {
 
 func TestABatchIsAnsweredInItsOrderAndOneBadStartFailsAlone(t *testing.T) {
 	eachServer(t, patient, func(t *testing.T, s *Server) {
-		answer, err := s.workflows().StartWorkflows(within(t, time.Minute), &kagziv1.StartWorkflowsRequest{Requests: []*kagziv1.StartWorkflowRequest{
-			{WorkflowType: "t", ExternalId: "a"},
-			{WorkflowType: "", ExternalId: "b"},
-			{WorkflowType: "t", ExternalId: "a"},
-			{WorkflowType: "t", ExternalId: "a", ExternalIdReuse: kagziv1.ExternalIdReuse_EXTERNAL_ID_REUSE_REJECT},
-			{WorkflowType: "t", ExternalId: "c"},
-		}})
+		answer, err := s.workflows().StartWorkflows(
+			within(t, time.Minute), &kagziv1.StartWorkflowsRequest{Requests: []*kagziv1.StartWorkflowRequest{
+				{WorkflowType: "t", ExternalId: "a"},
+				{WorkflowType: "", ExternalId: "b"},
+				{WorkflowType: "t", ExternalId: "a"},
+				{WorkflowType: "t", ExternalId: "a", ExternalIdReuse: kagziv1.ExternalIdReuse_EXTERNAL_ID_REUSE_REJECT},
+				{WorkflowType: "t", ExternalId: "c"},
+			}})
 		if err != nil || len(answer.Results) != 5 {
 			t.Fatalf("batch: %v, %v", answer, err)
 		}
 		r := answer.Results
-		if r[0].Started == nil || r[0].Started.AlreadyExists || r[4].Started == nil || r[4].Started.RunId == r[0].Started.RunId {
+		if r[0].Started == nil || r[0].Started.AlreadyExists || r[4].Started == nil ||
+			r[4].Started.RunId == r[0].Started.RunId {
 			t.Errorf("the good ones: %v, %v", r[0], r[4])
 		}
 		if r[1].Error.GetCode() != codeInvalid || r[1].Error.GetMetadata()["field"] != "workflow_type" {
@@ -100,7 +107,9 @@ func TestWaitAndWatch(t *testing.T) {
 	eachServer(t, patient, func(t *testing.T, s *Server) {
 		ctx := within(t, time.Minute)
 		run := s.start(t)
-		if a, err := s.workflows().WaitWorkflow(ctx, &kagziv1.WaitWorkflowRequest{RunId: run, Wait: durationpb.New(30 * time.Millisecond)}); err != nil || a.Finished || a.Workflow.Status != pending {
+		if a, err := s.workflows().WaitWorkflow(
+			ctx, &kagziv1.WaitWorkflowRequest{RunId: run, Wait: durationpb.New(30 * time.Millisecond)}); err != nil ||
+			a.Finished || a.Workflow.Status != pending {
 			t.Errorf("a wait that is too short: %v, %v, want the run as it stands", a, err)
 		}
 		w := s.register(t)
@@ -130,7 +139,8 @@ func TestWaitAndWatch(t *testing.T) {
 		}
 		waited := make(chan *kagziv1.Workflow, 1)
 		go func() {
-			if a, err := s.workflows().WaitWorkflow(ctx, &kagziv1.WaitWorkflowRequest{RunId: run}); err == nil && a.Finished {
+			if a, err := s.workflows().WaitWorkflow(ctx, &kagziv1.WaitWorkflowRequest{RunId: run}); err == nil &&
+				a.Finished {
 				waited <- a.Workflow
 			}
 		}()
@@ -167,7 +177,8 @@ func TestWaitAndWatch(t *testing.T) {
 		if err := drainStream(late.Recv); err != io.EOF {
 			t.Errorf("watching an ended run ends with %v", err)
 		}
-		_, err = s.workflows().WaitWorkflow(ctx, &kagziv1.WaitWorkflowRequest{RunId: "0198a3c4-1b2d-7e6f-8a9b-0c1d2e3f4a5b"})
+		_, err = s.workflows().WaitWorkflow(ctx,
+			&kagziv1.WaitWorkflowRequest{RunId: "0198a3c4-1b2d-7e6f-8a9b-0c1d2e3f4a5b"})
 		wantRefused(t, "waiting for no run", err, codes.NotFound, codeNotFound, "no run")
 	})
 }
@@ -180,7 +191,8 @@ func TestListsAreFilteredAndPagedBothWays(t *testing.T) {
 		for i := range 25 {
 			runs = append(runs, s.start(t, func(r *kagziv1.StartWorkflowRequest) {
 				r.WorkflowType, r.TaskQueue = fmt.Sprintf("type-%d", i%3), fmt.Sprintf("queue-%d", i%2)
-				r.Tags, r.ExternalId = map[string]string{"parity": fmt.Sprint(i % 2), "n": fmt.Sprint(i)}, fmt.Sprintf("order-%02d", i)
+				r.Tags, r.ExternalId = map[string]string{"parity": fmt.Sprint(i % 2), "n": fmt.Sprint(i)},
+					fmt.Sprintf("order-%02d", i)
 			}))
 		}
 		slices.Reverse(runs)
@@ -224,7 +236,10 @@ func TestListsAreFilteredAndPagedBothWays(t *testing.T) {
 		if !slices.Equal(backward, runs[:20]) {
 			t.Errorf("backward: %v, want %v", backward, runs[:20])
 		}
-		if _, err := s.workflows().ListWorkflows(ctx, &kagziv1.ListWorkflowsRequest{WorkflowTypes: []string{"x"}, Page: &kagziv1.PageRequest{PageToken: request.Page.PageToken}}); detailOf(err).Metadata["field"] != "page_token" {
+		if _, err := s.workflows().ListWorkflows(
+			ctx, &kagziv1.ListWorkflowsRequest{WorkflowTypes: []string{"x"},
+				Page: &kagziv1.PageRequest{PageToken: request.Page.PageToken}}); detailOf(
+			err).Metadata["field"] != "page_token" {
 			t.Errorf("a token with another filter: %v, want it refused", err)
 		}
 
@@ -239,23 +254,27 @@ func TestListsAreFilteredAndPagedBothWays(t *testing.T) {
 			request *kagziv1.ListWorkflowsRequest
 			want    int
 		}{
-			"status":            {&kagziv1.ListWorkflowsRequest{StatusFilter: cancelled.Enum()}, 2},
-			"statuses":          {&kagziv1.ListWorkflowsRequest{Statuses: []kagziv1.WorkflowStatus{cancelled, pending}}, 25},
-			"type":              {&kagziv1.ListWorkflowsRequest{WorkflowType: ptr("type-0")}, 9},
-			"types":             {&kagziv1.ListWorkflowsRequest{WorkflowTypes: []string{"type-0", "type-1"}}, 17},
-			"queue":             {&kagziv1.ListWorkflowsRequest{TaskQueue: ptr("queue-1")}, 12},
-			"queues":            {&kagziv1.ListWorkflowsRequest{TaskQueues: []string{"queue-0", "queue-1"}}, 25},
-			"a tag":             {&kagziv1.ListWorkflowsRequest{Tags: map[string]string{"parity": "1"}}, 12},
-			"two tags":          {&kagziv1.ListWorkflowsRequest{Tags: map[string]string{"parity": "1", "n": "3"}}, 1},
-			"a wrong tag":       {&kagziv1.ListWorkflowsRequest{Tags: map[string]string{"parity": "2"}}, 0},
-			"external id":       {&kagziv1.ListWorkflowsRequest{Search: ptr("order-1")}, 10},
-			"run id":            {&kagziv1.ListWorkflowsRequest{Search: ptr(runs[3])}, 1},
-			"created after":     {&kagziv1.ListWorkflowsRequest{CreatedAfter: middle}, 12},
-			"created before":    {&kagziv1.ListWorkflowsRequest{CreatedBefore: middle}, 12},
-			"created long ago":  {&kagziv1.ListWorkflowsRequest{CreatedBefore: timestamppb.New(began.Add(-time.Hour))}, 0},
-			"worker":            {&kagziv1.ListWorkflowsRequest{WorkerId: ptr("nobody")}, 0},
-			"parent":            {&kagziv1.ListWorkflowsRequest{ParentRunId: ptr(runs[0])}, 0},
-			"all together":      {&kagziv1.ListWorkflowsRequest{StatusFilter: pending.Enum(), WorkflowType: ptr("type-1"), TaskQueue: ptr("queue-1"), Tags: map[string]string{"n": "7"}}, 1},
+			"status": {&kagziv1.ListWorkflowsRequest{StatusFilter: cancelled.Enum()}, 2},
+			"statuses": {&kagziv1.ListWorkflowsRequest{
+				Statuses: []kagziv1.WorkflowStatus{cancelled, pending}}, 25},
+			"type":           {&kagziv1.ListWorkflowsRequest{WorkflowType: ptr("type-0")}, 9},
+			"types":          {&kagziv1.ListWorkflowsRequest{WorkflowTypes: []string{"type-0", "type-1"}}, 17},
+			"queue":          {&kagziv1.ListWorkflowsRequest{TaskQueue: ptr("queue-1")}, 12},
+			"queues":         {&kagziv1.ListWorkflowsRequest{TaskQueues: []string{"queue-0", "queue-1"}}, 25},
+			"a tag":          {&kagziv1.ListWorkflowsRequest{Tags: map[string]string{"parity": "1"}}, 12},
+			"two tags":       {&kagziv1.ListWorkflowsRequest{Tags: map[string]string{"parity": "1", "n": "3"}}, 1},
+			"a wrong tag":    {&kagziv1.ListWorkflowsRequest{Tags: map[string]string{"parity": "2"}}, 0},
+			"external id":    {&kagziv1.ListWorkflowsRequest{Search: ptr("order-1")}, 10},
+			"run id":         {&kagziv1.ListWorkflowsRequest{Search: ptr(runs[3])}, 1},
+			"created after":  {&kagziv1.ListWorkflowsRequest{CreatedAfter: middle}, 12},
+			"created before": {&kagziv1.ListWorkflowsRequest{CreatedBefore: middle}, 12},
+			"created long ago": {&kagziv1.ListWorkflowsRequest{
+				CreatedBefore: timestamppb.New(began.Add(-time.Hour))}, 0},
+			"worker": {&kagziv1.ListWorkflowsRequest{WorkerId: ptr("nobody")}, 0},
+			"parent": {&kagziv1.ListWorkflowsRequest{ParentRunId: ptr(runs[0])}, 0},
+			"all together": {&kagziv1.ListWorkflowsRequest{
+				StatusFilter: pending.Enum(), WorkflowType: ptr("type-1"), TaskQueue: ptr("queue-1"),
+				Tags: map[string]string{"n": "7"}}, 1},
 			"another namespace": {&kagziv1.ListWorkflowsRequest{Namespace: "other"}, 0},
 		} {
 			if ids, _ := list(c.request); len(ids) != c.want {
@@ -263,11 +282,13 @@ func TestListsAreFilteredAndPagedBothWays(t *testing.T) {
 			}
 		}
 		types, err := s.admin().ListWorkflowTypes(ctx, &kagziv1.ListWorkflowTypesRequest{})
-		if err != nil || len(types.WorkflowTypes) != 3 || types.WorkflowTypes[0].TotalRuns != 9 || types.WorkflowTypes[0].ActiveRuns != 8 {
+		if err != nil || len(types.WorkflowTypes) != 3 || types.WorkflowTypes[0].TotalRuns != 9 ||
+			types.WorkflowTypes[0].ActiveRuns != 8 {
 			t.Errorf("types: %v, %v", types, err)
 		}
 		stats, err := s.admin().GetStats(ctx, &kagziv1.GetStatsRequest{Namespace: ptr("default")})
-		if err != nil || stats.TotalWorkflows != 25 || stats.PendingWorkflows != 23 || stats.WorkflowsByStatus["CANCELLED"] != 2 || stats.WorkflowsByType["type-0"] != 9 {
+		if err != nil || stats.TotalWorkflows != 25 || stats.PendingWorkflows != 23 ||
+			stats.WorkflowsByStatus["CANCELLED"] != 2 || stats.WorkflowsByType["type-0"] != 9 {
 			t.Errorf("stats: %v, %v", stats, err)
 		}
 	})
@@ -277,7 +298,8 @@ func TestServerInfoAndHealth(t *testing.T) {
 	eachServer(t, patient, func(t *testing.T, s *Server) {
 		ctx := within(t, time.Minute)
 		info, err := s.admin().GetServerInfo(ctx, &kagziv1.GetServerInfoRequest{})
-		if err != nil || info.Backend == "" || info.SchemaVersion < 1 || info.HeartbeatIntervalMs != 60_000 || info.LeaseMs != 180_000 || info.StartedAt == nil {
+		if err != nil || info.Backend == "" || info.SchemaVersion < 1 || info.HeartbeatIntervalMs != 60_000 ||
+			info.LeaseMs != 180_000 || info.StartedAt == nil {
 			t.Errorf("info: %v, %v", info, err)
 		}
 		health, err := s.admin().HealthCheck(ctx, &kagziv1.HealthCheckRequest{Service: ptr("kagzi.v1.WorkflowService")})

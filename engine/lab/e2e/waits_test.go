@@ -42,7 +42,8 @@ func TestEveryWaiterLearnsOfTheEndAtOnceOnAnyServer(t *testing.T) {
 			for i := range waiters {
 				server := []*Server{one, other}[i%2]
 				go func() {
-					a, err := server.workflows().WaitWorkflow(ctx, &kagziv1.WaitWorkflowRequest{RunId: run, Wait: durationpb.New(30 * time.Second)})
+					a, err := server.workflows().WaitWorkflow(
+						ctx, &kagziv1.WaitWorkflowRequest{RunId: run, Wait: durationpb.New(30 * time.Second)})
 					if err == nil && a.Finished {
 						ends <- end{run, fmt.Sprintf("wait %d", i), time.Now(), a.Workflow}
 					}

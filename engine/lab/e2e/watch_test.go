@@ -24,7 +24,8 @@ type sighted struct {
 
 func (s *Server) watch(t testing.TB, namespace string) *watching {
 	t.Helper()
-	stream := fine(s.admin().Watch(within(t, time.Minute), &kagziv1.WatchRequest{Namespace: namespace, Interval: durationpb.New(50 * time.Millisecond)}))(t)
+	stream := fine(s.admin().Watch(within(t, time.Minute),
+		&kagziv1.WatchRequest{Namespace: namespace, Interval: durationpb.New(50 * time.Millisecond)}))(t)
 	fine(stream.Recv())(t) // it has begun
 	w := &watching{events: make(chan sighted, 1000)}
 	go pass(stream, w.events)
@@ -68,7 +69,9 @@ func TestWhoWatchesANamespaceIsToldAtOnceOfEveryChangeOnAnyServer(t *testing.T) 
 		follows("a worker", began, func(e *kagziv1.WatchEvent) bool { return e.WorkersChanged })
 		stands := func(is func(*kagziv1.Workflow) bool) func(*kagziv1.WatchEvent) bool {
 			return func(e *kagziv1.WatchEvent) bool {
-				return slices.ContainsFunc(e.Workflows, func(r *kagziv1.Workflow) bool { return r.RunId == run && is(r) })
+				return slices.ContainsFunc(e.Workflows, func(r *kagziv1.Workflow) bool {
+					return r.RunId == run && is(r)
+				})
 			}
 		}
 		began = time.Now()
@@ -79,12 +82,15 @@ func TestWhoWatchesANamespaceIsToldAtOnceOfEveryChangeOnAnyServer(t *testing.T) 
 		follows("a step", began, stands(func(r *kagziv1.Workflow) bool { return r.StepCount == 1 }))
 		began = time.Now()
 		w.complete(t, task, "secret output")
-		follows("an end", began, stands(func(r *kagziv1.Workflow) bool { return r.Status == completed && r.Output == nil && r.Input == nil }))
+		follows("an end", began, stands(func(r *kagziv1.Workflow) bool {
+			return r.Status == completed && r.Output == nil && r.Input == nil
+		}))
 		began = time.Now()
 		schedule := one.schedule(t)
 		follows("a schedule", began, func(e *kagziv1.WatchEvent) bool { return e.SchedulesChanged })
 		began = time.Now()
-		fine(one.schedules().PauseWorkflowSchedule(ctx, &kagziv1.PauseWorkflowScheduleRequest{ScheduleId: schedule.ScheduleId}))(t)
+		fine(one.schedules().PauseWorkflowSchedule(
+			ctx, &kagziv1.PauseWorkflowScheduleRequest{ScheduleId: schedule.ScheduleId}))(t)
 		follows("a schedule that is paused", began, func(e *kagziv1.WatchEvent) bool { return e.SchedulesChanged })
 		began = time.Now()
 		fine(one.namespaces().CreateNamespace(ctx, &kagziv1.CreateNamespaceRequest{Namespace: "another"}))(t)
@@ -144,18 +150,22 @@ func TestWhatAServerDidIsInItsActivityItsEventsAndItsMethods(t *testing.T) {
 				w.complete(t, task, "fine")
 				continue
 			}
-			fine(s.workers().FailWorkflow(ctx, &kagziv1.FailWorkflowRequest{RunId: bad, LeaseToken: task.LeaseToken, Error: &kagziv1.ErrorDetail{Message: "the kiln is cold", NonRetryable: true}}))(t)
+			fine(s.workers().FailWorkflow(ctx, &kagziv1.FailWorkflowRequest{
+				RunId: bad, LeaseToken: task.LeaseToken,
+				Error: &kagziv1.ErrorDetail{Message: "the kiln is cold", NonRetryable: true}}))(t)
 		}
 		for deadline := time.Now().Add(20 * time.Second); ; { // a second is told when it is over
 			var started, done, failed, steps int64
 			for _, p := range fine(s.admin().GetActivity(ctx, &kagziv1.GetActivityRequest{}))(t).Points {
-				started, done, failed, steps = started+p.RunsStarted, done+p.RunsCompleted, failed+p.RunsFailed, steps+p.StepsCompleted
+				started, done, failed, steps = started+p.RunsStarted, done+p.RunsCompleted, failed+p.RunsFailed,
+					steps+p.StepsCompleted
 			}
 			if started == 2 && done == 1 && failed == 1 && steps == 2 {
 				break
 			}
 			if time.Now().After(deadline) {
-				t.Fatalf("activity: %d started, %d completed, %d failed, %d steps, want 2, 1, 1 and 2", started, done, failed, steps)
+				t.Fatalf("activity: %d started, %d completed, %d failed, %d steps, want 2, 1, 1 and 2", started, done,
+					failed, steps)
 			}
 			<-time.After(100 * time.Millisecond)
 		}
@@ -165,7 +175,9 @@ func TestWhatAServerDidIsInItsActivityItsEventsAndItsMethods(t *testing.T) {
 		}) {
 			t.Errorf("methods are %v, want two starts", info.Methods)
 		}
-		if !slices.ContainsFunc(info.Facts, func(f *kagziv1.ServerFact) bool { return f.Section == "database" && f.Value != "" }) {
+		if !slices.ContainsFunc(info.Facts, func(f *kagziv1.ServerFact) bool {
+			return f.Section == "database" && f.Value != ""
+		}) {
 			t.Errorf("facts are %v, want some of the database", info.Facts)
 		}
 		for last := int64(0); ; {
@@ -175,15 +187,17 @@ func TestWhatAServerDidIsInItsActivityItsEventsAndItsMethods(t *testing.T) {
 			}
 			last = event.Sequence
 			if slices.ContainsFunc(event.Attributes, func(a *kagziv1.EventAttribute) bool { return a.Value == bad }) &&
-				slices.ContainsFunc(event.Attributes, func(a *kagziv1.EventAttribute) bool { return a.Value == "the kiln is cold" }) {
+				slices.ContainsFunc(event.Attributes, func(a *kagziv1.EventAttribute) bool {
+					return a.Value == "the kiln is cold"
+				}) {
 				return
 			}
 		}
 	})
 }
 
-// BenchmarkNewsOfAChange measures how long it takes from the call that changes something to the event at a watcher, on another server
-// where there can be one.
+// BenchmarkNewsOfAChange measures how long it takes from the call that changes something to the
+// event at a watcher, on another server where there can be one.
 func BenchmarkNewsOfAChange(b *testing.B) {
 	for _, backend := range []string{"sqlite", "postgres"} {
 		b.Run(backend, func(b *testing.B) {

@@ -32,33 +32,53 @@ func TestAWorkerCanDoNothingToARunThatAnotherHolds(t *testing.T) {
 		claim := &kagziv1.Task{RunId: run, LeaseToken: stolen.LeaseToken}
 		for name, r := range map[string]*kagziv1.SessionRequest{
 			"a step": thief.stepDone(claim, "theirs", "y"), "the end": thief.runDone(claim, "y"),
-			"a beginning":    {Operation: &kagziv1.SessionRequest_BeginStep{BeginStep: &kagziv1.BeginStepRequest{RunId: run, StepName: "b", LeaseToken: claim.LeaseToken}}},
-			"a failed step":  {Operation: &kagziv1.SessionRequest_FailStep{FailStep: &kagziv1.FailStepRequest{RunId: run, StepId: "f", LeaseToken: claim.LeaseToken, Error: &kagziv1.ErrorDetail{Message: "f"}}}},
-			"a failed end":   {Operation: &kagziv1.SessionRequest_FailWorkflow{FailWorkflow: &kagziv1.FailWorkflowRequest{RunId: run, LeaseToken: claim.LeaseToken, Error: &kagziv1.ErrorDetail{Message: "f"}}}},
-			"a wait":         {Operation: &kagziv1.SessionRequest_AwaitSignal{AwaitSignal: &kagziv1.AwaitSignalRequest{RunId: run, StepName: "s", SignalName: "s", LeaseToken: claim.LeaseToken}}},
-			"a child":        {Operation: &kagziv1.SessionRequest_StartChild{StartChild: &kagziv1.StartChildRequest{StepName: "c", LeaseToken: claim.LeaseToken, Child: &kagziv1.StartWorkflowRequest{WorkflowType: "t", ParentRunId: run}}}},
-			"a wait for one": {Operation: &kagziv1.SessionRequest_AwaitChildren{AwaitChildren: &kagziv1.AwaitChildrenRequest{RunId: run, ChildRunIds: []string{own}, LeaseToken: claim.LeaseToken}}},
-			"a note":         {Operation: &kagziv1.SessionRequest_SetNote{SetNote: &kagziv1.SetNote{RunId: run, Note: "n", LeaseToken: claim.LeaseToken}}},
-			"a release":      {Operation: &kagziv1.SessionRequest_ReleaseTask{ReleaseTask: &kagziv1.ReleaseTaskRequest{RunId: run, LeaseToken: claim.LeaseToken}}},
+			"a beginning": {Operation: &kagziv1.SessionRequest_BeginStep{
+				BeginStep: &kagziv1.BeginStepRequest{RunId: run, StepName: "b", LeaseToken: claim.LeaseToken}}},
+			"a failed step": {Operation: &kagziv1.SessionRequest_FailStep{
+				FailStep: &kagziv1.FailStepRequest{RunId: run, StepId: "f", LeaseToken: claim.LeaseToken,
+					Error: &kagziv1.ErrorDetail{Message: "f"}}}},
+			"a failed end": {Operation: &kagziv1.SessionRequest_FailWorkflow{
+				FailWorkflow: &kagziv1.FailWorkflowRequest{
+					RunId: run, LeaseToken: claim.LeaseToken, Error: &kagziv1.ErrorDetail{Message: "f"}}}},
+			"a wait": {Operation: &kagziv1.SessionRequest_AwaitSignal{
+				AwaitSignal: &kagziv1.AwaitSignalRequest{
+					RunId: run, StepName: "s", SignalName: "s", LeaseToken: claim.LeaseToken}}},
+			"a child": {Operation: &kagziv1.SessionRequest_StartChild{
+				StartChild: &kagziv1.StartChildRequest{
+					StepName: "c", LeaseToken: claim.LeaseToken,
+					Child: &kagziv1.StartWorkflowRequest{WorkflowType: "t", ParentRunId: run}}}},
+			"a wait for one": {Operation: &kagziv1.SessionRequest_AwaitChildren{
+				AwaitChildren: &kagziv1.AwaitChildrenRequest{
+					RunId: run, ChildRunIds: []string{own}, LeaseToken: claim.LeaseToken}}},
+			"a note": {Operation: &kagziv1.SessionRequest_SetNote{
+				SetNote: &kagziv1.SetNote{RunId: run, Note: "n", LeaseToken: claim.LeaseToken}}},
+			"a release": {Operation: &kagziv1.SessionRequest_ReleaseTask{
+				ReleaseTask: &kagziv1.ReleaseTaskRequest{RunId: run, LeaseToken: claim.LeaseToken}}},
 		} {
-			if a := thief.do(r); a.GetError().GetCode() != codeLeaseLost || a.GetError().GetMetadata()["status"] != "RUNNING" {
+			if a := thief.do(r); a.GetError().GetCode() != codeLeaseLost ||
+				a.GetError().GetMetadata()["status"] != "RUNNING" {
 				t.Errorf("%s of a run that another holds is answered with %v", name, a)
 			}
 		}
 		if lost := thief.beat(stolen, claim).GetHeartbeat().GetLost(); len(lost) != 1 || lost[0].RunId != run {
 			t.Errorf("a heartbeat that names it is told %v, want that it is not held", lost)
 		}
-		if a := thief.do(&kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_Goodbye{Goodbye: &kagziv1.DeregisterRequest{WorkerId: owner.id}}}); a.GetError().GetMetadata()["field"] != "worker_id" {
+		if a := thief.do(&kagziv1.SessionRequest{
+			Operation: &kagziv1.SessionRequest_Goodbye{
+				Goodbye: &kagziv1.DeregisterRequest{WorkerId: owner.id}}}); a.GetError().GetMetadata()["field"] !=
+			"worker_id" {
 			t.Errorf("a goodbye in another's name is answered with %v", a)
 		}
 		after := s.get(t, run)
-		if after.Status != running || after.GetWorkerId() != owner.id || after.StepCount != before.StepCount || after.Note != "" {
+		if after.Status != running || after.GetWorkerId() != owner.id || after.StepCount != before.StepCount ||
+			after.Note != "" {
 			t.Errorf("the run was\n%v and is\n%v", before, after)
 		}
 		owner.complete(t, task, "by its owner")
 		wantOutput(t, s.get(t, run), "by its owner")
 		// Nor does a lease open anything in another namespace.
-		_, err := s.workers().CompleteWorkflow(ctx, &kagziv1.CompleteWorkflowRequest{Namespace: "other", RunId: own, LeaseToken: stolen.LeaseToken})
+		_, err := s.workers().CompleteWorkflow(ctx,
+			&kagziv1.CompleteWorkflowRequest{Namespace: "other", RunId: own, LeaseToken: stolen.LeaseToken})
 		wantRefused(t, "the run's own token in another namespace", err, codes.NotFound, codeNotFound, "no run")
 	})
 }
@@ -85,7 +105,8 @@ func TestAForcedShutdownNamesTheRunsThatItHandsBack(t *testing.T) {
 	eachServer(t, patient, func(t *testing.T, s *Server) {
 		began, ended, log := make(chan string, 2), make(chan struct{}, 2), &lines{}
 		w := kagzi.NewWorker(kagzi.WorkerOptions{
-			Address: s.Address, Logger: slog.New(slog.NewTextHandler(log, nil)), HandleSignals: []os.Signal{}, DrainTimeout: 50 * time.Millisecond,
+			Address: s.Address, Logger: slog.New(slog.NewTextHandler(log, nil)), HandleSignals: []os.Signal{},
+			DrainTimeout: 50 * time.Millisecond,
 		})
 		kagzi.Handle(w, "long", func(ctx kagzi.Context, _ int) (int, error) {
 			if _, err := kagzi.Step(ctx, "quick", func(context.Context) (int, error) { return 1, nil }); err != nil {
@@ -155,27 +176,34 @@ func TestHeartbeatsAddUpTheTotals(t *testing.T) {
 		ctx := within(t, time.Minute)
 		w := s.register(t, func(r *kagziv1.RegisterRequest) {
 			r.Hostname, r.Pid, r.Platform, r.MaxConcurrent, r.Version = "box", 42, "linux-arm64", 7, "1.2.3"
-			r.Labels, r.Capabilities, r.TaskQueues = map[string]string{"zone": "a"}, map[string]string{"tool:jq": "1.7"}, []string{"second"}
+			r.Labels, r.Capabilities, r.TaskQueues = map[string]string{"zone": "a"},
+				map[string]string{"tool:jq": "1.7"}, []string{"second"}
 		})
 		get := func() *kagziv1.Worker {
 			return fine(s.admin().GetWorker(ctx, &kagziv1.GetWorkerRequest{WorkerId: w.id}))(t).Worker
 		}
 		first := get()
-		if first.Hostname != "box" || first.Pid != 42 || first.Platform != "linux-arm64" || first.MaxConcurrent != 7 || first.Labels["zone"] != "a" ||
-			first.Capabilities["tool:jq"] != "1.7" || len(first.TaskQueues) != 2 || first.Version != "1.2.3" || first.TotalCompleted != 0 || first.ActiveWorkflowCount != 0 ||
+		if first.Hostname != "box" || first.Pid != 42 || first.Platform != "linux-arm64" || first.MaxConcurrent != 7 ||
+			first.Labels["zone"] != "a" ||
+			first.Capabilities["tool:jq"] != "1.7" || len(first.TaskQueues) != 2 || first.Version != "1.2.3" ||
+			first.TotalCompleted != 0 || first.ActiveWorkflowCount != 0 ||
 			first.Stats != nil {
 			t.Errorf("registered as %v", first)
 		}
 		for _, beat := range []*kagziv1.HeartbeatRequest{
-			{ActiveCount: 2, CompletedDelta: 3, FailedDelta: 1, Stats: &kagziv1.WorkerStats{CpuPercent: 150.5, MemoryBytes: 1 << 40, DiskAvailableBytes: 5, UptimeSeconds: 9, AverageRunMs: 1.5}},
+			{ActiveCount: 2, CompletedDelta: 3, FailedDelta: 1,
+				Stats: &kagziv1.WorkerStats{CpuPercent: 150.5, MemoryBytes: 1 << 40, DiskAvailableBytes: 5,
+					UptimeSeconds: 9, AverageRunMs: 1.5}},
 			{ActiveCount: 1, CompletedDelta: 4},
 		} {
 			beat.WorkerId = w.id
 			fine(s.workers().Heartbeat(ctx, beat))(t)
 		}
 		got := get()
-		if got.ActiveWorkflowCount != 1 || got.TotalCompleted != 7 || got.TotalFailed != 1 || got.Stats.GetCpuPercent() != 150.5 ||
-			got.Stats.GetMemoryBytes() != 1<<40 || got.Stats.GetAverageRunMs() != 1.5 || got.LastHeartbeatAt.AsTime().Before(first.LastHeartbeatAt.AsTime()) {
+		if got.ActiveWorkflowCount != 1 || got.TotalCompleted != 7 || got.TotalFailed != 1 ||
+			got.Stats.GetCpuPercent() != 150.5 ||
+			got.Stats.GetMemoryBytes() != 1<<40 || got.Stats.GetAverageRunMs() != 1.5 ||
+			got.LastHeartbeatAt.AsTime().Before(first.LastHeartbeatAt.AsTime()) {
 			t.Errorf("after two heartbeats it is %v, want their sums and the newest figures", got)
 		}
 		fine(s.workers().Deregister(ctx, &kagziv1.DeregisterRequest{WorkerId: w.id}))(t)

@@ -1,5 +1,5 @@
-// Package host is the machines that clients and workers of tests run on: their connections break, fall silent one way or both, stand still, or cannot be
-// made.
+// Package host is the machines that clients and workers of tests run on: their connections break,
+// fall silent one way or both, stand still, or cannot be made.
 package host
 
 import (
@@ -98,7 +98,8 @@ func (h *Host) Die() {
 	h.Flow()
 }
 
-// Hush has nothing come through any more that way, without a connection breaking, and none be made. It says whether everything did before.
+// Hush has nothing come through any more that way, without a connection breaking, and none be made.
+// It says whether everything did before.
 func (h *Host) Hush(lost Way) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -121,8 +122,8 @@ func (h *Host) Speak() {
 	}
 }
 
-// Stall holds up what goes either way, and Flow lets it go on: nothing is lost, and no connection breaks for it, as on a line that stood still. It says
-// whether nothing was held up before.
+// Stall holds up what goes either way, and Flow lets it go on: nothing is lost, and no connection
+// breaks for it, as on a line that stood still. It says whether nothing was held up before.
 func (h *Host) Stall() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

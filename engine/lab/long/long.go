@@ -1,6 +1,7 @@
-// Package long says how much of a large product a test tries: every text on every screen, every failpoint many times, hundreds of seeds.
-// With KAGZI_TEST_LONG set, as in .ci/run, that is all of it; without, a share that a seed chooses, another one each time. The seed is
-// logged, and KAGZI_TEST_SEED replays it.
+// Package long says how much of a large product a test tries: every text on every screen, every
+// failpoint many times, hundreds of seeds. With KAGZI_TEST_LONG set, as in .ci/run, that is all of
+// it; without, a share that a seed chooses, another one each time. The seed is logged, and
+// KAGZI_TEST_SEED replays it.
 //
 // Only tests import it. It imports nothing of ours, so that the tests of every package can.
 package long
@@ -46,8 +47,9 @@ func Seed(t T) uint64 {
 	return seed
 }
 
-// Share returns all items when tests try everything, and otherwise one of every items, in their order: from each group of neighbours one
-// that the seed chooses, so that no stretch of the list is left out.
+// Share returns all items when tests try everything, and otherwise one of every items, in their
+// order: from each group of neighbours one that the seed chooses, so that no stretch of the list is
+// left out.
 func Share[E any](t T, all []E, every int) []E {
 	t.Helper()
 	if Enabled() || every <= 1 {

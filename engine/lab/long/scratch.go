@@ -2,9 +2,10 @@ package long
 
 import "os"
 
-// ScratchDir returns a directory that goes away with the test, on a file system in memory where there is one with room. Tests that commit
-// one small write after the other spend half of their time on waiting for a disk otherwise. When tests try everything it is on a disk, so
-// that the same tests run there as well.
+// ScratchDir returns a directory that goes away with the test, on a file system in memory where
+// there is one with room. Tests that commit one small write after the other spend half of their
+// time on waiting for a disk otherwise. When tests try everything it is on a disk, so that the same
+// tests run there as well.
 func ScratchDir(t interface {
 	T
 	TempDir() string

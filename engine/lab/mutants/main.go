@@ -1,13 +1,14 @@
-// Command mutants asks who tests the tests: it puts known mistakes of systems like this one into the code, one at a time, and runs the test that
-// is to notice.
+// Command mutants asks who tests the tests: it puts known mistakes of systems like this one into
+// the code, one at a time, and runs the test that is to notice.
 //
 //	go run ./engine/lab/mutants                 all of them, and a table
 //	go run ./engine/lab/mutants -only 05,18     some
 //	go run ./engine/lab/mutants -clean          the tests without any mistake, which must pass
 //
-// A mistake is a file in patches: what it is, the test that catches it, and the lines of the code that it changes. The code itself stays as it
-// is (go test -overlay). Lines that are not there exactly once are an error: then the mistake is to be written anew.
-// It ends with 1 when a mistake survives or does not apply.
+// A mistake is a file in patches: what it is, the test that catches it, and the lines of the code
+// that it changes. The code itself stays as it is (go test -overlay). Lines that are not there
+// exactly once are an error: then the mistake is to be written anew. It ends with 1 when a mistake
+// survives or does not apply.
 package main
 
 import (
@@ -44,7 +45,8 @@ type bug struct {
 
 // outcome is what a test said to a mistake.
 type outcome struct {
-	verdict string // "caught", "SURVIVED", "UNCLEAR" (something ended the test, but no assertion), "DOES NOT APPLY", "DOES NOT BUILD"
+	// "caught", "SURVIVED", "UNCLEAR" (something ended the test, but no assertion), "DOES NOT APPLY", "DOES NOT BUILD"
+	verdict string
 	by      string // the first test that failed, or the seed
 	took    time.Duration
 	output  string
@@ -119,7 +121,8 @@ func moduleRoot() (string, error) {
 	return filepath.Dir(strings.TrimSpace(string(out))), nil
 }
 
-// load reads the mistakes, in the order of their numbers. One that is asked for and not there must not pass for one that was caught.
+// load reads the mistakes, in the order of their numbers. One that is asked for and not there must
+// not pass for one that was caught.
 func load(only string) (bugs []bug, err error) {
 	wanted := strings.FieldsFunc(only, func(r rune) bool { return r == ',' })
 	names, err := fs.Glob(patches, "patches/*.patch")
@@ -175,7 +178,8 @@ func try(root, dir string, b bug) (o outcome) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), testLimit)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "go", append([]string{"test", "-overlay", file, "-count=1", "-timeout", "9m"}, b.test...)...)
+	cmd := exec.CommandContext(ctx, "go", append(
+		[]string{"test", "-overlay", file, "-count=1", "-timeout", "9m"}, b.test...)...)
 	cmd.Dir = root
 	out, err := cmd.CombinedOutput()
 	o.output = string(out)

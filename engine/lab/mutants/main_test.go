@@ -37,7 +37,8 @@ func TestWitness(t *testing.T) {
 		"    x_test.go:1: seed 12: I5 (only the current lease writes): run":          "seed 12, I5",
 		"--- FAIL: TestA (0.1s)\n    --- FAIL: TestA/b (0s)\n--- FAIL: TestC (0.1s)": "TestA/b",
 		"panic: oh": "a panic",
-		"panic: test timed out after 9m0s\n\trunning tests:\n\t\tTestA (9m0s)": "", // the machine was slow, or it hangs: nobody knows
+		// the machine was slow, or it hangs: nobody knows
+		"panic: test timed out after 9m0s\n\trunning tests:\n\t\tTestA (9m0s)": "",
 		"--- FAIL: TestA (0.1s)\npanic: test timed out after 9m0s":             "TestA",
 		"ok": "",
 	} {
@@ -85,7 +86,8 @@ func TestVerdict(t *testing.T) {
 		"an end without a test's failure": {edit("return 2", "os.Exit(3); return 2"), "TestTwo", "UNCLEAR", ""},
 	} {
 		if name == "an end without a test's failure" {
-			test.edits = append(test.edits, overlay.Edit{File: "m.go", Old: "package m\n", New: "package m\n\nimport \"os\"\n"})
+			test.edits = append(test.edits, overlay.Edit{
+				File: "m.go", Old: "package m\n", New: "package m\n\nimport \"os\"\n"})
 		}
 		o := try(root, t.TempDir(), bug{test: []string{".", "-run", test.test}, edits: test.edits})
 		if o.verdict != test.want || o.by != test.by {

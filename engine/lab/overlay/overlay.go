@@ -1,6 +1,7 @@
-// Package overlay changes some lines of code for one build, without touching the code: it writes what go build -overlay wants out of a small
-// text that says which lines of which files become which. Lines that are not there exactly once are an error, so that such a text is written anew when
-// the code has moved on, and never does something else in silence.
+// Package overlay changes some lines of code for one build, without touching the code: it writes
+// what go build -overlay wants out of a small text that says which lines of which files become
+// which. Lines that are not there exactly once are an error, so that such a text is written anew
+// when the code has moved on, and never does something else in silence.
 package overlay
 
 import (
@@ -15,7 +16,8 @@ import (
 // Edit is a change of some text of a file.
 type Edit struct{ File, Old, New string }
 
-// Parse reads edits, after a head of lines that are the caller's. Each file is named by a line, and each edit of it is as
+// Parse reads edits, after a head of lines that are the caller's. Each file is named by a line, and
+// each edit of it is as
 //
 //	--- FILE
 //	<<<<
@@ -36,7 +38,8 @@ func Parse(text string) (head string, edits []Edit, err error) {
 			if !ok || !closed {
 				return head, nil, fmt.Errorf("an edit of %s has no ==== or no >>>>", file)
 			}
-			edits = append(edits, Edit{strings.TrimSpace(file), strings.TrimSuffix(before, "\n"), strings.TrimSuffix(changed, "\n")})
+			edits = append(edits, Edit{strings.TrimSpace(file), strings.TrimSuffix(before, "\n"),
+				strings.TrimSuffix(changed, "\n")})
 		}
 	}
 	return head, edits, nil
@@ -66,7 +69,8 @@ func Write(dir, root string, edits []Edit) (string, error) {
 	return Files(dir, whole)
 }
 
-// Files puts whole files into dir that take the place of those they are named by, and returns the file to be given to -overlay.
+// Files puts whole files into dir that take the place of those they are named by, and returns the
+// file to be given to -overlay.
 func Files(dir string, files map[string]string) (string, error) {
 	var overlay struct{ Replace map[string]string }
 	overlay.Replace = map[string]string{}

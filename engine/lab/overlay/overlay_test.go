@@ -46,7 +46,8 @@ func TestWrite(t *testing.T) {
 		t.Errorf("the changed file holds %q (%v, %v)", changed, err, readErr)
 	}
 	for _, gone := range []string{"two", "three"} {
-		if _, err := Write(dir, root, []Edit{{"a.go", gone, ""}}); err == nil || !strings.Contains(err.Error(), "want once") {
+		if _, err := Write(dir, root, []Edit{{"a.go", gone, ""}}); err == nil ||
+			!strings.Contains(err.Error(), "want once") {
 			t.Errorf("text that is not there once: %v", err)
 		}
 	}

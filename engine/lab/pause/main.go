@@ -1,12 +1,15 @@
-// Command pause runs tests with goroutines held up where it matters who comes first: before and after a mutex, at their beginning, and when a
-// channel has woken them. What goes wrong once in some hundred times then does so in every other.
+// Command pause runs tests with goroutines held up where it matters who comes first: before and
+// after a mutex, at their beginning, and when a channel has woken them. What goes wrong once in
+// some hundred times then does so in every other.
 //
 //	go run ./engine/lab/pause ./sdk -count=20 -run TestLease
 //	go run ./engine/lab/pause ./engine/lab/simulate -run TestSimulation -simulate.seeds=1000
 //	go run ./engine/lab/pause -every 16 ./engine/... -short
 //
-// What stands behind its own flags is given to go test. The code itself stays as it is (go test -overlay), and its lines keep their numbers. Chance
-// decides who is held up: what failed may have to be run several times to fail again. It ends as go test does, and with 2 when that could not be run.
+// What stands behind its own flags is given to go test. The code itself stays as it is (go test
+// -overlay), and its lines keep their numbers. Chance decides who is held up: what failed may have
+// to be run several times to fail again. It ends as go test does, and with 2 when that could not be
+// run.
 package main
 
 import (
@@ -111,7 +114,8 @@ func sources() ([]string, error) {
 	files := strings.FieldsFunc(string(out), func(r rune) bool { return r == '\n' })
 	return slices.DeleteFunc(files, func(file string) bool {
 		slashed := filepath.ToSlash(file)
-		return strings.Contains(slashed, "/engine/lab/") || strings.Contains(slashed, "/backends/memory/") || strings.Contains(slashed, "/proto/")
+		return strings.Contains(slashed, "/engine/lab/") || strings.Contains(slashed, "/backends/memory/") ||
+			strings.Contains(slashed, "/proto/")
 	}), nil
 }
 

@@ -1,13 +1,16 @@
-// Command replay runs a seed of the simulation, or a plan, so that it is the same each time, down to the order in which goroutines run: in a process
-// of its own, on one processor, with a Go runtime whose randomness is fixed (runtime.patch). The first time takes some minutes, for everything is built
-// with that runtime. What it prints as the history of a seed tells whether two runs were the same.
+// Command replay runs a seed of the simulation, or a plan, so that it is the same each time, down
+// to the order in which goroutines run: in a process of its own, on one processor, with a Go
+// runtime whose randomness is fixed (runtime.patch). The first time takes some minutes, for
+// everything is built with that runtime. What it prints as the history of a seed tells whether two
+// runs were the same.
 //
 //	go run ./engine/lab/replay -seed 4711 -trace
 //	go run ./engine/lab/replay -plan kagzi-simulate-4711.json
 //	go run ./engine/lab/replay -seeds 200 -times 5     how many seeds have more than one history
 //
-// What a seed finds here may differ from what it found elsewhere, where the runtime chose otherwise; -seeds tries several. It ends with 1 when a promise was
-// not kept or a seed had more than one history, and with 2 when it could not be tried.
+// What a seed finds here may differ from what it found elsewhere, where the runtime chose
+// otherwise; -seeds tries several. It ends with 1 when a promise was not kept or a seed had more
+// than one history, and with 2 when it could not be tried.
 package main
 
 import (
@@ -92,16 +95,19 @@ func build(dir string) (string, error) {
 		return "", fmt.Errorf("this version of Go is not the one that runtime.patch was written for: %w", err)
 	}
 	program := filepath.Join(dir, "simulate.test")
-	cmd := exec.Command("go", "test", "-c", "-overlay", file, "-o", program, "github.com/kagzi/kagzi/engine/lab/simulate")
+	cmd := exec.Command("go", "test", "-c", "-overlay", file, "-o", program,
+		"github.com/kagzi/kagzi/engine/lab/simulate")
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	return program, cmd.Run()
 }
 
 var historyLine = regexp.MustCompile(`history ([0-9a-f]{16})`)
 
-// once runs a seed, or the plan, in a process of its own, and returns its history. It shows what the process has to say unless all is well.
+// once runs a seed, or the plan, in a process of its own, and returns its history. It shows what
+// the process has to say unless all is well.
 func once(program string, seed uint64, plan string, trace bool) (string, error) {
-	args := []string{"-test.v", "-test.run=^TestSimulation$", "-simulate.exact", fmt.Sprint("-simulate.from=", seed), "-simulate.seeds=1", fmt.Sprint("-simulate.trace=", trace)}
+	args := []string{"-test.v", "-test.run=^TestSimulation$", "-simulate.exact", fmt.Sprint("-simulate.from=", seed),
+		"-simulate.seeds=1", fmt.Sprint("-simulate.trace=", trace)}
 	if plan != "" {
 		args = append(args, "-simulate.plan="+plan)
 	}

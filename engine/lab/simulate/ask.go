@@ -33,7 +33,8 @@ const retryLimit = 5 * time.Minute
 
 // ask has all clients do what the plan says. asked is for what was asked for, waited for those who wait for results.
 func (w *simulation) ask(asked, waited *sync.WaitGroup) {
-	w.acks = acks{starts: map[string]string{}, runs: map[string]string{}, known: map[string]chan int{}, ends: map[string]string{},
+	w.acks = acks{starts: map[string]string{}, runs: map[string]string{}, known: map[string]chan int{},
+		ends:    map[string]string{},
 		signals: map[string]string{}, schedules: map[string]*Template{}}
 	for i := range w.plan.Starts {
 		s := &w.plan.Starts[i]
@@ -73,7 +74,8 @@ func (w *simulation) persist(call func(ctx context.Context) error) error {
 			return nil
 		case limit.Err() != nil:
 			return limit.Err()
-		case errors.As(err, &known) && known.Code != kagzi.CodeUnavailable && known.Code != kagzi.CodeTimeout && known.Code != kagzi.CodeCancelled:
+		case errors.As(err, &known) && known.Code != kagzi.CodeUnavailable && known.Code != kagzi.CodeTimeout &&
+			known.Code != kagzi.CodeCancelled:
 			return err
 		}
 		w.report.note("repeated calls")
@@ -88,7 +90,8 @@ func (w *simulation) persist(call func(ctx context.Context) error) error {
 func (w *simulation) start(s *Start, at time.Duration, client int) {
 	time.Sleep(at)
 	o := kagzi.StartOptions{
-		RequestID: s.Name, ExternalID: s.External, ConcurrencyKey: s.Key, ConcurrencyLimit: s.Limit, ExecutionTimeout: s.Deadline, Delay: s.Delay,
+		RequestID: s.Name, ExternalID: s.External, ConcurrencyKey: s.Key, ConcurrencyLimit: s.Limit,
+		ExecutionTimeout: s.Deadline, Delay: s.Delay,
 		Priority: s.Priority,
 	}
 	if s.Attempts > 0 {
@@ -110,7 +113,8 @@ func (w *simulation) start(s *Start, at time.Duration, client int) {
 	w.acks.mu.Lock()
 	defer w.acks.mu.Unlock()
 	first, again := w.acks.starts[s.Name]
-	w.report.told(12, !again || first == run.ID(), "request %s was answered with run %s and with %s", s.Name, first, run.ID())
+	w.report.told(12, !again || first == run.ID(), "request %s was answered with run %s and with %s", s.Name,
+		first, run.ID())
 	if !again {
 		w.acks.starts[s.Name], w.acks.runs[s.Name] = run.ID(), run.ID()
 		close(w.acks.known[s.Name])
@@ -208,7 +212,8 @@ func (w *simulation) retry(o *Order, run *kagzi.Run) {
 	w.acks.mu.Lock()
 	defer w.acks.mu.Unlock()
 	first, repeated := w.acks.starts[o.ID]
-	w.report.told(12, !repeated || first == again.ID(), "request %s was answered with run %s and with %s", o.ID, first, again.ID())
+	w.report.told(12, !repeated || first == again.ID(), "request %s was answered with run %s and with %s", o.ID, first,
+		again.ID())
 	w.acks.starts[o.ID], w.acks.runs[o.Run] = again.ID(), again.ID()
 }
 
@@ -238,9 +243,10 @@ func (w *simulation) schedule(t *Template) {
 	time.Sleep(t.At)
 	var s *kagzi.Schedule
 	err := w.persist(func(ctx context.Context) (err error) {
-		s, err = kagzi.CreateSchedule(ctx, w.client(0), programType, fmt.Sprintf("*/%d * * * * *", t.Every), t.Program, kagzi.ScheduleOptions{
-			RequestID: t.Name, Overlap: kagzi.OverlapPolicy(t.Overlap), MaxCatchup: 1000,
-		})
+		s, err = kagzi.CreateSchedule(ctx, w.client(0), programType, fmt.Sprintf("*/%d * * * * *", t.Every), t.Program,
+			kagzi.ScheduleOptions{
+				RequestID: t.Name, Overlap: kagzi.OverlapPolicy(t.Overlap), MaxCatchup: 1000,
+			})
 		return err
 	})
 	if err != nil {
@@ -261,7 +267,9 @@ func (w *simulation) resumeForgotten() {
 	}
 	for _, r := range w.db.Runs() {
 		if r.Paused && !r.Status.Ended() {
-			err := w.persist(func(ctx context.Context) error { return w.client(0).Run(r.ID.String()).Resume(ctx, "it was forgotten") })
+			err := w.persist(func(ctx context.Context) error {
+				return w.client(0).Run(r.ID.String()).Resume(ctx, "it was forgotten")
+			})
 			w.report.check(7, err == nil, "run %s cannot be resumed after everything has healed: %v", r.ID, err)
 		}
 	}
@@ -276,7 +284,8 @@ func (w *simulation) stopSchedules() {
 	}
 }
 
-// catchUp waits until a schedule has no tick that is due, but not for ever: one that stands still has no ticks either that could be missed.
+// catchUp waits until a schedule has no tick that is due, but not for ever: one that stands still
+// has no ticks either that could be missed.
 func (w *simulation) catchUp(schedule string) {
 	for limit := time.Now().Add(healing); ; time.Sleep(time.Second) {
 		next, there := w.nextTick(schedule)
@@ -284,7 +293,8 @@ func (w *simulation) catchUp(schedule string) {
 			return
 		}
 		if time.Now().After(limit) {
-			w.report.check(6, false, "schedule %s is still at its tick of %s %s after everything has healed", schedule, next, healing)
+			w.report.check(6, false, "schedule %s is still at its tick of %s %s after everything has healed", schedule,
+				next, healing)
 			return
 		}
 	}

@@ -14,9 +14,10 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// beside is a store with a disk that is given every write which the database in memory is given, in the same order and the same groups, and
-// has to answer the same and hold the same rows in the end. It notifies the server, which restarts on what the disk has when it is killed.
-// One whose store is nil is none.
+// beside is a store with a disk that is given every write which the database in memory is given, in
+// the same order and the same groups, and has to answer the same and hold the same rows in the end.
+// It notifies the server, which restarts on what the disk has when it is killed. One whose store is
+// nil is none.
 type beside struct {
 	open   func() engine.Store
 	report *Report
@@ -35,8 +36,9 @@ func newBeside(open func() engine.Store, db *memory.Database, r *Report) *beside
 	return &beside{open: open, report: r, memory: db, baton: make(baton, 1), store: open()}
 }
 
-// baton is a lock, of capacity one. Who waits for it lets the time of the bubble pass, which who waits for a mutex does not; and who has it may need
-// time, for the store may have a heartbeat wait for others to share a commit with.
+// baton is a lock, of capacity one. Who waits for it lets the time of the bubble pass, which who
+// waits for a mutex does not; and who has it may need time, for the store may have a heartbeat wait
+// for others to share a commit with.
 type baton chan struct{}
 
 func (b baton) take() { b <- struct{}{} }
@@ -62,8 +64,8 @@ func (b *beside) commit(calls ...*memory.Call) {
 	group.Wait()
 }
 
-// ticketsOf is tickets of their own for calls, which stand behind what the calls stand behind. What that has come to is known by now, unless it is in
-// the group itself.
+// ticketsOf is tickets of their own for calls, which stand behind what the calls stand behind. What
+// that has come to is known by now, unless it is in the group itself.
 func ticketsOf(calls []*memory.Call) []*engine.Ticket {
 	own := map[*engine.Ticket]*engine.Ticket{}
 	tickets := make([]*engine.Ticket, len(calls))

@@ -112,7 +112,8 @@ func (w *simulation) loseCommits(rnd *rand.Rand) {
 	}
 }
 
-// failOver has another database take over that lacks the last commits. All connections break, and the servers go on with what they believe.
+// failOver has another database take over that lacks the last commits. All connections break, and
+// the servers go on with what they believe.
 func (w *simulation) failOver(rnd *rand.Rand) {
 	w.mu.Lock()
 	servers := slices.DeleteFunc(slices.Clone(w.servers), func(s *server) bool { return s == nil })

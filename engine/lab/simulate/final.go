@@ -19,7 +19,9 @@ func (w *simulation) final() {
 	}
 	for _, r := range runs {
 		w.report.note("runs " + r.Status.String())
-		w.report.check(7, r.Status.Ended(), "run %s is %s %s after everything has healed, due at %s, waiting for %q, paused %t, gated %t", r.ID, r.Status, healing,
+		w.report.check(7, r.Status.Ended(),
+			"run %s is %s %s after everything has healed, due at %s, waiting for %q, paused %t, gated %t", r.ID,
+			r.Status, healing,
 			r.AvailableAt, r.WaitingFor, r.Paused, r.Gated)
 		if end, told := w.acks.ends[r.ID.String()]; told {
 			output := strings.Trim(string(r.Output.Data), `"`)
@@ -39,7 +41,8 @@ func (w *simulation) final() {
 
 // asked wants somebody to have asked for the run.
 func (w *simulation) asked(r *memory.Run) {
-	why := r.RequestID != "" || !r.ParentRunID.IsZero() || r.ScheduleID != "" || !r.FailedRunID.IsZero() || !r.RetriedFrom.IsZero() || !r.ContinuedFrom.IsZero()
+	why := r.RequestID != "" || !r.ParentRunID.IsZero() || r.ScheduleID != "" || !r.FailedRunID.IsZero() ||
+		!r.RetriedFrom.IsZero() || !r.ContinuedFrom.IsZero()
 	w.report.check(1, why, "nobody asked for run %s", r.ID)
 }
 
@@ -59,7 +62,8 @@ func (w *simulation) finalStarts(byID map[string]*memory.Run) {
 	for i := range w.plan.Starts {
 		s := &w.plan.Starts[i]
 		if r := byID[w.acks.starts[s.Name]]; r != nil && r.RequestID == s.Name {
-			w.report.told(1, r.Type == programType && r.Queue == "default" && r.ExternalID == s.External && r.ConcurrencyKey == s.Key,
+			w.report.told(1, r.Type == programType && r.Queue == "default" && r.ExternalID == s.External &&
+				r.ConcurrencyKey == s.Key,
 				"run %s is not what request %s asked for", r.ID, s.Name)
 		}
 	}
@@ -75,14 +79,16 @@ func (w *simulation) finalOrders(byID map[string]*memory.Run) {
 	}
 	for id, run := range w.acks.signals {
 		times := 0
-		for r := byID[run]; r != nil && times == 0; r = byID[r.ContinuedAs.String()] { // a signal follows a run that continued as new
+		for r := byID[run]; r != nil && times == 0; r = byID[r.ContinuedAs.String()] {
+			// a signal follows a run that continued as new
 			for _, s := range r.Signals {
 				if s.SignalID == id {
 					times++
 				}
 			}
 		}
-		w.report.told(2, byID[run] == nil || times == 1, "signal %s to run %s was acknowledged, and is there %d times", id, run, times)
+		w.report.told(2, byID[run] == nil || times == 1, "signal %s to run %s was acknowledged, and is there %d times",
+			id, run, times)
 	}
 }
 
@@ -99,7 +105,8 @@ func (w *simulation) finalHandlers(runs []*memory.Run) {
 		if r.OnFailureWorkflow != "" && (r.Status == engine.RunFailed || r.Status == engine.RunTimedOut) {
 			want = 1
 		}
-		w.report.check(11, handlers[r.ID] == want, "run %s is %s and has %d handlers, want %d", r.ID, r.Status, handlers[r.ID], want)
+		w.report.check(11, handlers[r.ID] == want, "run %s is %s and has %d handlers, want %d", r.ID, r.Status,
+			handlers[r.ID], want)
 	}
 }
 
@@ -111,7 +118,8 @@ func (w *simulation) finalSchedules(runs []*memory.Run) {
 		if id, err := engine.ParseID(r.ScheduleID); err == nil {
 			f := memory.Fire{Schedule: id, Tick: r.ScheduledAt}
 			byTick[f]++
-			w.report.check(6, fires[f] == r.ID, "run %s says that it was fired by tick %s, whose record says otherwise", r.ID, r.ScheduledAt)
+			w.report.check(6, fires[f] == r.ID, "run %s says that it was fired by tick %s, whose record says otherwise",
+				r.ID, r.ScheduledAt)
 		}
 	}
 	for _, s := range w.db.Schedules() {
@@ -130,15 +138,19 @@ func (w *simulation) finalSchedules(runs []*memory.Run) {
 				continue
 			}
 			fired++
-			w.report.check(6, f.Tick.Truncate(every).Equal(f.Tick), "schedule %s fired at %s, which is none of its ticks", s.ID, f.Tick)
+			w.report.check(6, f.Tick.Truncate(every).Equal(f.Tick),
+				"schedule %s fired at %s, which is none of its ticks", s.ID, f.Tick)
 			w.report.check(6, byTick[f] == 1, "tick %s of schedule %s has %d runs", f.Tick, s.ID, byTick[f])
 		}
 		var waiting int64
 		if !s.Buffered.IsZero() {
 			waiting = 1
 		}
-		w.report.check(6, fired+s.Skipped+waiting == want, "schedule %s had %d ticks until %s: %d fired, %d were skipped, %d waits", s.ID, want, s.NextFireAt, fired, s.Skipped, waiting)
-		w.report.check(6, s.Overlap != engine.OverlapAllow || s.Skipped == 0, "schedule %s skipped %d ticks, although it may not", s.ID, s.Skipped)
+		w.report.check(6, fired+s.Skipped+waiting == want,
+			"schedule %s had %d ticks until %s: %d fired, %d were skipped, %d waits", s.ID, want, s.NextFireAt, fired,
+			s.Skipped, waiting)
+		w.report.check(6, s.Overlap != engine.OverlapAllow ||
+			s.Skipped == 0, "schedule %s skipped %d ticks, although it may not", s.ID, s.Skipped)
 		w.report.check(6, s.Fired == fired, "schedule %s counts %d runs and has %d", s.ID, s.Fired, fired)
 	}
 }

@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// Plan is all that is decided about a simulation before it begins: who is there, what they do and when, and which faults meet them. It follows
-// from its seed alone. Parts of it can be left out (Shrink), and what is left means the same as before.
+// Plan is all that is decided about a simulation before it begins: who is there, what they do and
+// when, and which faults meet them. It follows from its seed alone. Parts of it can be left out
+// (Shrink), and what is left means the same as before.
 type Plan struct {
 	Seed      uint64
 	Servers   int   // all of one database
@@ -61,8 +62,9 @@ type Act struct {
 	Parts []Act         `json:",omitempty"` // of branches, one each
 }
 
-// Order is what a client asks of a run that was started: "cancel", "stop" (with a grace), "terminate", "pause" (and resume), "signal",
-// "retry", "from" (retry from a step), "look" or "wait".
+// Order is what a client asks of a run that was started: "cancel", "stop" (with a grace),
+// "terminate", "pause" (and resume), "signal", "retry", "from" (retry from a step), "look" or
+// "wait".
 type Order struct {
 	Do    string
 	Run   string // the Start's name
@@ -86,19 +88,23 @@ type Template struct {
 type Fault struct {
 	Verb string
 	Nth  int
-	Fate string        // "fail": it does not happen; "lose": it happens, and is told to have failed; "late": it is handed over after For
+	// "fail": it does not happen; "lose": it happens, and is told to have failed; "late": it is handed over after For
+	Fate string
 	For  time.Duration `json:",omitempty"`
 }
 
-// Event is a fault that comes at a time: "server" and "worker" kill a process for a while, what its calls under way have come to is random; "silence" has
-// all connections of a worker or, with Client, of a client neither deliver nor break for a while, "deaf" have it hear nothing although it is heard, "mute"
-// not be heard although it hears, and "stall" holds up what goes either way, which then arrives late; "cut" breaks them; "gap" has a server miss notifications;
-// "lose" kills all servers and takes the last commits back, as no database may; "failover" takes some back while the servers go on, as a database does
-// whose standby is promoted before it has got all.
+// Event is a fault that comes at a time: "server" and "worker" kill a process for a while, what its
+// calls under way have come to is random; "silence" has all connections of a worker or, with
+// Client, of a client neither deliver nor break for a while, "deaf" have it hear nothing although
+// it is heard, "mute" not be heard although it hears, and "stall" holds up what goes either way,
+// which then arrives late; "cut" breaks them; "gap" has a server miss notifications; "lose" kills
+// all servers and takes the last commits back, as no database may; "failover" takes some back while
+// the servers go on, as a database does whose standby is promoted before it has got all.
 type Event struct {
-	Do     string
-	At     time.Duration
-	Body   int           `json:",omitempty"` // not at a time, but as the n-th body of a step begins, counted from 1 over all workers
+	Do string
+	At time.Duration
+	// not at a time, but as the n-th body of a step begins, counted from 1 over all workers
+	Body   int           `json:",omitempty"`
 	Index  int           // of the server, worker or client; with Body the worker is the one whose step it is
 	For    time.Duration `json:",omitempty"`
 	Client bool          `json:",omitempty"`
@@ -109,9 +115,12 @@ var writes = []struct {
 	verb  string
 	calls int
 }{
-	{"StartRuns", 16}, {"Claim", 60}, {"BeginStep", 20}, {"CompleteStep", 40}, {"FailStep", 14}, {"Sleep", 12}, {"AwaitSignal", 10},
-	{"StartChild", 8}, {"AwaitChildren", 8}, {"CompleteRun", 20}, {"FailRun", 8}, {"Release", 4}, {"Heartbeat", 40}, {"RegisterWorker", 8},
-	{"ForceOfflineWorker", 4}, {"CancelRun", 6}, {"TerminateRun", 4}, {"SignalRun", 10}, {"PauseRun", 3}, {"ResumeRun", 3}, {"RetryRun", 4},
+	{"StartRuns", 16}, {"Claim", 60}, {"BeginStep", 20}, {"CompleteStep", 40}, {"FailStep", 14}, {"Sleep", 12},
+	{"AwaitSignal", 10},
+	{"StartChild", 8}, {"AwaitChildren", 8}, {"CompleteRun", 20}, {"FailRun", 8}, {"Release", 4}, {"Heartbeat", 40},
+	{"RegisterWorker", 8},
+	{"ForceOfflineWorker", 4}, {"CancelRun", 6}, {"TerminateRun", 4}, {"SignalRun", 10}, {"PauseRun", 3},
+	{"ResumeRun", 3}, {"RetryRun", 4},
 	{"CreateSchedule", 2}, {"FireSchedule", 12}, {"TimeoutSteps", 10}, {"EndExpired", 10}, {"FreeLost", 6},
 	{"GetRun", 20}, {"HeldBy", 10}, {"LiveWorkers", 20}, {"DueSchedules", 10}, {"GetWorker", 6},
 }
@@ -123,12 +132,14 @@ type planner struct {
 	names int
 }
 
-// NewPlan is the plan of a seed. Each seed has a subset of the faults and of the work, so that rare meetings of few are as likely as crowds.
+// NewPlan is the plan of a seed. Each seed has a subset of the faults and of the work, so that rare
+// meetings of few are as likely as crowds.
 func NewPlan(seed uint64) Plan {
 	p := &planner{Rand: rand.New(rand.NewPCG(seed, 0x6b61677a69))}
 	p.plan = Plan{
-		Seed: seed, Servers: 1 + p.IntN(2), Clients: 2, Group: 1 + p.IntN(4), Early: p.chance(0.6), Endings: p.chance(0.5),
-		Chaos: 30*time.Second + p.upTo(60*time.Second),
+		Seed: seed, Servers: 1 + p.IntN(2), Clients: 2, Group: 1 + p.IntN(4), Early: p.chance(0.6),
+		Endings: p.chance(0.5),
+		Chaos:   30*time.Second + p.upTo(60*time.Second),
 	}
 	for range 1 + p.IntN(3) {
 		p.plan.Workers = append(p.plan.Workers, 1+p.IntN(4))
@@ -298,7 +309,9 @@ func (p *planner) schedule() {
 	every := []int{5, 10, 20}[p.IntN(3)]
 	program := Program{Acts: []Act{p.step()}}
 	program.Acts[0].Fails = 0
-	p.plan.Schedules = append(p.plan.Schedules, Template{Name: p.name("schedule"), At: p.upTo(10 * time.Second), Every: every, Overlap: p.IntN(3), Program: program})
+	p.plan.Schedules = append(p.plan.Schedules,
+		Template{Name: p.name("schedule"), At: p.upTo(10 * time.Second), Every: every, Overlap: p.IntN(3),
+			Program: program})
 }
 
 func (p *planner) faults() {
@@ -318,8 +331,8 @@ func (p *planner) faults() {
 	}
 }
 
-// failover is drawn from a stream of its own, so that a seed has everything else as if it did not come. Few seeds have one, for what clients were told
-// before it proves nothing afterwards.
+// failover is drawn from a stream of its own, so that a seed has everything else as if it did not
+// come. Few seeds have one, for what clients were told before it proves nothing afterwards.
 func (p *planner) failover() {
 	p.Rand = rand.New(rand.NewPCG(p.plan.Seed, 0x6661696c6f766572))
 	for p.chance(0.1) {
@@ -334,7 +347,8 @@ func (p *planner) lines() {
 		return
 	}
 	for range 1 + p.IntN(3) {
-		e := Event{Do: []string{"stall", "stall", "deaf", "mute"}[p.IntN(4)], At: p.moment(), For: 100*time.Millisecond + p.upTo(60*time.Second), Client: p.chance(0.2)}
+		e := Event{Do: []string{"stall", "stall", "deaf", "mute"}[p.IntN(4)], At: p.moment(),
+			For: 100*time.Millisecond + p.upTo(60*time.Second), Client: p.chance(0.2)}
 		if e.Index = p.IntN(len(p.plan.Workers)); e.Client {
 			e.Index = p.IntN(p.plan.Clients)
 		}

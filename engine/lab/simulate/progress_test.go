@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// progress tells how far the seeds have come, so that a long run can be watched. go test shows it with -v, and a test binary always.
+// progress tells how far the seeds have come, so that a long run can be watched. go test shows it
+// with -v, and a test binary always.
 type progress struct {
 	of           int // seeds
 	done, failed atomic.Int64
@@ -52,7 +53,8 @@ func (p *progress) tell(w io.Writer) (stop func()) {
 func (p *progress) line(took time.Duration) string {
 	done := p.done.Load()
 	rate := float64(done) / took.Seconds()
-	line := fmt.Sprintf("%d of %d seeds in %s, %.1f a second, %d failed", done, p.of, took.Round(time.Second), rate, p.failed.Load())
+	line := fmt.Sprintf("%d of %d seeds in %s, %.1f a second, %d failed", done, p.of, took.Round(time.Second), rate,
+		p.failed.Load())
 	if done == 0 {
 		return line
 	}

@@ -41,7 +41,8 @@ func (v Violation) String() string {
 // maxViolations is how many are kept: those that follow from the first say little.
 const maxViolations = 20
 
-// Report is what a simulation came to. Counts says what really happened, so that a simulation in which nothing did proves nothing.
+// Report is what a simulation came to. Counts says what really happened, so that a simulation in
+// which nothing did proves nothing.
 type Report struct {
 	failedOver atomic.Bool // the database has forgotten its last commits
 
@@ -87,7 +88,8 @@ func (r *Report) Broken() (numbers []int) {
 	return slices.Compact(numbers)
 }
 
-// Add counts what happened in another simulation too, which may have been one of several at a time. Trace is then that of the last.
+// Add counts what happened in another simulation too, which may have been one of several at a time.
+// Trace is then that of the last.
 func (r *Report) Add(other *Report) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

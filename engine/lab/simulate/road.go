@@ -12,8 +12,9 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// traffic has the calls of all servers wait until everything else in the bubble waits too, and then lets randomness that follows from the seed
-// decide which of them are committed next. So the order of events is the seed's, as far as the calls are.
+// traffic has the calls of all servers wait until everything else in the bubble waits too, and then
+// lets randomness that follows from the seed decide which of them are committed next. So the order
+// of events is the seed's, as far as the calls are.
 type traffic struct {
 	beside *beside
 	plan   *Plan
@@ -41,7 +42,8 @@ type pendingCall struct {
 
 func newTraffic(b *beside, plan *Plan, report *Report) *traffic {
 	t := &traffic{
-		beside: b, plan: plan, rnd: rand.New(rand.NewPCG(plan.Seed, 1)), fates: map[string]map[int]Fault{}, come: make(chan struct{}, 1),
+		beside: b, plan: plan, rnd: rand.New(rand.NewPCG(plan.Seed, 1)), fates: map[string]map[int]Fault{},
+		come:  make(chan struct{}, 1),
 		calls: map[string]int{}, report: report,
 	}
 	for _, f := range plan.Faults {

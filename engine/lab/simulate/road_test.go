@@ -18,7 +18,9 @@ import (
 // begin is a start of a run that is known by its number.
 func begin(n byte) []engine.StartRun {
 	at := time.Now()
-	return []engine.StartRun{{Run: engine.Run{ID: engine.ID{n}, Namespace: namespace, RequestID: fmt.Sprint(n), Type: programType, Queue: "default", CreatedAt: at, AvailableAt: at}}}
+	return []engine.StartRun{{Run: engine.Run{
+		ID: engine.ID{n}, Namespace: namespace, RequestID: fmt.Sprint(n), Type: programType, Queue: "default",
+		CreatedAt: at, AvailableAt: at}}}
 }
 
 // travelling is a traffic at work, until the function that it returns is called.
@@ -36,7 +38,9 @@ func travelling(plan *Plan) (t *traffic, db *memory.Database, report *Report, st
 
 func TestEachFaultDoesWhatItIsCalled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		plan := &Plan{Group: 1, Faults: []Fault{{"StartRuns", 1, "fail", 0}, {"StartRuns", 2, "lose", 0}, {"StartRuns", 3, "late", time.Minute}, {"StartRuns", 5, "fail", 0}}}
+		plan := &Plan{Group: 1, Faults: []Fault{
+			{"StartRuns", 1, "fail", 0}, {"StartRuns", 2, "lose", 0}, {"StartRuns", 3, "late", time.Minute},
+			{"StartRuns", 5, "fail", 0}}}
 		traffic, db, report, stop := travelling(plan)
 		defer stop()
 		s := db.Open(traffic.road(&server{}))
@@ -52,8 +56,10 @@ func TestEachFaultDoesWhatItIsCalled(t *testing.T) {
 			began := time.Now()
 			_, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: begin(byte(n + 1))})
 			took := time.Since(began)
-			if there := db.Run(engine.ID{byte(n + 1)}) != nil; there != want.there || !errors.Is(err, want.err) || took < want.took || took > want.took+time.Second {
-				t.Errorf("call %d: there %t, %v, after %s; want there %t, %v, after %s", n+1, there, err, took, want.there, want.err, want.took)
+			if there := db.Run(engine.ID{byte(n + 1)}) != nil; there != want.there || !errors.Is(err, want.err) ||
+				took < want.took || took > want.took+time.Second {
+				t.Errorf("call %d: there %t, %v, after %s; want there %t, %v, after %s", n+1, there, err, took,
+					want.there, want.err, want.took)
 			}
 		}
 		for _, fate := range []string{"fail", "lose", "late"} {
@@ -72,7 +78,8 @@ func TestACallWhoseCallerLeftBeforeItArrivedDoesNotHappen(t *testing.T) {
 		defer s.Close()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := s.StartRuns(ctx, engine.StartRunsParams{Runs: begin(1)}); err == nil || db.Run(engine.ID{1}) != nil {
+		if _, err := s.StartRuns(ctx, engine.StartRunsParams{Runs: begin(1)}); err == nil ||
+			db.Run(engine.ID{1}) != nil {
 			t.Errorf("a call whose caller left before it came to the database: %v, want an error, and no run", err)
 		}
 	})
@@ -98,10 +105,13 @@ func TestWhatADyingServerHadUnderWayIsRandomAndToldToNobody(t *testing.T) {
 		dying.dead.Store(true)
 		traffic.crash(dying, rand.New(rand.NewPCG(1, 1)))
 		calls.Wait()
-		if there := len(db.Runs()); there == 0 || there == n || slices.ContainsFunc(errs, func(err error) bool { return !errors.Is(err, errFailed) }) {
-			t.Errorf("%d of %d runs are there, and what was told is %v; want some, and that all have failed", there, n, errs)
+		if there := len(db.Runs()); there == 0 || there == n ||
+			slices.ContainsFunc(errs, func(err error) bool { return !errors.Is(err, errFailed) }) {
+			t.Errorf("%d of %d runs are there, and what was told is %v; want some, and that all have failed",
+				there, n, errs)
 		}
-		if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: begin(99)}); !errors.Is(err, errFailed) || db.Run(engine.ID{99}) != nil {
+		if _, err := s.StartRuns(t.Context(), engine.StartRunsParams{Runs: begin(99)}); !errors.Is(err, errFailed) ||
+			db.Run(engine.ID{99}) != nil {
 			t.Errorf("a dead server still writes: %v", err)
 		}
 		if db.Run(engine.ID{100}) != nil || len(traffic.waiting) != 1 {
@@ -122,7 +132,8 @@ func TestAReportKeepsTheFirstViolations(t *testing.T) {
 		r.check(7, false, "run %s", "r")
 	}
 	r.check(1, false, "late")
-	if got := r.Broken(); len(r.Violations) != maxViolations || !slices.Equal(got, []int{7}) || r.Violations[0].What != "run r" {
+	if got := r.Broken(); len(r.Violations) != maxViolations || !slices.Equal(got, []int{7}) ||
+		r.Violations[0].What != "run r" {
 		t.Errorf("%d violations of %v, want %d of I7", len(r.Violations), got, maxViolations)
 	}
 	r = &Report{}

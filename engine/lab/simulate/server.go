@@ -44,7 +44,8 @@ func serve(index int, b *beside, t *traffic, l *bufconn.Listener) *server {
 	front := rpcserver.New(s.store, matcher, rpcserver.Options{
 		Log: quiet, HeartbeatInterval: heartbeat, WorkerLease: lease, DrainTimeout: time.Second, Trusted: true,
 	})
-	upkeep := coordinator.New(s.store, coordinator.Options{Interval: 5 * time.Second, HeartbeatInterval: heartbeat, WorkerLease: lease, Log: quiet})
+	upkeep := coordinator.New(s.store, coordinator.Options{
+		Interval: 5 * time.Second, HeartbeatInterval: heartbeat, WorkerLease: lease, Log: quiet})
 	behind, stopBehind := context.WithCancel(context.Background())
 	s.group.Go(func() {
 		_ = s.store.Listen(behind, func(r engine.Notification) {
@@ -62,7 +63,8 @@ func serve(index int, b *beside, t *traffic, l *bufconn.Listener) *server {
 	return s
 }
 
-// die is the end of the process: nothing that it still does reaches the database or anybody. What becomes of its calls to the database is random.
+// die is the end of the process: nothing that it still does reaches the database or anybody. What
+// becomes of its calls to the database is random.
 func (s *server) die(t *traffic, n *network, hosts []*host.Host, rnd *rand.Rand) {
 	s.dead.Store(true)
 	n.down(s.index)

@@ -2,8 +2,9 @@ package simulate
 
 import "slices"
 
-// Shrink leaves out of a plan whatever it can be without and still be broken, and returns what remains, and how many plans it has tried, which
-// are at most limit. broken carries a plan out and says whether what was wrong still is.
+// Shrink leaves out of a plan whatever it can be without and still be broken, and returns what
+// remains, and how many plans it has tried, which are at most limit. broken carries a plan out and
+// says whether what was wrong still is.
 func Shrink(plan Plan, limit int, broken func(Plan) bool) (Plan, int) {
 	s := &shrinker{plan: plan, limit: limit, broken: broken}
 	for before := -1; before != s.size() && s.tried < s.limit; {
@@ -33,7 +34,8 @@ type shrinker struct {
 
 // size is what a smaller plan has less of.
 func (s *shrinker) size() int {
-	n := len(s.plan.Events) + len(s.plan.Faults) + len(s.plan.Orders) + len(s.plan.Schedules) + s.plan.Servers + s.plan.Group
+	n := len(s.plan.Events) + len(s.plan.Faults) + len(s.plan.Orders) + len(s.plan.Schedules) + s.plan.Servers +
+		s.plan.Group
 	for _, start := range s.plan.Starts {
 		n += 1 + len(start.Program.Acts)
 	}

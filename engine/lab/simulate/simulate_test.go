@@ -27,7 +27,8 @@ var (
 	from   = flag.Uint64("simulate.from", 1, "the first of them")
 	times  = flag.Int("simulate.times", 1, "how often each is tried")
 	traced = flag.Bool("simulate.trace", false, "write the history of each")
-	file   = flag.String("simulate.plan", "", "a file with a plan, as a failure leaves it, that is tried in the place of seeds")
+	file   = flag.String("simulate.plan", "",
+		"a file with a plan, as a failure leaves it, that is tried in the place of seeds")
 	exact  = flag.Bool("simulate.exact", false, "one seed after the other, with fixed luck; for the command replay")
 	shrink = flag.Int("simulate.shrink", 150, "how many plans are tried to find a smaller one that fails")
 	store  = flag.String("simulate.store", "memory", "sqlite: hold the database in memory against SQLite, call by call")
@@ -56,8 +57,9 @@ func simulate(t *testing.T, plan Plan) (report *Report) {
 	return report
 }
 
-// deadline panics after a minute, which no plan takes, unless the function that it returns is called: the time of a bubble stands still while
-// somebody there waits for a mutex, and that of the test does not tell which it was.
+// deadline panics after a minute, which no plan takes, unless the function that it returns is
+// called: the time of a bubble stands still while somebody there waits for a mutex, and that of the
+// test does not tell which it was.
 func deadline(what string) (moves func()) {
 	timer := time.AfterFunc(time.Minute, func() {
 		_ = pprof.Lookup("goroutine").WriteTo(os.Stderr, 2)
@@ -163,13 +165,16 @@ func explain(t *testing.T, plan Plan) {
 		t.Fatal(err)
 	}
 	if *store != "memory" { // command replay has none but memory
-		t.Logf("again:   go test ./engine/lab/simulate -run TestSimulation -simulate.store=%s -simulate.from=%d -simulate.seeds=1 -simulate.trace -v\n"+
-			"smaller (of %d plans): the same with -simulate.plan=%s\n%s", *store, plan.Seed, tried, path, text)
+		t.Logf(
+			"again:   go test ./engine/lab/simulate -run TestSimulation -simulate.store=%s -simulate.from=%d -simulate.seeds=1 -simulate.trace -v\n"+
+				"smaller (of %d plans): the same with -simulate.plan=%s\n%s", *store, plan.Seed, tried, path, text)
 		return
 	}
-	t.Logf("again:   go test ./engine/lab/simulate -run TestSimulation -simulate.from=%d -simulate.seeds=1 -simulate.trace -v\n"+
-		"the same each time: go run ./engine/lab/replay -seed %d -trace\n"+
-		"smaller (of %d plans): go run ./engine/lab/replay -plan %s -trace\n%s", plan.Seed, plan.Seed, tried, path, text)
+	t.Logf(
+		"again:   go test ./engine/lab/simulate -run TestSimulation -simulate.from=%d -simulate.seeds=1 -simulate.trace -v\n"+
+			"the same each time: go run ./engine/lab/replay -seed %d -trace\n"+
+			"smaller (of %d plans): go run ./engine/lab/replay -plan %s -trace\n%s", plan.Seed, plan.Seed, tried,
+		path, text)
 }
 
 func readPlan(t *testing.T, path string) (plan Plan) {
@@ -186,10 +191,14 @@ func readPlan(t *testing.T, path string) (plan Plan) {
 // notVacuous wants everything that the simulation is about to have happened.
 func notVacuous(t *testing.T, total *Report) {
 	all := []string{
-		"starts", "bodies", "sleeps", "ends seen", "leases lost", "repeated calls", "schedules", "order: cancel", "order: stop", "order: terminate",
-		"order: pause", "order: signal", "order: retry", "done: FailStep", "done: FailRun", "done: FireSchedule", "done: StartChild",
-		"runs COMPLETED", "runs FAILED", "runs CANCELLED", "runs TIMED_OUT", "fault: call fail", "fault: call lose", "fault: call late",
-		"fault: cut", "fault: gap", "fault: silence", "fault: stall", "fault: deaf", "fault: mute", "fault: server killed", "fault: worker killed",
+		"starts", "bodies", "sleeps", "ends seen", "leases lost", "repeated calls", "schedules", "order: cancel",
+		"order: stop", "order: terminate",
+		"order: pause", "order: signal", "order: retry", "done: FailStep", "done: FailRun", "done: FireSchedule",
+		"done: StartChild",
+		"runs COMPLETED", "runs FAILED", "runs CANCELLED", "runs TIMED_OUT", "fault: call fail", "fault: call lose",
+		"fault: call late",
+		"fault: cut", "fault: gap", "fault: silence", "fault: stall", "fault: deaf", "fault: mute",
+		"fault: server killed", "fault: worker killed",
 	}
 	if *store == "memory" && *seeds >= 200 { // few seeds have one, and SQLite has no standby
 		all = append(all, "fault: failover")
@@ -218,8 +227,8 @@ type forgetful struct{ engine.Store }
 
 func (forgetful) Sleep(context.Context, engine.SleepParams) error { return nil }
 
-// TestAStoreThatForgetsIsFoundOut is the control of -simulate.store: a store that differs from the one in memory has to be found out, and one that
-// does not must not be.
+// TestAStoreThatForgetsIsFoundOut is the control of -simulate.store: a store that differs from the
+// one in memory has to be found out, and one that does not must not be.
 func TestAStoreThatForgetsIsFoundOut(t *testing.T) {
 	found := false
 	for seed := range uint64(6) {
@@ -253,7 +262,8 @@ func (s slow) Heartbeat(ctx context.Context, p engine.HeartbeatParams) (engine.B
 	return s.Store.Heartbeat(ctx, p)
 }
 
-// TestAStoreThatNeedsTimeIsGivenIt: a server that dies meanwhile waits for the store too, and time has to pass for both.
+// TestAStoreThatNeedsTimeIsGivenIt: a server that dies meanwhile waits for the store too, and time
+// has to pass for both.
 func TestAStoreThatNeedsTimeIsGivenIt(t *testing.T) {
 	defer deadline("a server that dies beside a slow store")()
 	synctest.Test(t, func(t *testing.T) {

@@ -12,18 +12,19 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// watch holds every change in the database against what may follow upon what. It is written from the promises, not from the rules that the
-// server goes by.
+// watch holds every change in the database against what may follow upon what. It is written from
+// the promises, not from the rules that the server goes by.
 type watch struct {
 	report *Report
 	trace  bool
 	began  time.Time
 
 	mu     sync.Mutex
-	tokens map[engine.Token]engine.ID    // that were ever granted: for which run
-	handed map[handing][]map[string]bool // the steps that had a result at each claim whose activation is not known to have begun, and at the last
-	held   map[string]int                // leases of each concurrency key
-	names  map[engine.ID]int             // of runs, by when they were first seen
+	tokens map[engine.Token]engine.ID // that were ever granted: for which run
+	// the steps that had a result at each claim whose activation is not known to have begun, and at the last
+	handed map[handing][]map[string]bool
+	held   map[string]int    // leases of each concurrency key
+	names  map[engine.ID]int // of runs, by when they were first seen
 }
 
 // handing is a worker that was handed a run.
@@ -33,12 +34,13 @@ type handing struct {
 }
 
 func newWatch(r *Report, trace bool) *watch {
-	return &watch{report: r, trace: trace, began: time.Now(), tokens: map[engine.Token]engine.ID{}, handed: map[handing][]map[string]bool{},
-		held: map[string]int{}, names: map[engine.ID]int{}}
+	return &watch{report: r, trace: trace, began: time.Now(), tokens: map[engine.Token]engine.ID{},
+		handed: map[handing][]map[string]bool{},
+		held:   map[string]int{}, names: map[engine.ID]int{}}
 }
 
-// known is the steps that had a result when a worker was handed the run that it begins with now. Where a task of before never came to it, it is those
-// that had one then.
+// known is the steps that had a result when a worker was handed the run that it begins with now.
+// Where a task of before never came to it, it is those that had one then.
 func (w *watch) known(worker string, run engine.ID) map[string]bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -70,14 +72,17 @@ func (w *watch) heed(c *memory.Call, changes []memory.Change) {
 	}
 }
 
-// claimOrder is the changes in the order in which a claim has handed their runs out: each run's own limit is held against what was handed out before.
+// claimOrder is the changes in the order in which a claim has handed their runs out: each run's own
+// limit is held against what was handed out before.
 func claimOrder(c *memory.Call, changes []memory.Change) []memory.Change {
 	claimed, ok := c.Answer.(engine.Claimed)
 	if !ok {
 		return changes
 	}
 	place := func(change memory.Change) int {
-		return slices.IndexFunc(claimed.Tasks, func(t engine.Task) bool { return change.New != nil && t.Run.ID == change.New.ID })
+		return slices.IndexFunc(claimed.Tasks, func(t engine.Task) bool {
+			return change.New != nil && t.Run.ID == change.New.ID
+		})
 	}
 	return slices.SortedStableFunc(slices.Values(changes), func(a, b memory.Change) int { return place(a) - place(b) })
 }
@@ -114,21 +119,24 @@ func (w *watch) record(c *memory.Call, changes []memory.Change) {
 	}
 }
 
-// fenced holds writes of workers against the leases: a write that changes something about its run is under the token that the run had, and one
-// that changes nothing was under a token that the run once had.
+// fenced holds writes of workers against the leases: a write that changes something about its run
+// is under the token that the run had, and one that changes nothing was under a token that the run
+// once had.
 func (w *watch) fenced(c *memory.Call, changes []memory.Change) {
 	l := leaseOf(c.Params)
 	if l.RunID.IsZero() {
 		return
 	}
 	run, granted := w.tokens[l.Token]
-	w.report.check(5, granted && run == l.RunID, "%s about run %s counted under a token that it never had", c.Verb, l.RunID)
+	w.report.check(5, granted && run == l.RunID, "%s about run %s counted under a token that it never had",
+		c.Verb, l.RunID)
 	for _, change := range changes {
 		if change.New == nil || change.New.ID != l.RunID || change.Old == nil {
 			continue
 		}
 		held := change.Old.Lease
-		w.report.check(5, held != nil && held.Token == l.Token, "%s changed run %s, whose lease was another", c.Verb, l.RunID)
+		w.report.check(5, held != nil && held.Token == l.Token, "%s changed run %s, whose lease was another",
+			c.Verb, l.RunID)
 	}
 }
 
@@ -142,19 +150,23 @@ func (w *watch) changed(c *memory.Call, change memory.Change) {
 	w.leases(c, old, r)
 	w.shape(c, r)
 	if old == nil {
-		w.report.check(8, r.Attempts == 1 && r.Failures == 0 && r.LeaseLosses == 0, "run %s begins with %d attempts", r.ID, r.Attempts)
+		w.report.check(8, r.Attempts == 1 && r.Failures == 0 &&
+			r.LeaseLosses == 0, "run %s begins with %d attempts", r.ID, r.Attempts)
 		return
 	}
 	if old.Status.Ended() {
-		w.report.check(4, sameEnd(old, r), "%s changed run %s after its end: %s became %s", c.Verb, r.ID, endOf(old), endOf(r))
+		w.report.check(4, sameEnd(old, r), "%s changed run %s after its end: %s became %s", c.Verb, r.ID,
+			endOf(old), endOf(r))
 	}
 	w.steps(c, old, r)
 	w.attempts(c, old, r)
 }
 
 func sameEnd(a, b *memory.Run) bool {
-	return a.Status == b.Status && a.Output.Equal(b.Output) && a.FinishedAt.Equal(b.FinishedAt) && a.ContinuedAs == b.ContinuedAs &&
-		(a.Error == nil) == (b.Error == nil) && (a.Error == nil || a.Error.Equal(*b.Error)) && a.FinalToken == b.FinalToken
+	return a.Status == b.Status && a.Output.Equal(b.Output) && a.FinishedAt.Equal(b.FinishedAt) &&
+		a.ContinuedAs == b.ContinuedAs &&
+		(a.Error == nil) == (b.Error == nil) && (a.Error == nil || a.Error.Equal(*b.Error)) &&
+		a.FinalToken == b.FinalToken
 }
 
 func endOf(r *memory.Run) string {
@@ -187,7 +199,8 @@ func (w *watch) leases(c *memory.Call, old, r *memory.Run) {
 		}
 		if r.ConcurrencyKey != "" && before == nil {
 			w.held[key]++
-			w.report.check(15, w.held[key] <= max(r.ConcurrencyLimit, 1), "%d runs hold key %s, at most %d may", w.held[key], r.ConcurrencyKey, r.ConcurrencyLimit)
+			w.report.check(15, w.held[key] <= max(r.ConcurrencyLimit, 1), "%d runs hold key %s, at most %d may",
+				w.held[key], r.ConcurrencyKey, r.ConcurrencyLimit)
 		}
 	}
 	if before != nil && r.Lease == nil && r.ConcurrencyKey != "" {
@@ -212,7 +225,8 @@ func keyOf(r *memory.Run) string { return r.Type + "\x00" + r.ConcurrencyKey }
 
 // shape holds the parts of one run against each other.
 func (w *watch) shape(c *memory.Call, r *memory.Run) {
-	w.report.check(13, (r.Status == engine.RunRunning) == (r.Lease != nil), "after %s run %s is %s, held: %t", c.Verb, r.ID, r.Status, r.Lease != nil)
+	w.report.check(13, (r.Status == engine.RunRunning) == (r.Lease != nil), "after %s run %s is %s, held: %t", c.Verb,
+		r.ID, r.Status, r.Lease != nil)
 	latest, completed, names := map[string]int{}, map[string]int{}, map[string]bool{}
 	for _, s := range r.Steps {
 		names[s.Name] = true
@@ -222,13 +236,17 @@ func (w *watch) shape(c *memory.Call, r *memory.Run) {
 		if s.Status == engine.StepCompleted {
 			completed[s.Name]++
 		}
-		w.report.check(13, !r.Status.Ended() || !s.Open(), "after %s run %s is %s, and its step %s is %s", c.Verb, r.ID, r.Status, s.Name, s.Status)
+		w.report.check(13, !r.Status.Ended() || !s.Open(), "after %s run %s is %s, and its step %s is %s", c.Verb, r.ID,
+			r.Status, s.Name, s.Status)
 	}
 	for name := range names {
-		w.report.check(13, latest[name] == 1, "after %s run %s has %d latest attempts of step %s", c.Verb, r.ID, latest[name], name)
-		w.report.check(3, completed[name] <= 1, "after %s run %s has %d results of step %s", c.Verb, r.ID, completed[name], name)
+		w.report.check(13, latest[name] == 1, "after %s run %s has %d latest attempts of step %s", c.Verb, r.ID,
+			latest[name], name)
+		w.report.check(3, completed[name] <= 1, "after %s run %s has %d results of step %s", c.Verb, r.ID,
+			completed[name], name)
 	}
-	w.report.check(13, r.RunSteps() == int64(len(names)), "after %s run %s counts %d steps and has %d", c.Verb, r.ID, r.RunSteps(), len(names))
+	w.report.check(13, r.RunSteps() == int64(len(names)), "after %s run %s counts %d steps and has %d", c.Verb, r.ID,
+		r.RunSteps(), len(names))
 }
 
 func stepOf(r *memory.Run, id engine.ID) *engine.Step {
@@ -251,11 +269,14 @@ func (w *watch) steps(c *memory.Call, old, r *memory.Run) {
 			continue
 		}
 		if before.Status == engine.StepCompleted {
-			w.report.check(3, s.Status == engine.StepCompleted && s.Output.Equal(before.Output) && s.FinishedAt.Equal(before.FinishedAt),
-				"%s changed the result of step %s of run %s from %q to %q", c.Verb, s.Name, r.ID, before.Output.Data, s.Output.Data)
+			w.report.check(3, s.Status == engine.StepCompleted && s.Output.Equal(before.Output) &&
+				s.FinishedAt.Equal(before.FinishedAt),
+				"%s changed the result of step %s of run %s from %q to %q", c.Verb, s.Name, r.ID, before.Output.Data,
+				s.Output.Data)
 		}
 		if before.Kind == engine.StepSleep && before.Status == engine.StepRunning && s.Status == engine.StepCompleted {
-			w.report.check(10, !s.WakeAt.After(time.Now()), "%s ended timer %s of run %s at %s, before %s", c.Verb, s.Name, r.ID, time.Now(), s.WakeAt)
+			w.report.check(10, !s.WakeAt.After(time.Now()), "%s ended timer %s of run %s at %s, before %s", c.Verb,
+				s.Name, r.ID, time.Now(), s.WakeAt)
 		}
 	}
 }
@@ -270,7 +291,8 @@ func (w *watch) attempts(c *memory.Call, old, r *memory.Run) {
 			w.report.check(8, failures <= 1, "%s counted %d attempts of run %s", c.Verb, failures, r.ID)
 		}
 		if verdict, is := c.Answer.(engine.Verdict); is && leaseOf(c.Params).RunID == r.ID {
-			w.report.check(8, verdict.Retry == (failures == 1), "FailStep of run %s: retry is %t, and its attempts grew by %d", r.ID, verdict.Retry, failures)
+			w.report.check(8, verdict.Retry == (failures == 1),
+				"FailStep of run %s: retry is %t, and its attempts grew by %d", r.ID, verdict.Retry, failures)
 		}
 	default:
 		w.report.check(8, failures == 0, "%s counted %d attempts of run %s", c.Verb, failures, r.ID)
@@ -281,6 +303,7 @@ func (w *watch) attempts(c *memory.Call, old, r *memory.Run) {
 		w.report.note("leases lost")
 	}
 	if r.Status == engine.RunFailed && old.Status != engine.RunFailed && lost {
-		w.report.check(8, r.LeaseLosses == engine.MaxLeaseLosses, "run %s failed for its losses, of which there are %d", r.ID, r.LeaseLosses)
+		w.report.check(8, r.LeaseLosses == engine.MaxLeaseLosses, "run %s failed for its losses, of which there are %d",
+			r.ID, r.LeaseLosses)
 	}
 }

@@ -18,7 +18,8 @@ var (
 
 // row is a run as the change says it is, without a lease or a step.
 func row(id engine.ID, status engine.RunStatus, change ...func(r *memory.Run)) *memory.Run {
-	r := &memory.Run{Run: engine.Run{ID: id, Type: "t", Status: status, Attempts: 1, AvailableAt: watchedAt.Add(-time.Second)}}
+	r := &memory.Run{Run: engine.Run{ID: id, Type: "t", Status: status, Attempts: 1,
+		AvailableAt: watchedAt.Add(-time.Second)}}
 	for _, do := range change {
 		do(r)
 	}
@@ -27,7 +28,9 @@ func row(id engine.ID, status engine.RunStatus, change ...func(r *memory.Run)) *
 
 // held is the run in a worker's hands.
 func held(token byte, change ...func(r *memory.Run)) *memory.Run {
-	return row(watchedRun, engine.RunRunning, append([]func(*memory.Run){func(r *memory.Run) { r.Lease = &memory.Lease{Token: engine.Token{token}} }}, change...)...)
+	return row(watchedRun, engine.RunRunning,
+		append([]func(*memory.Run){func(r *memory.Run) { r.Lease = &memory.Lease{Token: engine.Token{token}} }},
+			change...)...)
 }
 
 // steps gives a run its steps, of which each is another.
@@ -75,7 +78,8 @@ func failed(retry bool) *memory.Call {
 	return c
 }
 
-// TestWatch holds one change after the other, of which the last is what the test is about; each has a twin that is as it should be.
+// TestWatch holds one change after the other, of which the last is what the test is about; each has
+// a twin that is as it should be.
 func TestWatch(t *testing.T) {
 	type change struct {
 		call     *memory.Call
@@ -83,7 +87,8 @@ func TestWatch(t *testing.T) {
 	}
 	claim := change{claimed(watchedRun), row(watchedRun, engine.RunPending), held(1)}
 	result := func(text string) engine.Step {
-		return engine.Step{Name: "s", Kind: engine.StepFunction, Status: engine.StepCompleted, Latest: true, FinishedAt: watchedAt, Output: engine.Payload{Data: []byte(text)}}
+		return engine.Step{Name: "s", Kind: engine.StepFunction, Status: engine.StepCompleted, Latest: true,
+			FinishedAt: watchedAt, Output: engine.Payload{Data: []byte(text)}}
 	}
 	timer := func(status engine.StepStatus, wake time.Time) engine.Step {
 		return engine.Step{Name: "s", Kind: engine.StepSleep, Status: status, Latest: true, WakeAt: wake}
@@ -102,87 +107,141 @@ func TestWatch(t *testing.T) {
 		want    int // the invariant that does not hold; 0: all hold
 	}{
 		{"a run is started", []change{{call("StartRuns", nil), nil, row(watchedRun, engine.RunPending)}}, 0},
-		{"a run is started with two attempts", []change{{call("StartRuns", nil), nil, row(watchedRun, engine.RunPending, attempts(2))}}, 8},
-		{"a run is started with a loss", []change{{call("StartRuns", nil), nil, row(watchedRun, engine.RunPending, losses(1))}}, 8},
-		{"a run is started with a failure", []change{{call("StartRuns", nil), nil, row(watchedRun, engine.RunPending, func(r *memory.Run) { r.Failures = 1 })}}, 8},
+		{"a run is started with two attempts", []change{
+			{call("StartRuns", nil), nil, row(watchedRun, engine.RunPending, attempts(2))}}, 8},
+		{"a run is started with a loss", []change{
+			{call("StartRuns", nil), nil, row(watchedRun, engine.RunPending, losses(1))}}, 8},
+		{"a run is started with a failure", []change{
+			{call("StartRuns", nil), nil, row(watchedRun, engine.RunPending, func(r *memory.Run) { r.Failures = 1 })}},
+			8},
 		{"a run is deleted", []change{{call("Prune", nil), ended(), nil}}, 4},
 
 		{"a run is handed out", []change{claim}, 0},
-		{"a run is handed out when it is due", []change{{claimed(watchedRun), row(watchedRun, engine.RunPending, due(watchedAt)), held(1)}}, 0},
-		{"a run is handed out before it is due", []change{{claimed(watchedRun), row(watchedRun, engine.RunPending, due(watchedAt.Add(1))), held(1)}}, 10},
-		{"a run is handed out that is paused", []change{{claimed(watchedRun), row(watchedRun, engine.RunPending, due(time.Time{})), held(1)}}, 10},
+		{"a run is handed out when it is due", []change{
+			{claimed(watchedRun), row(watchedRun, engine.RunPending, due(watchedAt)), held(1)}}, 0},
+		{"a run is handed out before it is due",
+			[]change{{claimed(watchedRun), row(watchedRun, engine.RunPending, due(watchedAt.Add(1))), held(1)}}, 10},
+		{"a run is handed out that is paused", []change{
+			{claimed(watchedRun), row(watchedRun, engine.RunPending, due(time.Time{})), held(1)}}, 10},
 		{"a run is handed out that is held", []change{claim, {claimed(watchedRun), held(1), held(2)}}, 5},
-		{"a run is handed out again", []change{claim, {sleeps(1), held(1), row(watchedRun, engine.RunSleeping)}, {claimed(watchedRun), row(watchedRun, engine.RunSleeping), held(2)}}, 0},
-		{"a run is handed out under a token that it had", []change{claim, {sleeps(1), held(1), row(watchedRun, engine.RunSleeping)},
-			{claimed(watchedRun), row(watchedRun, engine.RunSleeping), held(1)}}, 5},
-		{"a run is running and nobody holds it", []change{{call("StartRuns", nil), nil, row(watchedRun, engine.RunRunning)}}, 13},
-		{"a run is held and not running", []change{claim, {sleeps(1), held(1), held(1, func(r *memory.Run) { r.Status = engine.RunSleeping })}}, 13},
+		{"a run is handed out again", []change{claim, {sleeps(1), held(1), row(watchedRun, engine.RunSleeping)},
+			{claimed(watchedRun), row(watchedRun, engine.RunSleeping), held(2)}}, 0},
+		{"a run is handed out under a token that it had",
+			[]change{claim, {sleeps(1), held(1), row(watchedRun, engine.RunSleeping)},
+				{claimed(watchedRun), row(watchedRun, engine.RunSleeping), held(1)}}, 5},
+		{"a run is running and nobody holds it",
+			[]change{{call("StartRuns", nil), nil, row(watchedRun, engine.RunRunning)}}, 13},
+		{"a run is held and not running", []change{
+			claim, {sleeps(1), held(1), held(1, func(r *memory.Run) { r.Status = engine.RunSleeping })}}, 13},
 
 		{"the holder writes", []change{claim, {sleeps(1), held(1), held(1)}}, 0},
 		{"somebody writes under a token that nobody had", []change{claim, {sleeps(9), held(1), held(1)}}, 5},
-		{"somebody writes under a token that another run had", []change{{claimed(watchedOther), row(watchedOther, engine.RunPending), row(watchedOther, engine.RunRunning,
-			func(r *memory.Run) { r.Lease = &memory.Lease{Token: engine.Token{7}} })}, {sleeps(7), nil, nil}}, 5},
-		{"somebody repeats a write under a token that the run had", []change{claim, {sleeps(1), held(1), row(watchedRun, engine.RunSleeping)}, {sleeps(1), nil, nil}}, 0},
-		{"somebody changes a run that another holds", []change{claim, {sleeps(1), held(1), row(watchedRun, engine.RunSleeping)},
-			{claimed(watchedRun), row(watchedRun, engine.RunSleeping), held(2)}, {sleeps(1), held(2), held(2)}}, 5},
-		{"somebody changes a run that nobody holds", []change{claim, {sleeps(1), held(1), row(watchedRun, engine.RunSleeping)},
-			{sleeps(1), row(watchedRun, engine.RunSleeping), row(watchedRun, engine.RunSleeping)}}, 5},
+		{"somebody writes under a token that another run had",
+			[]change{{claimed(watchedOther), row(watchedOther, engine.RunPending), row(watchedOther, engine.RunRunning,
+				func(r *memory.Run) { r.Lease = &memory.Lease{Token: engine.Token{7}} })}, {sleeps(7), nil, nil}}, 5},
+		{"somebody repeats a write under a token that the run had",
+			[]change{claim, {sleeps(1), held(1), row(watchedRun, engine.RunSleeping)}, {sleeps(1), nil, nil}}, 0},
+		{"somebody changes a run that another holds",
+			[]change{claim, {sleeps(1), held(1), row(watchedRun, engine.RunSleeping)},
+				{claimed(watchedRun), row(watchedRun, engine.RunSleeping), held(2)}, {sleeps(1), held(2), held(2)}}, 5},
+		{"somebody changes a run that nobody holds",
+			[]change{claim, {sleeps(1), held(1), row(watchedRun, engine.RunSleeping)},
+				{sleeps(1), row(watchedRun, engine.RunSleeping), row(watchedRun, engine.RunSleeping)}}, 5},
 
-		{"the holder changes another run", []change{claim, {sleeps(1), row(watchedOther, engine.RunSleeping), row(watchedOther, engine.RunPending)}}, 0},
+		{"the holder changes another run", []change{
+			claim, {sleeps(1), row(watchedOther, engine.RunSleeping), row(watchedOther, engine.RunPending)}}, 0},
 		{"the holder starts another run", []change{claim, {sleeps(1), nil, row(watchedOther, engine.RunPending)}}, 0},
 
 		{"an ended run is spared", []change{{call("PinRun", nil), ended(), spared}}, 0},
 		{"an ended run goes on", []change{{call("RetryRun", nil), ended(), row(watchedRun, engine.RunPending)}}, 4},
-		{"an ended run has another result", []change{{call("X", nil), ended(), ended(func(r *memory.Run) { r.Output.Data = []byte("else") })}}, 4},
-		{"an ended run ended at another time", []change{{call("X", nil), ended(), ended(func(r *memory.Run) { r.FinishedAt = watchedAt.Add(1) })}}, 4},
-		{"an ended run ended under another token", []change{{call("X", nil), ended(), ended(func(r *memory.Run) { r.FinalToken = engine.Token{2} })}}, 4},
-		{"an ended run continues", []change{{call("X", nil), ended(), ended(func(r *memory.Run) { r.ContinuedAs = watchedOther })}}, 4},
-		{"an ended run has an error", []change{{call("X", nil), ended(), ended(func(r *memory.Run) { r.Error = &engine.Failure{} })}}, 4},
-		{"an ended run has another error", []change{{call("X", nil), ended(func(r *memory.Run) { r.Error = &engine.Failure{Message: "a"} }),
-			ended(func(r *memory.Run) { r.Error = &engine.Failure{Message: "b"} })}}, 4},
-		{"a run that has not ended changes", []change{{call("X", nil), row(watchedRun, engine.RunPending), ended()}}, 0},
+		{"an ended run has another result", []change{
+			{call("X", nil), ended(), ended(func(r *memory.Run) { r.Output.Data = []byte("else") })}}, 4},
+		{"an ended run ended at another time", []change{
+			{call("X", nil), ended(), ended(func(r *memory.Run) { r.FinishedAt = watchedAt.Add(1) })}}, 4},
+		{"an ended run ended under another token",
+			[]change{{call("X", nil), ended(), ended(func(r *memory.Run) { r.FinalToken = engine.Token{2} })}}, 4},
+		{"an ended run continues", []change{{call("X", nil), ended(),
+			ended(func(r *memory.Run) { r.ContinuedAs = watchedOther })}}, 4},
+		{"an ended run has an error", []change{{
+			call("X", nil), ended(), ended(func(r *memory.Run) { r.Error = &engine.Failure{} })}}, 4},
+		{"an ended run has another error", []change{
+			{call("X", nil), ended(func(r *memory.Run) { r.Error = &engine.Failure{Message: "a"} }),
+				ended(func(r *memory.Run) { r.Error = &engine.Failure{Message: "b"} })}}, 4},
+		{"a run that has not ended changes", []change{
+			{call("X", nil), row(watchedRun, engine.RunPending), ended()}}, 0},
 
-		{"a step has its result", []change{{call("X", nil), row(watchedRun, engine.RunPending, steps(result("v"))), row(watchedRun, engine.RunPending, steps(result("v")))}}, 0},
-		{"a step's result changes", []change{{call("X", nil), row(watchedRun, engine.RunPending, steps(result("v"))), row(watchedRun, engine.RunPending, steps(result("w")))}}, 3},
-		{"a step's result is of another time", []change{{call("X", nil), row(watchedRun, engine.RunPending, steps(result("v"))),
-			row(watchedRun, engine.RunPending, steps(result("v")), func(r *memory.Run) { r.Steps[0].FinishedAt = watchedAt.Add(1) })}}, 3},
-		{"a step's result is taken back", []change{{call("X", nil), row(watchedRun, engine.RunPending, steps(result("v"))), row(watchedRun, engine.RunPending, steps(running))}}, 3},
-		{"a step is deleted", []change{{call("X", nil), row(watchedRun, engine.RunPending, steps(running)), row(watchedRun, engine.RunPending)}}, 3},
-		{"a step has two results", []change{{call("X", nil), nil, row(watchedRun, engine.RunPending, steps(result("v"), func() engine.Step {
-			s := result("w")
-			s.Latest = false
-			return s
-		}()))}}, 3},
-		{"a step has an earlier attempt", []change{{call("X", nil), nil, row(watchedRun, engine.RunPending, steps(earlier, running))}}, 0},
-		{"a step has two latest attempts", []change{{call("X", nil), nil, row(watchedRun, engine.RunPending, steps(running, running))}}, 13},
-		{"a step has no latest attempt", []change{{call("X", nil), nil, row(watchedRun, engine.RunPending, steps(earlier))}}, 13},
-		{"a run counts a step too many", []change{{call("X", nil), nil, row(watchedRun, engine.RunPending, steps(running), func(r *memory.Run) { r.Run.Steps++ })}}, 13},
-		{"a run ends with a step at work", []change{{call("X", nil), row(watchedRun, engine.RunPending, steps(running)), ended(steps(running))}}, 13},
+		{"a step has its result", []change{{call("X", nil), row(watchedRun, engine.RunPending, steps(result("v"))),
+			row(watchedRun, engine.RunPending, steps(result("v")))}}, 0},
+		{"a step's result changes", []change{{call("X", nil), row(watchedRun, engine.RunPending, steps(result("v"))),
+			row(watchedRun, engine.RunPending, steps(result("w")))}}, 3},
+		{"a step's result is of another time", []change{
+			{call("X", nil), row(watchedRun, engine.RunPending, steps(result("v"))),
+				row(watchedRun, engine.RunPending, steps(result("v")), func(r *memory.Run) {
+					r.Steps[0].FinishedAt = watchedAt.Add(1)
+				})}}, 3},
+		{"a step's result is taken back", []change{
+			{call("X", nil), row(watchedRun, engine.RunPending, steps(result("v"))),
+				row(watchedRun, engine.RunPending, steps(running))}}, 3},
+		{"a step is deleted", []change{{call("X", nil), row(watchedRun, engine.RunPending, steps(running)),
+			row(watchedRun, engine.RunPending)}}, 3},
+		{"a step has two results", []change{{call("X", nil), nil,
+			row(watchedRun, engine.RunPending, steps(result("v"), func() engine.Step {
+				s := result("w")
+				s.Latest = false
+				return s
+			}()))}}, 3},
+		{"a step has an earlier attempt", []change{
+			{call("X", nil), nil, row(watchedRun, engine.RunPending, steps(earlier, running))}}, 0},
+		{"a step has two latest attempts", []change{
+			{call("X", nil), nil, row(watchedRun, engine.RunPending, steps(running, running))}}, 13},
+		{"a step has no latest attempt", []change{
+			{call("X", nil), nil, row(watchedRun, engine.RunPending, steps(earlier))}}, 13},
+		{"a run counts a step too many", []change{
+			{call("X", nil), nil, row(watchedRun, engine.RunPending, steps(running), func(r *memory.Run) {
+				r.Run.Steps++
+			})}}, 13},
+		{"a run ends with a step at work", []change{
+			{call("X", nil), row(watchedRun, engine.RunPending, steps(running)), ended(steps(running))}}, 13},
 
-		{"a timer ends", []change{{call("X", nil), row(watchedRun, engine.RunSleeping, steps(timer(engine.StepRunning, watchedAt))),
+		{"a timer ends", []change{{call("X", nil),
+			row(watchedRun, engine.RunSleeping, steps(timer(engine.StepRunning, watchedAt))),
 			row(watchedRun, engine.RunPending, steps(timer(engine.StepCompleted, watchedAt)))}}, 0},
-		{"a timer ends early", []change{{call("X", nil), row(watchedRun, engine.RunSleeping, steps(timer(engine.StepRunning, watchedAt.Add(time.Hour)))),
+		{"a timer ends early", []change{{call("X", nil),
+			row(watchedRun, engine.RunSleeping, steps(timer(engine.StepRunning, watchedAt.Add(time.Hour)))),
 			row(watchedRun, engine.RunPending, steps(timer(engine.StepCompleted, watchedAt.Add(time.Hour))))}}, 10},
 
 		{"a step fails and is tried again", []change{claim, {failed(true), held(1), held(1, attempts(2))}}, 0},
 		{"a step fails for good", []change{claim, {failed(false), held(1), held(1)}}, 0},
-		{"a step fails for good and an attempt is counted", []change{claim, {failed(false), held(1), held(1, attempts(2))}}, 8},
+		{"a step fails for good and an attempt is counted",
+			[]change{claim, {failed(false), held(1), held(1, attempts(2))}}, 8},
 		{"a step is tried again and no attempt is counted", []change{claim, {failed(true), held(1), held(1)}}, 8},
-		{"a step fails and two attempts are counted", []change{{call("FailRun", nil), held(1), held(1, attempts(3))}}, 8},
+		{"a step fails and two attempts are counted",
+			[]change{{call("FailRun", nil), held(1), held(1, attempts(3))}}, 8},
 		{"a step fails and an attempt is taken", []change{{call("FailRun", nil), held(1, attempts(2)), held(1)}}, 8},
 		{"steps run out of time", []change{{call("TimeoutSteps", nil), held(1), held(1, attempts(3))}}, 0},
-		{"steps run out of time and an attempt is taken", []change{{call("TimeoutSteps", nil), held(1, attempts(2)), held(1)}}, 8},
+		{"steps run out of time and an attempt is taken",
+			[]change{{call("TimeoutSteps", nil), held(1, attempts(2)), held(1)}}, 8},
 		{"a sleep counts an attempt", []change{claim, {sleeps(1), held(1), held(1, attempts(2))}}, 8},
 		{"a sleep counts a loss", []change{claim, {sleeps(1), held(1), held(1, losses(1))}}, 8},
 		{"a sleep forgets losses", []change{claim, {sleeps(1), held(1, losses(1)), held(1)}}, 0},
-		{"a worker is lost", []change{claim, {call("ForceOfflineWorker", nil), held(1), row(watchedRun, engine.RunPending, losses(1))}}, 0},
-		{"a run has lost all the workers that it may", []change{claim, {call("FreeLost", nil), held(1, losses(engine.MaxLeaseLosses-1)), row(watchedRun, engine.RunFailed, losses(engine.MaxLeaseLosses))}}, 0},
-		{"a run fails for its losses too soon", []change{claim, {call("FreeLost", nil), held(1), row(watchedRun, engine.RunFailed, losses(1))}}, 8},
+		{"a worker is lost", []change{claim, {call("ForceOfflineWorker", nil), held(1),
+			row(watchedRun, engine.RunPending, losses(1))}}, 0},
+		{"a run has lost all the workers that it may",
+			[]change{claim, {call("FreeLost", nil), held(1, losses(engine.MaxLeaseLosses-1)),
+				row(watchedRun, engine.RunFailed, losses(engine.MaxLeaseLosses))}}, 0},
+		{"a run fails for its losses too soon", []change{
+			claim, {call("FreeLost", nil), held(1), row(watchedRun, engine.RunFailed, losses(1))}}, 8},
 
-		{"one run at a time has a key", []change{{claimed(watchedRun), row(watchedRun, engine.RunPending, keyed), held(1, keyed)}, {sleeps(1), held(1, keyed), row(watchedRun, engine.RunSleeping, keyed)},
+		{"one run at a time has a key", []change{
+			{claimed(watchedRun), row(watchedRun, engine.RunPending, keyed), held(1, keyed)},
+			{sleeps(1), held(1, keyed), row(watchedRun, engine.RunSleeping, keyed)},
 			{claimed(watchedRun), row(watchedRun, engine.RunSleeping, keyed), held(2, keyed)}}, 0},
-		{"two runs have a key of one", []change{{claimed(watchedRun), row(watchedRun, engine.RunPending, keyed), held(1, keyed)},
-			{claimed(watchedOther), row(watchedOther, engine.RunPending, keyed), row(watchedOther, engine.RunRunning, keyed, func(r *memory.Run) { r.Lease = &memory.Lease{Token: engine.Token{2}} })}}, 15},
+		{"two runs have a key of one", []change{
+			{claimed(watchedRun), row(watchedRun, engine.RunPending, keyed), held(1, keyed)},
+			{claimed(watchedOther), row(watchedOther, engine.RunPending, keyed),
+				row(watchedOther, engine.RunRunning, keyed, func(r *memory.Run) {
+					r.Lease = &memory.Lease{Token: engine.Token{2}}
+				})}}, 15},
 	} {
 		report := &Report{Counts: map[string]int{}}
 		w := newWatch(report, false)
@@ -209,8 +268,10 @@ func TestWhatWasRefusedIsCountedAndNotLookedAt(t *testing.T) {
 	refused := sleeps(9)
 	refused.Err = errors.New("the lease is lost")
 	w.heed(refused, nil)
-	if len(report.Violations) > 0 || report.Counts["refused: Sleep"] != 1 || report.Counts["done: Sleep"] != 0 || len(report.Log) != 1 {
-		t.Errorf("violations %v, counts %v, log %q; want it counted as refused", report.Violations, report.Counts, report.Log)
+	if len(report.Violations) > 0 || report.Counts["refused: Sleep"] != 1 || report.Counts["done: Sleep"] != 0 ||
+		len(report.Log) != 1 {
+		t.Errorf("violations %v, counts %v, log %q; want it counted as refused", report.Violations, report.Counts,
+			report.Log)
 	}
 	w.heed(call("PauseRun", nil), nil)
 	w.heed(&memory.Call{Verb: "GetRun"}, nil)
@@ -219,17 +280,22 @@ func TestWhatWasRefusedIsCountedAndNotLookedAt(t *testing.T) {
 	}
 }
 
-// TestEachLimitOfAKeyIsHeldInTheOrderOfTheClaim: two runs of a key, of which the second may stand beside another and the first may not.
+// TestEachLimitOfAKeyIsHeldInTheOrderOfTheClaim: two runs of a key, of which the second may stand
+// beside another and the first may not.
 func TestEachLimitOfAKeyIsHeldInTheOrderOfTheClaim(t *testing.T) {
 	change := func(id engine.ID, limit int) memory.Change {
 		key := func(r *memory.Run) { r.ConcurrencyKey, r.ConcurrencyLimit = "k", limit }
-		return memory.Change{Old: row(id, engine.RunPending, key), New: row(id, engine.RunRunning, key, func(r *memory.Run) { r.Lease = &memory.Lease{Token: engine.Token(id)} })}
+		return memory.Change{Old: row(id, engine.RunPending, key),
+			New: row(id, engine.RunRunning, key, func(r *memory.Run) {
+				r.Lease = &memory.Lease{Token: engine.Token(id)}
+			})}
 	}
 	for _, test := range []struct {
 		order []engine.ID
 		want  int
 	}{{[]engine.ID{watchedRun, watchedOther}, 0}, {[]engine.ID{watchedOther, watchedRun}, 1}} {
-		for _, changes := range [][]memory.Change{{change(watchedRun, 1), change(watchedOther, 2)}, {change(watchedOther, 2), change(watchedRun, 1)}} {
+		for _, changes := range [][]memory.Change{
+			{change(watchedRun, 1), change(watchedOther, 2)}, {change(watchedOther, 2), change(watchedRun, 1)}} {
 			report := &Report{Counts: map[string]int{}}
 			newWatch(report, false).heed(claimed(test.order...), changes)
 			if got := len(report.Violations); got != test.want {

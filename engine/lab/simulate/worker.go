@@ -41,19 +41,23 @@ func (w *simulation) hire(index int) *worker {
 	w.lives++
 	k := &worker{sim: w, index: index, host: host.New(w.network.connect), life: fmt.Sprintf("w%d.%d", index, w.lives)}
 	k.sdk = kagzi.NewWorker(kagzi.WorkerOptions{
-		Profile: kagzi.NoProfile, Address: "passthrough:///simulation", Namespace: namespace, Queue: "default", Logger: quiet,
+		Profile: kagzi.NoProfile, Address: "passthrough:///simulation", Namespace: namespace, Queue: "default",
+		Logger:        quiet,
 		MaxConcurrent: w.plan.Workers[index], DrainTimeout: time.Second, HandleSignals: []os.Signal{},
 		DialOptions: []grpc.DialOption{grpc.WithContextDialer(k.host.Dial)},
 	})
 	kagzi.Handle(k.sdk, programType, k.program)
-	kagzi.Handle(k.sdk, handlerType, func(kagzi.Context, kagzi.WorkflowFailedEvent) (string, error) { return "handled", nil })
+	kagzi.Handle(k.sdk, handlerType, func(kagzi.Context, kagzi.WorkflowFailedEvent) (string, error) {
+		return "handled", nil
+	})
 	ctx, stop := context.WithCancel(context.Background())
 	k.stop = stop
 	k.group.Go(func() { _ = k.sdk.Run(ctx) })
 	return k
 }
 
-// die is the end of the process: nobody hears of it any more, and what its code still does in the bubble has not happened.
+// die is the end of the process: nobody hears of it any more, and what its code still does in the
+// bubble has not happened.
 func (k *worker) die() {
 	k.dead.Store(true)
 	k.host.Die()
@@ -69,7 +73,9 @@ func (k *worker) close() {
 type activation struct {
 	worker *worker
 	run    engine.ID
-	done   map[string]bool // the steps that had a result when it was handed out: what another has recorded since, a task that was long on its way has not
+	// the steps that had a result when it was handed out: what another has recorded since, a task
+	// that was long on its way has not
+	done map[string]bool
 }
 
 // line of execution: what its code has been told by steps so far.
@@ -115,7 +121,8 @@ func (s *activation) act(ctx kagzi.Context, heard told, a Act) (string, error) {
 		}
 		return v, err
 	case "child":
-		v, err := kagzi.RunChild[string](ctx, a.Name, programType, *a.Child, kagzi.ChildOptions{ParentClose: kagzi.ParentClosePolicy(a.Close)})
+		v, err := kagzi.RunChild[string](ctx, a.Name, programType, *a.Child,
+			kagzi.ChildOptions{ParentClose: kagzi.ParentClosePolicy(a.Close)})
 		if failed := (*kagzi.StepError)(nil); errors.As(err, &failed) && !errors.Is(err, kagzi.ErrCancelled) {
 			return "failed", nil
 		}
@@ -140,7 +147,8 @@ func (s *activation) step(ctx kagzi.Context, heard told, a Act) (string, error) 
 		return "", err
 	}
 	if !began && !s.worker.dead.Load() {
-		s.worker.sim.report.told(2, s.recorded(a.Name) == v, "run %s: the code was told %q of step %s, which is recorded as %q", s.run, v, a.Name, s.recorded(a.Name))
+		s.worker.sim.report.told(2, s.recorded(a.Name) == v,
+			"run %s: the code was told %q of step %s, which is recorded as %q", s.run, v, a.Name, s.recorded(a.Name))
 	}
 	heard[a.Name] = v
 	return v, nil
@@ -165,9 +173,12 @@ func (s *activation) body(ctx context.Context, heard told, a Act) (string, error
 		r := k.sim.report
 		r.note("bodies")
 		k.sim.bodyBegins(k.index)
-		r.told(9, !s.done[a.Name], "run %s: step %s runs again, although its result was recorded when %s was handed it", s.run, a.Name, k.life)
+		r.told(9, !s.done[a.Name], "run %s: step %s runs again, although its result was recorded when %s was handed it",
+			s.run, a.Name, k.life)
 		for name, v := range heard {
-			r.told(2, s.recorded(name) == v, "run %s: step %s begins, and the result %q of step %s before it is not recorded (but %q)", s.run, a.Name, v, name, s.recorded(name))
+			r.told(2, s.recorded(name) == v,
+				"run %s: step %s begins, and the result %q of step %s before it is not recorded (but %q)", s.run,
+				a.Name, v, name, s.recorded(name))
 		}
 	}
 	timer := time.NewTimer(a.For)
@@ -190,7 +201,9 @@ func (s *activation) branches(ctx kagzi.Context, heard told, a Act) (string, err
 		for name, v := range heard {
 			own[name] = v
 		}
-		futures = append(futures, kagzi.Go(ctx, func(ctx kagzi.Context) (string, error) { return s.act(ctx, own, part) }))
+		futures = append(futures, kagzi.Go(ctx, func(ctx kagzi.Context) (string, error) {
+			return s.act(ctx, own, part)
+		}))
 	}
 	var results []string
 	var failed error
@@ -217,7 +230,8 @@ func (s *activation) sleep(ctx kagzi.Context, a Act) (string, error) {
 		if step := row.Latest(a.Name); step != nil {
 			now := time.Now()
 			r.told(10, !now.Before(step.WakeAt) && step.WakeAt.Sub(step.StartedAt) >= a.For,
-				"run %s: timer %s of %s was set at %s, to end at %s, and ended at %s", s.run, a.Name, a.For, step.StartedAt, step.WakeAt, now)
+				"run %s: timer %s of %s was set at %s, to end at %s, and ended at %s", s.run, a.Name, a.For,
+				step.StartedAt, step.WakeAt, now)
 		}
 	}
 	return "slept", nil

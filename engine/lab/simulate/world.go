@@ -1,14 +1,17 @@
-// Package simulate runs the real server, matcher, coordinator, client and worker against each other in a bubble of testing/synctest, on a
-// database in memory whose calls fail, come late, or happen and are told to have failed, while processes die and connections break: some
-// virtual minutes in some milliseconds. A seed decides what is done and what goes wrong (NewPlan) and in which order the calls of all servers
-// are committed; then everything heals, has to come to its end, and is held against the promises (watch.go, final.go).
+// Package simulate runs the real server, matcher, coordinator, client and worker against each other
+// in a bubble of testing/synctest, on a database in memory whose calls fail, come late, or happen
+// and are told to have failed, while processes die and connections break: some virtual minutes in
+// some milliseconds. A seed decides what is done and what goes wrong (NewPlan) and in which order
+// the calls of all servers are committed; then everything heals, has to come to its end, and is
+// held against the promises (watch.go, final.go).
 //
-// Exact is what a seed plans and which of the calls that wait is next. Not the simulation's are the choices of Go's runtime, between ready
-// cases of a select, timers that are due together and the keys of a map, and random ids and jitter. Command replay fixes these too: there one
-// seed has the same history each time. Report.Trace tells whether two histories were the same.
+// Exact is what a seed plans and which of the calls that wait is next. Not the simulation's are the
+// choices of Go's runtime, between ready cases of a select, timers that are due together and the
+// keys of a map, and random ids and jitter. Command replay fixes these too: there one seed has the
+// same history each time. Report.Trace tells whether two histories were the same.
 //
-// The same calls may be given to a store on a disk as well, with its servers' deaths, and then every answer and in the end every row is held
-// against those in memory (beside.go).
+// The same calls may be given to a store on a disk as well, with its servers' deaths, and then
+// every answer and in the end every row is held against those in memory (beside.go).
 package simulate
 
 import (
@@ -63,11 +66,13 @@ type client struct {
 	sdk  *kagzi.Client
 }
 
-// Run carries a plan out. It has to be called in a bubble of testing/synctest, by the only goroutine there. open, unless nil, opens the store
-// that is held against the database in memory, again each time that the plan's only server has been killed.
+// Run carries a plan out. It has to be called in a bubble of testing/synctest, by the only
+// goroutine there. open, unless nil, opens the store that is held against the database in memory,
+// again each time that the plan's only server has been killed.
 func Run(plan Plan, trace bool, open func() engine.Store) *Report {
 	report := &Report{Counts: map[string]int{}}
-	w := &simulation{plan: &plan, report: report, began: time.Now(), network: &network{}, healed: make(chan struct{}), bodies: map[int]chan int{}}
+	w := &simulation{plan: &plan, report: report, began: time.Now(), network: &network{}, healed: make(chan struct{}),
+		bodies: map[int]chan int{}}
 	w.watch = newWatch(report, trace)
 	keep := 0
 	for _, e := range plan.Events {

@@ -17,11 +17,13 @@ import (
 	"github.com/kagzi/kagzi/engine/lab/torture/fixture"
 )
 
-// pastPatience is how long after the servers Postgres comes for each of them to have given up meanwhile, and to have been started again.
+// pastPatience is how long after the servers Postgres comes for each of them to have given up
+// meanwhile, and to have been started again.
 const pastPatience = 34 * time.Second
 
-// bootFirst is H-05. Everything goes down, and comes up as machines do: workers and servers are there before Postgres is, by some seconds, or by
-// so much that the servers end. What the service's unit says is done then: started again, or not.
+// bootFirst is H-05. Everything goes down, and comes up as machines do: workers and servers are
+// there before Postgres is, by some seconds, or by so much that the servers end. What the service's
+// unit says is done then: started again, or not.
 func bootFirst(ctx context.Context, t *torture) error {
 	unit, err := t.unit(ctx)
 	if err != nil {
@@ -124,8 +126,10 @@ func parseUnit(text string) (u unit, err error) {
 		said[found[1]] = found[2]
 	}
 	if said["Restart"] != "on-failure" || said["StartLimitIntervalSec"] != "0" {
-		return u, fmt.Errorf("the unit does not have a server started again however often it fails: Restart=%s, StartLimitIntervalSec=%s",
-			said["Restart"], said["StartLimitIntervalSec"])
+		return u,
+			fmt.Errorf(
+				"the unit does not have a server started again however often it fails: Restart=%s, StartLimitIntervalSec=%s",
+				said["Restart"], said["StartLimitIntervalSec"])
 	}
 	if u.pause, err = time.ParseDuration(said["RestartSec"]); err != nil {
 		return u, fmt.Errorf("the unit's RestartSec: %w", err)
@@ -143,10 +147,12 @@ func parseUnit(text string) (u unit, err error) {
 // serveSoon wants servers that were there before Postgres to serve soon after it answers.
 func serveSoon(t *torture) figure {
 	const limit = 10 * time.Second
-	f := figure{name: "from Postgres's first answer until a server serves", got: "never", limit: "≤ " + limit.String(), hard: true}
+	f := figure{name: "from Postgres's first answer until a server serves", got: "never", limit: "≤ " + limit.String(),
+		hard: true}
 	if len(t.boots) > 0 {
 		longest := slices.Max(t.boots)
-		f.got = fmt.Sprintf("%d starts, longest %s; servers ended and were started again %d times", len(t.boots), round(longest), t.gaveUp)
+		f.got = fmt.Sprintf("%d starts, longest %s; servers ended and were started again %d times", len(t.boots),
+			round(longest), t.gaveUp)
 		f.ok = longest <= limit && t.gaveUp > 0
 	}
 	return f

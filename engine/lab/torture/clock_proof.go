@@ -23,8 +23,8 @@ import (
 // stamp is between how much and how much a server's stamp was ahead of this machine's clock.
 type stamp struct{ from, to time.Duration }
 
-// shows reports whether a stamp is of a clock that is ahead by so much, give or take slack, and was taken fast enough to tell it from one that
-// differs by twice what it was taken within.
+// shows reports whether a stamp is of a clock that is ahead by so much, give or take slack, and was
+// taken fast enough to tell it from one that differs by twice what it was taken within.
 func (s stamp) shows(ahead, slack, within time.Duration) bool {
 	return s.to-s.from <= within && s.from-slack <= ahead && ahead <= s.to+slack
 }
@@ -49,7 +49,8 @@ func (t *torture) stampAt(ctx context.Context, c *kagzi.Client) (stamp, error) {
 	if err != nil {
 		return stamp{}, err
 	}
-	answer, err := kagziv1.NewWorkflowServiceClient(c.Conn()).GetWorkflow(ctx, &kagziv1.GetWorkflowRequest{RunId: run.ID()}, grpc.WaitForReady(true))
+	answer, err := kagziv1.NewWorkflowServiceClient(c.Conn()).GetWorkflow(
+		ctx, &kagziv1.GetWorkflowRequest{RunId: run.ID()}, grpc.WaitForReady(true))
 	if err != nil {
 		return stamp{}, err
 	}
@@ -57,7 +58,8 @@ func (t *torture) stampAt(ctx context.Context, c *kagzi.Client) (stamp, error) {
 	return stamp{created.Sub(after), created.Sub(before)}, nil
 }
 
-// stampsShow reports whether a server comes to stamp what happens by a clock that is ahead by so much, before the limit.
+// stampsShow reports whether a server comes to stamp what happens by a clock that is ahead by so
+// much, before the limit.
 func (t *torture) stampsShow(ctx context.Context, c *kagzi.Client, ahead, slack, within, limit time.Duration) bool {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -70,7 +72,8 @@ func (t *torture) stampsShow(ctx context.Context, c *kagzi.Client, ahead, slack,
 	return false
 }
 
-// offsetShows reports whether a server comes to tell that its own clock is ahead of that of Postgres by so much, before the limit.
+// offsetShows reports whether a server comes to tell that its own clock is ahead of that of
+// Postgres by so much, before the limit.
 func offsetShows(ctx context.Context, c *kagzi.Client, ahead, slack, limit time.Duration) bool {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

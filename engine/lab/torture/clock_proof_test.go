@@ -46,16 +46,19 @@ type stamping struct {
 	asked atomic.Int64
 }
 
-func (s *stamping) StartWorkflow(context.Context, *kagziv1.StartWorkflowRequest) (*kagziv1.StartWorkflowResponse, error) {
+func (s *stamping) StartWorkflow(context.Context,
+	*kagziv1.StartWorkflowRequest) (*kagziv1.StartWorkflowResponse, error) {
 	s.asked.Add(1)
 	return &kagziv1.StartWorkflowResponse{RunId: "r"}, nil
 }
 
 func (s *stamping) GetWorkflow(context.Context, *kagziv1.GetWorkflowRequest) (*kagziv1.GetWorkflowResponse, error) {
-	return &kagziv1.GetWorkflowResponse{Workflow: &kagziv1.Workflow{RunId: "r", CreatedAt: timestamppb.New(time.Now().Add(s.ahead))}}, nil
+	return &kagziv1.GetWorkflowResponse{Workflow: &kagziv1.Workflow{
+		RunId: "r", CreatedAt: timestamppb.New(time.Now().Add(s.ahead))}}, nil
 }
 
-func (s *stamping) GetServerInfo(context.Context, *kagziv1.GetServerInfoRequest) (*kagziv1.GetServerInfoResponse, error) {
+func (s *stamping) GetServerInfo(context.Context,
+	*kagziv1.GetServerInfoRequest) (*kagziv1.GetServerInfoResponse, error) {
 	return &kagziv1.GetServerInfoResponse{Facts: []*kagziv1.ServerFact{{Name: "clock offset", Value: s.says}}}, nil
 }
 
@@ -84,7 +87,8 @@ func TestAClockThatNoServerGoesByWasNotSet(t *testing.T) {
 			t.Errorf("a server half a minute ahead of Postgres, asked for %s: %t, want %t", ahead, got, want)
 		}
 	}
-	if events := tortured.replays.Events(); int64(len(events)) != s.asked.Load() || events[0].Run != "r" || events[0].Outcome != history.OK {
+	if events := tortured.replays.Events(); int64(len(events)) != s.asked.Load() || events[0].Run != "r" ||
+		events[0].Outcome != history.OK {
 		t.Errorf("%d starts for stamps, %d written down: %+v", s.asked.Load(), len(events), events)
 	}
 	if _, err := offsetOf(nil); err == nil {

@@ -15,8 +15,9 @@ import (
 	"github.com/kagzi/kagzi/engine/lab/torture/fixture"
 )
 
-// The kinds of commits whose answers are cut off. All but the first are of batches outside of an explicit transaction, which the protocol's Sync
-// commits: groups of starts, of steps and of ends, and claims.
+// The kinds of commits whose answers are cut off. All but the first are of batches outside of an
+// explicit transaction, which the protocol's Sync commits: groups of starts, of steps and of ends,
+// and claims.
 const (
 	commitExplicit = "explicit"
 	commitStarts   = "starts"
@@ -29,8 +30,9 @@ const (
 // commitKinds are those without which nothing is proved.
 var commitKinds = []string{commitExplicit, commitStarts, commitSteps, commitEnds, commitClaims}
 
-// cutCommits is F-29: connections are broken after a commit has reached Postgres, and before the server hears of it. Most are broken when the
-// commit has come to its end, so that it is known whether it counted; some at once, so that the server goes on while it is under way.
+// cutCommits is F-29: connections are broken after a commit has reached Postgres, and before the
+// server hears of it. Most are broken when the commit has come to its end, so that it is known
+// whether it counted; some at once, so that the server goes on while it is under way.
 func cutCommits(ctx context.Context, t *torture) error {
 	for _, s := range t.system.servers {
 		s.database.See(func() fixture.Watch {
@@ -51,7 +53,8 @@ func cutCommits(ctx context.Context, t *torture) error {
 	return nil
 }
 
-// cutting says what is to become of an answer to a commit of these kinds: it passes, or its connection is broken. The first of each kind is cut off.
+// cutting says what is to become of an answer to a commit of these kinds: it passes, or its
+// connection is broken. The first of each kind is cut off.
 func (t *torture) cutting(kinds []string) fixture.Decision {
 	random := t.system.random.n(32)
 	switch {
@@ -93,7 +96,8 @@ func (c *commitCounts) lacks(kind string) bool { return kind != commitOthers && 
 func eachKindCut(t *torture) (missing []string) {
 	for _, kind := range commitKinds {
 		if t.cuts.get(kind) < leastCuts {
-			missing = append(missing, fmt.Sprintf("%d commits of kind %s counted whose answers were cut off, want %d", t.cuts.get(kind), kind, leastCuts))
+			missing = append(missing, fmt.Sprintf(
+				"%d commits of kind %s counted whose answers were cut off, want %d", t.cuts.get(kind), kind, leastCuts))
 		}
 	}
 	return missing
@@ -107,10 +111,12 @@ func cutsByKind(t *torture) figure {
 	for _, kind := range append(slices.Clone(commitKinds), commitOthers) {
 		counts = append(counts, fmt.Sprint(t.cuts.get(kind), " ", kind))
 	}
-	return figure{name: "commits that counted and whose answers were cut off", got: strings.Join(counts, ", "), limit: "some of each", ok: len(eachKindCut(t)) == 0}
+	return figure{name: "commits that counted and whose answers were cut off", got: strings.Join(counts, ", "),
+		limit: "some of each", ok: len(eachKindCut(t)) == 0}
 }
 
-// commitWatch reads the messages of a connection to Postgres, as far as it takes to know what commits, and whether it counted.
+// commitWatch reads the messages of a connection to Postgres, as far as it takes to know what
+// commits, and whether it counted.
 type commitWatch struct {
 	choose func(kinds []string) fixture.Decision // asked about each commit
 	noted  func(kinds []string)                  // told of each that counted and was cut off
@@ -127,7 +133,8 @@ type commitWatch struct {
 }
 
 func newCommitWatch(choose func([]string) fixture.Decision, noted func([]string)) *commitWatch {
-	return &commitWatch{choose: choose, noted: noted, up: reader{untyped: true}, statements: map[string]statement{}, portals: map[string]statement{}}
+	return &commitWatch{choose: choose, noted: noted, up: reader{untyped: true}, statements: map[string]statement{},
+		portals: map[string]statement{}}
 }
 
 // statement is what one does to the transaction that it is in.
@@ -150,7 +157,8 @@ func statementOf(text string) statement {
 	}
 	writes := map[string]bool{}
 	for _, found := range sqlWrites.FindAllStringSubmatch(strings.Join(strings.Fields(text), " "), -1) {
-		if found[2] != "of" && found[2] != "skip" && found[2] != "set" { // which locks, or stands in "on conflict do update set"
+		if found[2] != "of" && found[2] != "skip" && found[2] != "set" {
+			// which locks, or stands in "on conflict do update set"
 			writes[found[1]+" "+found[2]] = true
 		}
 	}
@@ -246,7 +254,8 @@ func (w *commitWatch) answered(kind byte, body []byte) (over bool) {
 		switch wrote := len(tag) > 1 && tag[len(tag)-1] != "0"; {
 		case s.word == "commit" && tag[0] == "COMMIT":
 			w.counted = append(w.counted, commitExplicit)
-		case s.kind == commitClaims && w.took, s.kind != commitClaims && s.kind != "" && wrote && slices.Contains(w.kinds, s.kind):
+		case s.kind == commitClaims && w.took, s.kind != commitClaims && s.kind != "" && wrote &&
+			slices.Contains(w.kinds, s.kind):
 			w.counted = append(w.counted, s.kind)
 		}
 		w.took = false
@@ -263,7 +272,8 @@ func (w *commitWatch) answered(kind byte, body []byte) (over bool) {
 	return false
 }
 
-// claimed says whether a row of a claim names a run that was taken: the first six columns of claim.sql are there in any case.
+// claimed says whether a row of a claim names a run that was taken: the first six columns of
+// claim.sql are there in any case.
 func claimed(row []byte) bool {
 	if len(row) < 2 {
 		return false

@@ -54,10 +54,12 @@ func ours(t *testing.T, name string) string {
 func TestACommitIsKnownAndWhetherItCounted(t *testing.T) {
 	startup := append(binary.BigEndian.AppendUint32(nil, 8), 0, 3, 0, 0)
 	sent := slices.Concat(startup, message('p', "password"))
-	for _, name := range []string{"insert_run", "complete_new_step", "complete_run", "claim", "heartbeats", "lock_runs", "check_started", "get_history"} {
+	for _, name := range []string{"insert_run", "complete_new_step", "complete_run", "claim", "heartbeats", "lock_runs",
+		"check_started", "get_history"} {
 		sent = slices.Concat(sent, message('P', name, ours(t, name), ""))
 	}
-	sent = slices.Concat(sent, message('P', "begin", "begin", ""), message('P', "commit", "commit", ""), message('P', "select", "select 'commit', 'insert into runs'", ""), message('S'))
+	sent = slices.Concat(sent, message('P', "begin", "begin", ""), message('P', "commit", "commit", ""),
+		message('P', "select", "select 'commit', 'insert into runs'", ""), message('S'))
 	ready := func(status byte) []byte { return rawMessage('Z', []byte{status}) }
 	prepared := slices.Concat(message('R', "", "", ""), message('1'), ready('I'))
 	sync := message('S')
@@ -65,40 +67,58 @@ func TestACommitIsKnownAndWhetherItCounted(t *testing.T) {
 		asked, answered []byte
 		kinds, counted  string
 	}{
-		"a group of starts": {slices.Concat(executes("insert_run"), sync), slices.Concat(message('C', "INSERT 0 3"), ready('I')), "starts", "starts"},
-		"steps and ends": {slices.Concat(executes("lock_runs"), executes("complete_new_step"), executes("complete_run"), sync),
-			slices.Concat(message('C', "SELECT 1"), message('C', "INSERT 0 1"), message('C', "UPDATE 2"), ready('I')), "steps ends", "ends steps"},
-		"steps, and an end that did not fit": {slices.Concat(executes("complete_new_step"), executes("complete_run"), sync),
+		"a group of starts": {slices.Concat(executes("insert_run"), sync),
+			slices.Concat(message('C', "INSERT 0 3"), ready('I')), "starts", "starts"},
+		"steps and ends": {slices.Concat(executes("lock_runs"), executes("complete_new_step"),
+			executes("complete_run"), sync),
+			slices.Concat(message('C', "SELECT 1"), message('C', "INSERT 0 1"), message('C', "UPDATE 2"), ready('I')),
+			"steps ends", "ends steps"},
+		"steps, and an end that did not fit": {slices.Concat(
+			executes("complete_new_step"), executes("complete_run"), sync),
 			slices.Concat(message('C', "INSERT 0 1"), message('C', "UPDATE 0"), ready('I')), "steps ends", "steps"},
 		"a group that failed": {slices.Concat(executes("complete_new_step"), executes("insert_run"), sync),
 			slices.Concat(message('C', "INSERT 0 1"), message('E', "SERROR", ""), ready('I')), "steps starts", ""},
 		"a claim": {slices.Concat(executes("claim"), sync),
-			slices.Concat(row(true, true, true, true, true, false, true), message('C', "SELECT 1"), ready('I')), "claims", "claims"},
+			slices.Concat(row(true, true, true, true, true, false, true), message('C', "SELECT 1"), ready('I')),
+			"claims", "claims"},
 		"a claim that found nothing": {slices.Concat(executes("claim"), sync),
-			slices.Concat(row(true, true, true, true, true, false, false), message('C', "SELECT 1"), ready('I')), "claims", ""},
-		"heartbeats": {slices.Concat(executes("heartbeats"), sync), slices.Concat(message('C', "UPDATE 4"), ready('I')), "others", "others"},
-		"a transaction in one batch": {slices.Concat(executes("begin"), executes("complete_new_step"), executes("commit"), sync),
-			slices.Concat(message('C', "BEGIN"), message('C', "INSERT 0 1"), message('C', "COMMIT"), ready('I')), "explicit", "explicit"},
+			slices.Concat(row(true, true, true, true, true, false, false), message('C', "SELECT 1"), ready('I')),
+			"claims", ""},
+		"heartbeats": {slices.Concat(executes("heartbeats"), sync), slices.Concat(message('C', "UPDATE 4"), ready('I')),
+			"others", "others"},
+		"a transaction in one batch": {slices.Concat(
+			executes("begin"), executes("complete_new_step"), executes("commit"), sync),
+			slices.Concat(message('C', "BEGIN"), message('C', "INSERT 0 1"), message('C', "COMMIT"), ready('I')),
+			"explicit", "explicit"},
 		"a transaction that was rolled back": {slices.Concat(executes("begin"), executes("commit"), sync),
 			slices.Concat(message('C', "BEGIN"), message('C', "ROLLBACK"), ready('I')), "explicit", ""},
-		"a simple commit":                    {message('Q', "commit"), slices.Concat(message('C', "COMMIT"), ready('I')), "explicit", "explicit"},
-		"what reads":                         {slices.Concat(executes("select"), executes("check_started"), executes("get_history"), executes("lock_runs"), sync), ready('I'), "", ""},
-		"what is not yet at an end":          {executes("insert_run"), nil, "", ""},
-		"a part of an explicit transaction":  {slices.Concat(executes("begin"), executes("insert_run"), sync), ready('T'), "", ""},
-		"a statement of the name of another": {slices.Concat(message('P', "s3", "insert into runs", ""), sync), ready('I'), "", ""},
+		"a simple commit": {message('Q', "commit"),
+			slices.Concat(message('C', "COMMIT"), ready('I')), "explicit", "explicit"},
+		"what reads": {slices.Concat(
+			executes("select"), executes("check_started"), executes("get_history"), executes("lock_runs"), sync),
+			ready('I'), "", ""},
+		"what is not yet at an end": {executes("insert_run"), nil, "", ""},
+		"a part of an explicit transaction": {slices.Concat(executes("begin"), executes("insert_run"), sync),
+			ready('T'), "", ""},
+		"a statement of the name of another": {slices.Concat(message('P', "s3", "insert into runs", ""), sync),
+			ready('I'), "", ""},
 	} {
 		for size := 1; size < len(test.asked)+1; size += 7 {
 			var kinds, counted []string
-			w := newCommitWatch(func(k []string) fixture.Decision { kinds = k; return fixture.Cut }, func(k []string) { counted = k })
+			w := newCommitWatch(func(k []string) fixture.Decision { kinds = k; return fixture.Cut }, func(k []string) {
+				counted = k
+			})
 			w.pass(true, sent)
 			w.pass(false, prepared)
-			v := max(w.pass(true, test.asked[:min(size, len(test.asked))]), w.pass(true, test.asked[min(size, len(test.asked)):]))
+			v := max(w.pass(true, test.asked[:min(size, len(test.asked))]),
+				w.pass(true, test.asked[min(size, len(test.asked)):]))
 			if v != fixture.Pass {
 				t.Fatalf("%s: what is asked gets verdict %d, want that it passes", name, v)
 			}
 			over := fixture.Pass
 			for i := range test.answered { // one byte after the other
-				if over = w.pass(false, test.answered[i:i+1]); over != fixture.Pass && test.kinds == "" || over == fixture.Pass && test.kinds != "" {
+				if over = w.pass(false, test.answered[i:i+1]); over != fixture.Pass && test.kinds == "" ||
+					over == fixture.Pass && test.kinds != "" {
 					t.Fatalf("%s: verdict %d about byte %d of the answer", name, over, i)
 				}
 			}
@@ -120,7 +140,8 @@ func TestAnExplicitTransactionOfSeveralBatches(t *testing.T) {
 	w := newCommitWatch(func(k []string) fixture.Decision { kinds = append(kinds, k...); return fixture.Pass }, nil)
 	startup := append(binary.BigEndian.AppendUint32(nil, 8), 0, 3, 0, 0)
 	idle, inside := rawMessage('Z', []byte{'I'}), rawMessage('Z', []byte{'T'})
-	begin, insert, commit := message('P', "b", "begin"), message('P', "i", "insert into runs (a) values (1)"), message('P', "c", "commit")
+	begin, insert, commit := message('P', "b", "begin"), message('P', "i", "insert into runs (a) values (1)"),
+		message('P', "c", "commit")
 	for _, step := range []struct {
 		up   bool
 		data []byte

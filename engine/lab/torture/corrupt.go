@@ -25,7 +25,8 @@ import (
 // copiesAtFullScale is how many damaged copies are tried at scale 1.
 const copiesAtFullScale = 500
 
-// corrupt is F-48: a file with runs that are known is damaged in many ways; what a server then answers has to be true, or an error.
+// corrupt is F-48: a file with runs that are known is damaged in many ways; what a server then
+// answers has to be true, or an error.
 func corrupt(ctx context.Context, o options) (*report, error) {
 	sound, known, err := soundFile(ctx, o)
 	if err != nil {
@@ -58,7 +59,8 @@ func corrupt(ctx context.Context, o options) (*report, error) {
 			return nil, err
 		}
 	}
-	line.Note = fmt.Sprintf("; %d harmless, %d refused at the start, %d noticed later, %d wrong, %d panics, hangs or no word of what to do",
+	line.Note = fmt.Sprintf(
+		"; %d harmless, %d refused at the start, %d noticed later, %d wrong, %d panics, hangs or no word of what to do",
 		counts[harmless], counts[refusedStart], counts[noticed], counts[wrong], counts[broken])
 	r := &report{lines: []check.Line{line}}
 	if counts[refusedStart]+counts[noticed] == 0 {
@@ -174,8 +176,10 @@ func askDamaged(ctx context.Context, o options, known []check.Run) (fate, string
 			continue
 		}
 		w := answer.GetWorkflow()
-		if err != nil || history.Digest(w.GetInput().GetData()) != want.Input || history.Digest(w.GetOutput().GetData()) != want.Output || workload.StatusName(w.Status) != want.Status {
-			came, detail = wrong, fmt.Sprintf("run %s: %v, %s, input %.60q, output %.60q; want %+v", want.ID, err, workload.StatusName(w.GetStatus()), w.GetInput().GetData(), w.GetOutput().GetData(), want)
+		if err != nil || history.Digest(w.GetInput().GetData()) != want.Input ||
+			history.Digest(w.GetOutput().GetData()) != want.Output || workload.StatusName(w.Status) != want.Status {
+			came, detail = wrong, fmt.Sprintf("run %s: %v, %s, input %.60q, output %.60q; want %+v", want.ID, err,
+				workload.StatusName(w.GetStatus()), w.GetInput().GetData(), w.GetOutput().GetData(), want)
 			break
 		}
 	}
@@ -190,7 +194,8 @@ func askDamaged(ctx context.Context, o options, known []check.Run) (fate, string
 	return afterAnswers(r, came, detail)
 }
 
-// afterAnswers is what came of a server that has been asked: a wrong answer stays one, whatever the server has noticed since.
+// afterAnswers is what came of a server that has been asked: a wrong answer stays one, whatever the
+// server has noticed since.
 func afterAnswers(r *system, came fate, detail string) (fate, string, error) {
 	life := r.servers[0].current()
 	switch {
@@ -214,7 +219,8 @@ func notServed(r *system, err error) (fate, string, error) {
 		return broken, "it neither serves nor ends", nil
 	}
 	if life.Ending() != fixture.ExitDamaged || !strings.Contains(life.Out.Tail(), "kagzi db restore") {
-		return broken, fmt.Sprintf("%s, want exit code %d and what to do: %s", life.Cmd.ProcessState, fixture.ExitDamaged, life.Out.Tail()), nil
+		return broken, fmt.Sprintf("%s, want exit code %d and what to do: %s", life.Cmd.ProcessState,
+			fixture.ExitDamaged, life.Out.Tail()), nil
 	}
 	if err != nil {
 		return refusedStart, "", nil

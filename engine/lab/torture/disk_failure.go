@@ -35,7 +35,8 @@ func firstInjected(trace string) (int64, error) {
 	return 0, fmt.Errorf("%s tells of no call that was let fail (%w)", trace, lines.Err())
 }
 
-// tracedAt is the time of a line of strace -f -ttt, which begins with the thread and the seconds since 1970: nanoseconds.
+// tracedAt is the time of a line of strace -f -ttt, which begins with the thread and the seconds
+// since 1970: nanoseconds.
 func tracedAt(line string) (int64, error) {
 	fields := strings.Fields(line)
 	if len(fields) < 2 {
@@ -58,8 +59,9 @@ func changes(op history.Op) bool {
 	return op == history.Start || op == history.Cancel || check.Writes(op)
 }
 
-// nothingAfter wants no change to be acknowledged that was asked for after the disk had failed, and before the server was gone. One that was asked for
-// before may have been synced before, and its answer on its way; whether it was there, the power cut shows. A call that is made again may be
+// nothingAfter wants no change to be acknowledged that was asked for after the disk had failed, and
+// before the server was gone. One that was asked for before may have been synced before, and its
+// answer on its way; whether it was there, the power cut shows. A call that is made again may be
 // answered with what it did the first time.
 func nothingAfter(t *torture) figure {
 	type call struct {
@@ -84,30 +86,37 @@ func nothingAfter(t *torture) figure {
 		if e.Op == history.Start {
 			c.run = ""
 		}
-		during := slices.ContainsFunc(t.failures, func(f diskFailure) bool { return asked[c] > f.first && e.Invoked < f.over })
+		during := slices.ContainsFunc(t.failures, func(f diskFailure) bool {
+			return asked[c] > f.first && e.Invoked < f.over
+		})
 		if !changes(e.Op) || !during {
 			continue
 		}
 		answered++
-		if e.Outcome == history.OK && slices.ContainsFunc(t.failures, func(f diskFailure) bool { return asked[c] > f.first && e.Returned <= f.over }) {
+		if e.Outcome == history.OK && slices.ContainsFunc(t.failures, func(f diskFailure) bool {
+			return asked[c] > f.first && e.Returned <= f.over
+		}) {
 			acknowledged++
 		}
 	}
-	return figure{name: "changes asked for between the disk's first failure and the server's end", got: fmt.Sprintf("%d, %d of them acknowledged", answered, acknowledged),
+	return figure{name: "changes asked for between the disk's first failure and the server's end",
+		got:   fmt.Sprintf("%d, %d of them acknowledged", answered, acknowledged),
 		limit: "none acknowledged", ok: acknowledged == 0, hard: true}
 }
 
 // gone wants servers to end soon after their disk has failed.
 func gone(limit time.Duration) func(t *torture) figure {
 	return func(t *torture) figure {
-		f := figure{name: "from the disk's first failure until the server has ended", got: "no disk failed", limit: "≤ " + limit.String()}
+		f := figure{name: "from the disk's first failure until the server has ended", got: "no disk failed",
+			limit: "≤ " + limit.String()}
 		var took []time.Duration
 		for _, d := range t.failures {
 			took = append(took, time.Duration(d.over-d.first))
 		}
 		if len(took) > 0 {
 			slices.Sort(took)
-			f.got = fmt.Sprintf("%d times, p50 %s, longest %s", len(took), round(percentile(took, 50)), round(took[len(took)-1]))
+			f.got = fmt.Sprintf("%d times, p50 %s, longest %s", len(took), round(percentile(took, 50)),
+				round(took[len(took)-1]))
 			f.ok = took[len(took)-1] <= limit
 		}
 		return f

@@ -25,13 +25,16 @@ func TestWhenTheFirstCallWasLetFail(t *testing.T) {
 		}
 		return path
 	}
-	lines := "7 " + at(9*time.Second) + " fsync(4) = 0\n7 " + at(5*time.Second) + " fsync(4) = -1 EIO (Input/output error) (INJECTED)\n" +
+	lines := "7 " + at(9*time.Second) + " fsync(4) = 0\n7 " + at(5*time.Second) +
+		" fsync(4) = -1 EIO (Input/output error) (INJECTED)\n" +
 		"8 " + at(3*time.Second) + " fsync(4) = -1 EIO (Input/output error) (INJECTED)\n"
 	first, err := firstInjected(trace(lines))
-	if ago := time.Duration(history.Now() - first); err != nil || ago < 5*time.Second || ago > 5*time.Second+time.Since(now)+time.Millisecond {
+	if ago := time.Duration(history.Now() - first); err != nil || ago < 5*time.Second ||
+		ago > 5*time.Second+time.Since(now)+time.Millisecond {
 		t.Errorf("first failed %s ago (%v), want 5 s", ago, err)
 	}
-	for _, wrong := range []string{"7 " + at(0) + " fsync(4) = 0\n", "7 soon fsync(4) = -1 EIO (INJECTED)\n", "(INJECTED)\n", ""} {
+	for _, wrong := range []string{"7 " + at(0) + " fsync(4) = 0\n", "7 soon fsync(4) = -1 EIO (INJECTED)\n",
+		"(INJECTED)\n", ""} {
 		if _, err := firstInjected(trace(wrong)); err == nil {
 			t.Errorf("%q: no error", wrong)
 		}
@@ -52,19 +55,22 @@ func TestNothingIsToBeAcknowledgedAfterTheDiskHasFailed(t *testing.T) {
 		events []history.Event
 		ok     bool
 	}{
-		"nothing":                            {nil, true},
-		"a start":                            {[]history.Event{event(history.Start, "a", 12, 14)}, false},
-		"a cancellation":                     {[]history.Event{event(history.Cancel, "a", 12, 14)}, false},
-		"a step's result":                    {[]history.Event{event(history.Complete, "a", 12, 14)}, false},
-		"in the second life":                 {[]history.Event{event(history.Start, "a", 32, 34)}, false},
-		"a refusal":                          {[]history.Event{refused}, true},
-		"asked for before":                   {[]history.Event{event(history.Start, "a", 8, 14)}, true},
-		"asked for again, and before":        {[]history.Event{event(history.Start, "a", 8, 0), event(history.Start, "a", 12, 14)}, true},
+		"nothing":            {nil, true},
+		"a start":            {[]history.Event{event(history.Start, "a", 12, 14)}, false},
+		"a cancellation":     {[]history.Event{event(history.Cancel, "a", 12, 14)}, false},
+		"a step's result":    {[]history.Event{event(history.Complete, "a", 12, 14)}, false},
+		"in the second life": {[]history.Event{event(history.Start, "a", 32, 34)}, false},
+		"a refusal":          {[]history.Event{refused}, true},
+		"asked for before":   {[]history.Event{event(history.Start, "a", 8, 14)}, true},
+		"asked for again, and before": {[]history.Event{
+			event(history.Start, "a", 8, 0), event(history.Start, "a", 12, 14)}, true},
 		"answered by the next life":          {[]history.Event{event(history.Start, "a", 12, 25)}, true},
 		"asked for between the failed lives": {[]history.Event{event(history.Start, "a", 25, 34)}, true},
-		"what does not change anything":      {[]history.Event{event(history.Observe, "a", 12, 14), event(history.Claim, "a", 12, 14)}, true},
+		"what does not change anything": {[]history.Event{
+			event(history.Observe, "a", 12, 14), event(history.Claim, "a", 12, 14)}, true},
 	} {
-		if f := nothingAfter(&torture{events: test.events, failures: []diskFailure{{10, 20}, {30, 40}}}); f.ok != test.ok || !f.hard {
+		if f := nothingAfter(&torture{events: test.events, failures: []diskFailure{{10, 20}, {30, 40}}}); f.ok !=
+			test.ok || !f.hard {
 			t.Errorf("%s: %s, hard %t, want ok %t and hard", name, f, f.hard, test.ok)
 		}
 	}

@@ -49,7 +49,8 @@ func openSQL(url, mode string) (*sql.DB, error) {
 	return sql.Open("pgx", url)
 }
 
-// acceptOurs has Kagzi take what we wrote past it into a file of SQLite, where pages have checksums, for right. No server runs.
+// acceptOurs has Kagzi take what we wrote past it into a file of SQLite, where pages have
+// checksums, for right. No server runs.
 func acceptOurs(ctx context.Context, program, dir, url string) error {
 	if !strings.HasPrefix(url, "sqlite:") {
 		return nil
@@ -63,7 +64,8 @@ func acceptOurs(ctx context.Context, program, dir, url string) error {
 
 // soundness is what `kagzi db check` says when it does not end well.
 func soundness(ctx context.Context, program, dir, url string, flags ...string) ([]string, error) {
-	cmd := exec.CommandContext(ctx, program, append([]string{"db", "check", "--config", "off", "--data-dir", filepath.Join(dir, "check")}, flags...)...)
+	cmd := exec.CommandContext(ctx, program, append(
+		[]string{"db", "check", "--config", "off", "--data-dir", filepath.Join(dir, "check")}, flags...)...)
 	cmd.Env = append(slices.DeleteFunc(os.Environ(), isSetting), "KAGZI_DB_URL="+url)
 	out, err := cmd.CombinedOutput()
 	if err == nil {
@@ -114,7 +116,8 @@ func (d *dumping) runs() {
 		var status int
 		var failure string
 		var input, output []byte
-		err := scan(&run, &r.Request, &r.Type, &r.Queue, &status, &r.Attempts, &r.LeaseLosses, &failure, &r.EndedAt, &r.OnFailure, &failed, &schedule, &input, &output)
+		err := scan(&run, &r.Request, &r.Type, &r.Queue, &status, &r.Attempts, &r.LeaseLosses, &failure, &r.EndedAt,
+			&r.OnFailure, &failed, &schedule, &input, &output)
 		r.ID, r.FailedRun, r.Schedule, r.Status = string(run), string(failed), string(schedule), runStatuses[status]
 		r.Input, r.Output = history.Digest(input), history.Digest(output)
 		r.Message = messageOf(failure)
@@ -132,7 +135,8 @@ func messageOf(failure string) string {
 }
 
 // runStatuses are the numbers in the database.
-var runStatuses = map[int]string{1: "PENDING", 2: "RUNNING", 3: "SLEEPING", 4: "COMPLETED", 5: "FAILED", 6: "CANCELLED", 100: "TIMED_OUT", 101: "TERMINATED"}
+var runStatuses = map[int]string{1: "PENDING", 2: "RUNNING", 3: "SLEEPING", 4: "COMPLETED", 5: "FAILED", 6: "CANCELLED",
+	100: "TIMED_OUT", 101: "TERMINATED"}
 
 var stepStatuses = map[int]check.StepStatus{1: "PENDING", 2: "RUNNING", 3: check.Completed, 4: "FAILED"}
 

@@ -49,9 +49,11 @@ func TestTheDumpIsWhatTheDatabaseHolds(t *testing.T) {
 	one, two := strings.Repeat("11", 16), strings.Repeat("22", 16)
 	dir, url := landed(t,
 		`insert into runs (run_id, namespace, request_id, lane_id, task_queue, workflow_type, status, attempts, lease_losses, error, created_at,
-			on_failure_workflow, failed_run_id, schedule_id, finished_at) values (x'`+one+`', 'default', 'request', 1, 'queue', 'type', 5, 2, 3, '{"code":"crashed","message":"lost"}', 1, 'handler',
+			on_failure_workflow, failed_run_id, schedule_id, finished_at) values (x'`+one+
+			`', 'default', 'request', 1, 'queue', 'type', 5, 2, 3, '{"code":"crashed","message":"lost"}', 1, 'handler',
 			x'`+two+`', 's', 9)`,
-		`insert into runs (run_id, namespace, lane_id, task_queue, workflow_type, status, created_at) values (x'`+two+`', 'default', 1, 'queue', 'type', 100, 1)`,
+		`insert into runs (run_id, namespace, lane_id, task_queue, workflow_type, status, created_at) values (x'`+two+
+			`', 'default', 1, 'queue', 'type', 100, 1)`,
 		`insert into payloads (run_id, input, output) values (x'`+one+`', cast('in' as blob), cast('out' as blob))`,
 		`insert into steps (step_id, run_id, name, kind, status, attempt, latest, sequence, output, token, worker_id, created_at)
 			values (x'01', x'`+one+`', 'step', 1, 3, 1, 1, 1, cast('result' as blob), x'01', 'w', 1)`,
@@ -72,15 +74,18 @@ func TestTheDumpIsWhatTheDatabaseHolds(t *testing.T) {
 	}
 	want := check.Dump{
 		Runs: []check.Run{
-			{ID: id("1"), Request: "request", Type: "type", Queue: "queue", Status: "FAILED", Input: "in", Output: "out", Attempts: 2, LeaseLosses: 3, Crashed: true, Message: "lost", EndedAt: 9,
+			{ID: id("1"), Request: "request", Type: "type", Queue: "queue", Status: "FAILED", Input: "in",
+				Output: "out", Attempts: 2, LeaseLosses: 3, Crashed: true, Message: "lost", EndedAt: 9,
 				OnFailure: "handler", FailedRun: id("2"), Schedule: "s"},
 			{ID: id("2"), Type: "type", Queue: "queue", Status: "TIMED_OUT", Attempts: 1},
 		},
-		Steps:     []check.Step{{Run: id("1"), Name: "failed", Status: "FAILED"}, {Run: id("1"), Name: "step", Status: check.Completed, Latest: true, Output: "result"}},
-		Leases:    []check.Lease{{Run: id("1"), Token: id("2")}},
-		Schedules: []check.Schedule{{ID: id("1"), Every: 5, CreatedAt: 3, Fired: 4, Skipped: 5, NextFire: 6}, {ID: id("2"), CreatedAt: 3}},
-		Fires:     []check.Fire{{Schedule: id("1"), Run: id("2"), Tick: 7, FiredAt: 8}},
-		Rows:      8,
+		Steps: []check.Step{{Run: id("1"), Name: "failed", Status: "FAILED"},
+			{Run: id("1"), Name: "step", Status: check.Completed, Latest: true, Output: "result"}},
+		Leases: []check.Lease{{Run: id("1"), Token: id("2")}},
+		Schedules: []check.Schedule{{ID: id("1"), Every: 5, CreatedAt: 3, Fired: 4, Skipped: 5, NextFire: 6},
+			{ID: id("2"), CreatedAt: 3}},
+		Fires: []check.Fire{{Schedule: id("1"), Run: id("2"), Tick: 7, FiredAt: 8}},
+		Rows:  8,
 	}
 	slices.SortFunc(got.Steps, func(a, b check.Step) int { return strings.Compare(a.Name, b.Name) })
 	if !reflect.DeepEqual(got, want) {

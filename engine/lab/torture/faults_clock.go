@@ -20,7 +20,8 @@ import (
 	"github.com/kagzi/kagzi/engine/lab/torture/history"
 )
 
-// withClock is the server's binary with a clock that can be set; it is built once. That takes some minutes, for everything is built with it.
+// withClock is the server's binary with a clock that can be set; it is built once. That takes some
+// minutes, for everything is built with it.
 func (o options) withClock(ctx context.Context) (string, error) {
 	building.Lock()
 	defer building.Unlock()
@@ -53,7 +54,8 @@ type setting struct {
 	ahead time.Duration
 }
 
-// furthest is by how much the clock was ahead at most in the time before a moment in which somebody may have read what was then acted upon.
+// furthest is by how much the clock was ahead at most in the time before a moment in which somebody
+// may have read what was then acted upon.
 func furthest(settings []setting, at int64, before time.Duration) time.Duration {
 	most, known := time.Duration(0), false
 	for i, s := range settings {
@@ -82,9 +84,11 @@ func (t *torture) byTheirClock(events []history.Event) {
 	}
 }
 
-// setClock sets a clock to one time after the other, each for the same share of the duration. What it is set to last is the furthest ahead, for what was
-// due at a time that has not come yet would have to wait for it. It did hit when that is shown by what servers do.
-func (t *torture) setClock(ctx context.Context, times []time.Duration, set func(ahead time.Duration) error, shown func(ahead time.Duration) bool) error {
+// setClock sets a clock to one time after the other, each for the same share of the duration. What
+// it is set to last is the furthest ahead, for what was due at a time that has not come yet would
+// have to wait for it. It did hit when that is shown by what servers do.
+func (t *torture) setClock(ctx context.Context, times []time.Duration, set func(ahead time.Duration) error,
+	shown func(ahead time.Duration) bool) error {
 	t.settings = []setting{{}}
 	share := t.options.duration / time.Duration(len(times))
 	for _, ahead := range times {
@@ -118,8 +122,9 @@ func setServerClock(ctx context.Context, t *torture) error {
 	})
 }
 
-// skewServerClocks is F-62: they are half a minute apart from the next, and set again and again. Each has to tell that its clock differs from that of
-// Postgres, and to go by that one all the same.
+// skewServerClocks is F-62: they are half a minute apart from the next, and set again and again.
+// Each has to tell that its clock differs from that of Postgres, and to go by that one all the
+// same.
 func skewServerClocks(ctx context.Context, t *torture) error {
 	const apart, slack = 30 * time.Second, 2 * time.Second
 	n := 0
@@ -134,7 +139,8 @@ func skewServerClocks(ctx context.Context, t *torture) error {
 				return offsetShows(ctx, c, ahead, slack, 5*time.Second)
 			})
 			if stamp, err := t.stampAt(ctx, c); err == nil && !stamp.shows(0, slack, workload.CallLimit) {
-				t.system.report("%s, whose clock is ahead by %s, stamped a run by %s to %s ahead", s.name, ahead, stamp.from, stamp.to)
+				t.system.report("%s, whose clock is ahead by %s, stamped a run by %s to %s ahead", s.name, ahead,
+					stamp.from, stamp.to)
 			}
 		}
 		return nil
@@ -143,12 +149,13 @@ func skewServerClocks(ctx context.Context, t *torture) error {
 
 // setDatabaseClock is F-61. A server takes a new reading once a minute.
 func setDatabaseClock(ctx context.Context, t *torture) error {
-	return t.setClock(ctx, []time.Duration{-time.Hour, 0, time.Hour}, t.system.cluster.Clock.Set, func(ahead time.Duration) bool {
-		for i := range t.system.servers {
-			if !t.stampsShow(ctx, t.load.Clients[i].SDK, ahead, 500*time.Millisecond, time.Second, 70*time.Second) {
-				return false
+	return t.setClock(ctx, []time.Duration{-time.Hour, 0, time.Hour}, t.system.cluster.Clock.Set,
+		func(ahead time.Duration) bool {
+			for i := range t.system.servers {
+				if !t.stampsShow(ctx, t.load.Clients[i].SDK, ahead, 500*time.Millisecond, time.Second, 70*time.Second) {
+					return false
+				}
 			}
-		}
-		return true
-	})
+			return true
+		})
 }

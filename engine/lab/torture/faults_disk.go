@@ -37,7 +37,8 @@ func powerCuts(ctx context.Context, t *torture) error {
 		s, d := t.system.servers[0], t.system.disk
 		var cut error
 		t.system.fault("cut the power", func() bool {
-			s.current().MayEnd(fixture.ExitDisk, fixture.ExitDamaged) // by what it reads from a disk that is gone, before it is killed
+			// by what it reads from a disk that is gone, before it is killed
+			s.current().MayEnd(fixture.ExitDisk, fixture.ExitDamaged)
 			cut = d.CutPower()
 			s.kill()
 			return cut == nil
@@ -58,7 +59,8 @@ func powerCuts(ctx context.Context, t *torture) error {
 	})
 }
 
-// fillDisk is F-43: first there is little room, in which what is begun may end; and when all goes on again, none at all.
+// fillDisk is F-43: first there is little room, in which what is begun may end; and when all goes
+// on again, none at all.
 func fillDisk(ctx context.Context, t *torture) error {
 	ballast, err := t.newBallast(ctx)
 	if err != nil {
@@ -68,7 +70,8 @@ func fillDisk(ctx context.Context, t *torture) error {
 		if err := t.leave(ctx, roomForEnds, func() bool { return true }); err != nil {
 			return err
 		}
-		t.pause(ctx, 3*time.Second, 5*time.Second) // until many runs are begun again: a server looks for room once a second
+		// until many runs are begun again: a server looks for room once a second
+		t.pause(ctx, 3*time.Second, 5*time.Second)
 		err := t.leave(ctx, 0, func() bool { return ballast.useUp(context.WithoutCancel(ctx)) })
 		t.pause(ctx, roomAgain+time.Second, roomAgain+2*time.Second) // for starts to be taken again
 		return err
@@ -112,13 +115,15 @@ func failing(failure string, kinds ...string) func(context.Context, *torture) er
 	}
 }
 
-// failCalls has a life of a server in which the calls fail from the n-th on. It has to end it. What it wrote and did not sync is gone then: the power
-// is cut before another server looks, for the pages of a file that could not be synced are still to be read.
+// failCalls has a life of a server in which the calls fail from the n-th on. It has to end it. What
+// it wrote and did not sync is gone then: the power is cut before another server looks, for the
+// pages of a file that could not be synced are still to be read.
 func (t *torture) failCalls(ctx context.Context, strace, calls, failure string) error {
 	s, d := t.system.servers[0], t.system.disk
 	s.kill()
 	trace := filepath.Join(t.options.dir, fmt.Sprintf("strace.%d", len(t.failures)+1))
-	s.wrap = []string{strace, "-D", "-f", "-qq", "-ttt", "-e", "signal=none", "-o", trace, "--seccomp-bpf", "-e", "trace=" + calls,
+	s.wrap = []string{strace, "-D", "-f", "-qq", "-ttt", "-e", "signal=none", "-o", trace, "--seccomp-bpf", "-e",
+		"trace=" + calls,
 		"-e", fmt.Sprintf("inject=%s:error=%s:when=%d+", calls, failure, 30+t.system.random.n(60))}
 	s.ends = []fixture.Ending{fixture.ExitDisk}
 	err := s.start(ctx)
@@ -135,7 +140,8 @@ func (t *torture) failCalls(ctx context.Context, strace, calls, failure string) 
 		}
 		over := history.Now()
 		if life.Ended() && life.Ending() != fixture.ExitDisk {
-			t.system.report("a server whose %s end with %s ended with %s, want exit code %d: %s", calls, failure, life.Cmd.ProcessState, fixture.ExitDisk, life.Out.Tail())
+			t.system.report("a server whose %s end with %s ended with %s, want exit code %d: %s", calls, failure,
+				life.Cmd.ProcessState, fixture.ExitDisk, life.Out.Tail())
 		}
 		var first int64
 		if first, err = firstInjected(trace); err != nil {
@@ -171,7 +177,8 @@ func slowed(delay time.Duration) []string {
 		"-e", fmt.Sprintf("inject=fsync,fdatasync:delay_enter=%d", delay.Microseconds())}
 }
 
-// slowMeanwhile makes a fault that has syncs take longer until it ends: so long that no schedule which fires each second ever catches up.
+// slowMeanwhile makes a fault that has syncs take longer until it ends: so long that no schedule
+// which fires each second ever catches up.
 func slowMeanwhile(delay time.Duration) func(context.Context, *torture) error {
 	return func(ctx context.Context, t *torture) error {
 		wrap := slowed(delay)

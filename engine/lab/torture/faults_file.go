@@ -45,7 +45,8 @@ func shareFile(ctx context.Context, o options) (*report, error) {
 	result := &report{}
 	holder := fmt.Sprint(r.servers[0].current().PID())
 	for _, name := range []struct{ path, says string }{{file, holder}, {symbolic, holder}, {hard, "hard links"}} {
-		f := figure{name: "a second server on " + filepath.Base(name.path), limit: "ends within 2 s, and says why: " + name.says, hard: true}
+		f := figure{name: "a second server on " + filepath.Base(name.path),
+			limit: "ends within 2 s, and says why: " + name.says, hard: true}
 		second := &server{system: r, name: "second", program: r.program, door: r.servers[0].door}
 		second.env, second.ends = []string{"KAGZI_DB_URL=sqlite:" + name.path}, []fixture.Ending{fixture.ExitRefused}
 		begun := time.Now()
@@ -56,7 +57,8 @@ func shareFile(ctx context.Context, o options) (*report, error) {
 		select {
 		case <-life.Done:
 			f.got = fmt.Sprintf("ended with %s after %s", life.Cmd.ProcessState, round(time.Since(begun)))
-			f.ok = life.Ending() == fixture.ExitRefused && time.Since(begun) < 2*time.Second && strings.Contains(life.Out.Tail(), name.says)
+			f.ok = life.Ending() == fixture.ExitRefused && time.Since(begun) < 2*time.Second &&
+				strings.Contains(life.Out.Tail(), name.says)
 			if !f.ok {
 				f.got += ": " + life.Out.Tail()
 			}
@@ -114,7 +116,9 @@ func loseFile(ctx context.Context, o options) (*report, error) {
 
 func loseOne(ctx context.Context, o options, do func(file string) error) (figure, error) {
 	const limit = 30 * time.Second
-	f := figure{limit: fmt.Sprintf("noticed within 30 s: the server stops with exit code %d, and nothing that was asked for after is acknowledged", fixture.ExitDisk), hard: true}
+	f := figure{
+		limit: fmt.Sprintf(
+			"noticed within 30 s: the server stops with exit code %d, and nothing that was asked for after is acknowledged", fixture.ExitDisk), hard: true}
 	r, err := one(ctx, o, nil)
 	defer r.close()
 	if err != nil {
@@ -150,7 +154,8 @@ func loseOne(ctx context.Context, o options, do func(file string) error) (figure
 	return f, nil
 }
 
-// lost is what came of a server whose file was taken away at a moment: it has to be over, by its own decision, and to have acknowledged nothing since.
+// lost is what came of a server whose file was taken away at a moment: it has to be over, by its
+// own decision, and to have acknowledged nothing since.
 func lost(events []history.Event, since int64, over bool, exit func() fixture.Ending) (got string, ok bool) {
 	before, after := 0, 0
 	for _, e := range events {
@@ -166,13 +171,15 @@ func lost(events []history.Event, since int64, over bool, exit func() fixture.En
 	if !over {
 		return got + "and the server goes on", false
 	}
-	return got + fmt.Sprintf("the server stopped with exit code %d", exit()), exit() == fixture.ExitDisk && before > 0 && after == 0
+	return got + fmt.Sprintf("the server stopped with exit code %d", exit()), exit() == fixture.ExitDisk &&
+		before > 0 && after == 0
 }
 
 // exitUnsafe is the exit code of a server that is not to be run as it is set.
 const exitUnsafe = 78
 
-// permissions is F-53: what a server makes is its owner's alone, whatever the umask, and it does not serve what others may change.
+// permissions is F-53: what a server makes is its owner's alone, whatever the umask, and it does
+// not serve what others may change.
 func permissions(ctx context.Context, o options) (*report, error) {
 	r, err := one(ctx, o, func(s *shape) { s.Servers = 0 })
 	defer r.close()
@@ -238,9 +245,11 @@ func private(dir string) (figure, error) {
 	return f, nil
 }
 
-// exposed wants a server not to serve from a directory that others may write to, in which there is a database that they may have written.
+// exposed wants a server not to serve from a directory that others may write to, in which there is
+// a database that they may have written.
 func exposed(s *server, dir string) (figure, error) {
-	f := figure{name: "a server on a directory and a file that all may write to", limit: fmt.Sprintf("ends with exit code %d, and names the directory", exitUnsafe), hard: true}
+	f := figure{name: "a server on a directory and a file that all may write to",
+		limit: fmt.Sprintf("ends with exit code %d, and names the directory", exitUnsafe), hard: true}
 	if err := errors.Join(os.Chmod(filepath.Join(dir, "kagzi.db"), 0o666), os.Chmod(dir, 0o777)); err != nil {
 		return f, err
 	}

@@ -23,7 +23,8 @@ func TestAServerWhoseFileWasTakenAwayIsToStopByItsOwnDecision(t *testing.T) {
 		exit   fixture.Ending
 		ok     bool
 	}{
-		"as it is documented":          {[]history.Event{before, start(11, history.Unknown)}, true, fixture.ExitDisk, true},
+		"as it is documented": {[]history.Event{before, start(11, history.Unknown)}, true,
+			fixture.ExitDisk, true},
 		"with an acknowledgement more": {[]history.Event{before, after}, true, fixture.ExitDisk, false},
 		"by a panic":                   {[]history.Event{before}, true, 2, false},
 		"in good order":                {[]history.Event{before}, true, 0, false},

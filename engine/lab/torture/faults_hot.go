@@ -32,7 +32,8 @@ type heat struct {
 	deadlocks int          // that Postgres resolved
 }
 
-// heatRows is F-26: ten runs of many steps side by side, and around each a crowd that signals, pauses, resumes and reads it at all servers at once.
+// heatRows is F-26: ten runs of many steps side by side, and around each a crowd that signals,
+// pauses, resumes and reads it at all servers at once.
 func heatRows(ctx context.Context, t *torture) error {
 	var looking error
 	t.system.fault("a crowd around a few runs", func() bool {
@@ -68,7 +69,8 @@ func heatRows(ctx context.Context, t *torture) error {
 
 // heatOne is the life of one hot run. Most are cancelled on their way.
 func (t *torture) heatOne(ctx context.Context, place, n int, hot *atomic.Pointer[string]) {
-	e := workload.Errand{Job: workload.Job{Name: fmt.Sprintf("hot-%d-%d-%d", t.options.seed, place, n), Kind: workload.Fanned, Pauses: make([]int, hotSteps), Fails: make([]int, hotSteps)}}
+	e := workload.Errand{Job: workload.Job{Name: fmt.Sprintf("hot-%d-%d-%d", t.options.seed, place, n),
+		Kind: workload.Fanned, Pauses: make([]int, hotSteps), Fails: make([]int, hotSteps)}}
 	for i := range e.Pauses {
 		e.Pauses[i] = 20 + t.system.random.n(200)
 		e.Fails[i] = t.system.random.n(2)
@@ -80,13 +82,15 @@ func (t *torture) heatOne(ctx context.Context, place, n int, hot *atomic.Pointer
 		id := run.ID()
 		hot.Store(&id)
 	}
-	rest, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleLimit) // it is to end, also when the crowd is gone
+	// it is to end, also when the crowd is gone
+	rest, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleLimit)
 	defer cancel()
 	t.load.Serve(rest, t.load.Clients[place%len(t.load.Clients)], e)
 	hot.Store(nil)
 }
 
-// crowd makes one call about a hot run. Whether the run takes it is of no matter, and its answer is counted with all others.
+// crowd makes one call about a hot run. Whether the run takes it is of no matter, and its answer is
+// counted with all others.
 func (t *torture) crowd(ctx context.Context, c *workload.Client, id string, n int) {
 	run := c.SDK.Run(id)
 	call := func(do func(ctx context.Context) error) error {
@@ -108,17 +112,20 @@ func (t *torture) crowd(ctx context.Context, c *workload.Client, id string, n in
 	}
 }
 
-// lookForWaits counts how often sessions are seen to wait for a lock, until ctx ends, and the deadlocks that Postgres has resolved.
+// lookForWaits counts how often sessions are seen to wait for a lock, until ctx ends, and the
+// deadlocks that Postgres has resolved.
 func (t *torture) lookForWaits(ctx context.Context, conn *pgx.Conn) error {
 	for t.pause(ctx, 10*time.Millisecond, 20*time.Millisecond) {
 		waiting := 0
-		if err := conn.QueryRow(ctx, `select count(*) from pg_stat_activity where wait_event_type = 'Lock'`).Scan(&waiting); err != nil {
+		if err := conn.QueryRow(ctx, `select count(*) from pg_stat_activity where wait_event_type = 'Lock'`).Scan(
+			&waiting); err != nil {
 			return ctxless(ctx, err)
 		}
 		t.heat.waits += waiting
 	}
 	return t.withPostgres(context.WithoutCancel(ctx), func(conn *pgx.Conn) error {
-		return conn.QueryRow(context.WithoutCancel(ctx), `select sum(deadlocks) from pg_stat_database`).Scan(&t.heat.deadlocks)
+		return conn.QueryRow(context.WithoutCancel(ctx), `select sum(deadlocks) from pg_stat_database`).Scan(
+			&t.heat.deadlocks)
 	})
 }
 
@@ -133,9 +140,10 @@ func contended(t *torture) (missing []string) {
 	return missing
 }
 
-// noRefusal wants nobody to be told that the database is busy, nor of an internal error, where no fault is injected: what two calls do to each other
-// is settled in the store. Clients and workers repeat such a call, so it is counted beneath that. What a worker is told of an operation that stood
-// behind one for which its lease was lost is another matter.
+// noRefusal wants nobody to be told that the database is busy, nor of an internal error, where no
+// fault is injected: what two calls do to each other is settled in the store. Clients and workers
+// repeat such a call, so it is counted beneath that. What a worker is told of an operation that
+// stood behind one for which its lease was lost is another matter.
 func noRefusal(t *torture) figure {
 	unavailable, internal := t.load.Answers.Count(codes.Unavailable), t.load.Answers.Count(codes.Internal)
 	for _, e := range t.events {
@@ -148,7 +156,8 @@ func noRefusal(t *torture) figure {
 		}
 	}
 	return figure{name: "answers that a lock was not free in time, or of an internal error", limit: "none",
-		got: fmt.Sprintf("%d UNAVAILABLE, %d INTERNAL; %d calls of a crowd, %d waits for locks seen, %d deadlocks resolved",
+		got: fmt.Sprintf(
+			"%d UNAVAILABLE, %d INTERNAL; %d calls of a crowd, %d waits for locks seen, %d deadlocks resolved",
 			unavailable, internal, t.heat.calls.Load(), t.heat.waits, t.heat.deadlocks),
 		ok: unavailable == 0 && internal == 0, hard: true}
 }

@@ -74,8 +74,10 @@ func TestACrowdOfWhichNobodyWaitsProvesNothing(t *testing.T) {
 }
 
 func TestWhatStoodBehindARefusalChangedNothing(t *testing.T) {
-	for message, want := range map[string]history.Outcome{workload.BehindRefused: history.Refused, "a lock was not free in time": history.Unknown} {
-		e := workload.Refused(history.Event{Op: history.Complete}, &kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_UNAVAILABLE, Message: message})
+	for message, want := range map[string]history.Outcome{
+		workload.BehindRefused: history.Refused, "a lock was not free in time": history.Unknown} {
+		e := workload.Refused(history.Event{Op: history.Complete},
+			&kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_UNAVAILABLE, Message: message})
 		if e.Outcome != want || e.Why != message || e.Code != "UNAVAILABLE" {
 			t.Errorf("after %q: outcome %q, code %s, %q, want %q", message, e.Outcome, e.Code, e.Why, want)
 		}

@@ -24,8 +24,9 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// freezeWorkers is F-10: a worker that stands still loses its runs. What it was about to report of them arrives when another has them and is in the
-// middle of the same step, as if it had been on its way for so long; then the worker comes back, and sends what it likes.
+// freezeWorkers is F-10: a worker that stands still loses its runs. What it was about to report of
+// them arrives when another has them and is in the middle of the same step, as if it had been on
+// its way for so long; then the worker comes back, and sends what it likes.
 func freezeWorkers(ctx context.Context, t *torture) error {
 	r, err := t.newReplayer()
 	if err != nil {
@@ -55,8 +56,8 @@ func freezeWorkers(ctx context.Context, t *torture) error {
 	})
 }
 
-// unreported is the executions of steps of which a worker has said nothing yet, as the reports that they would be. A run whose lease it gave back, or
-// may have given back, has none.
+// unreported is the executions of steps of which a worker has said nothing yet, as the reports that
+// they would be. A run whose lease it gave back, or may have given back, has none.
 func unreported(events []history.Event) []history.Event {
 	type execution struct{ run, token, step string }
 	running := map[execution]history.Event{}
@@ -77,7 +78,8 @@ func unreported(events []history.Event) []history.Event {
 	var list []history.Event
 	for x, e := range running {
 		if value, err := json.Marshal(e.Value); err == nil {
-			list = append(list, history.Event{Op: history.Complete, Run: x.run, Token: x.token, Step: x.step, Value: string(value)})
+			list = append(list, history.Event{Op: history.Complete, Run: x.run, Token: x.token, Step: x.step,
+				Value: string(value)})
 		}
 	}
 	return list
@@ -98,7 +100,8 @@ func replayWrites(ctx context.Context, t *torture) error {
 			return err
 		}
 		for range min(20, len(events)) {
-			if e := events[t.system.random.n(len(events))]; e.Outcome == history.OK && (e.Op == history.Complete || e.Op == history.End) {
+			if e := events[t.system.random.n(len(events))]; e.Outcome == history.OK &&
+				(e.Op == history.Complete || e.Op == history.End) {
 				group.Go(func() {
 					t.system.fault("replay", func() bool { return r.replay(ctx, e, t.system.random.n(2) == 0) })
 				})
@@ -119,7 +122,8 @@ type replayer struct {
 }
 
 func (t *torture) newReplayer() (*replayer, error) {
-	conn, err := grpc.NewClient(t.system.servers[0].door.Address(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	conn, err := grpc.NewClient(t.system.servers[0].door.Address(),
+		grpc.WithTransportCredentials(insecure.NewCredentials()))
 	return &replayer{conn: conn, log: t.replays}, err
 }
 
@@ -140,16 +144,19 @@ func (r *replayer) send(ctx context.Context, e history.Event) history.Event {
 	client := kagziv1.NewWorkerServiceClient(r.conn)
 	var err error
 	if e.Op == history.Complete {
-		_, err = client.CompleteStep(ctx, &kagziv1.CompleteStepRequest{RunId: e.Run, StepId: e.Step, LeaseToken: e.Token, Output: payload})
+		_, err = client.CompleteStep(ctx, &kagziv1.CompleteStepRequest{
+			RunId: e.Run, StepId: e.Step, LeaseToken: e.Token, Output: payload})
 	} else {
-		_, err = client.CompleteWorkflow(ctx, &kagziv1.CompleteWorkflowRequest{RunId: e.Run, LeaseToken: e.Token, Output: payload})
+		_, err = client.CompleteWorkflow(ctx, &kagziv1.CompleteWorkflowRequest{
+			RunId: e.Run, LeaseToken: e.Token, Output: payload})
 	}
 	event.Outcome, event.Code, event.Status = workload.Refusal(err)
 	r.log.Finish(event)
 	return event
 }
 
-// late sends a report as soon as another worker has the run than the one that holds it now, if one gets it before ctx ends.
+// late sends a report as soon as another worker has the run than the one that holds it now, if one
+// gets it before ctx ends.
 func (r *replayer) late(ctx context.Context, e history.Event) {
 	client := kagziv1.NewWorkflowServiceClient(r.conn)
 	first := ""
@@ -185,15 +192,17 @@ func lateWrites(t *torture) figure {
 			accepted++
 		}
 	}
-	return figure{name: "reports of frozen workers that arrived when another had the run", got: fmt.Sprintf("%d refused, %d accepted", refusals, accepted),
+	return figure{name: "reports of frozen workers that arrived when another had the run",
+		got:   fmt.Sprintf("%d refused, %d accepted", refusals, accepted),
 		limit: "some refused, none accepted", ok: refusals > 0 && accepted == 0, hard: true}
 }
 
-// listenLimit is how long a server may take to notice that the connection on which it listens is dead, and to listen on another.
+// listenLimit is how long a server may take to notice that the connection on which it listens is
+// dead, and to listen on another.
 const listenLimit = 15 * time.Second
 
-// silenceListener is F-17-listen: nothing passes any more on the connection on which a server hears notifications, and nobody is told. All
-// others are well.
+// silenceListener is F-17-listen: nothing passes any more on the connection on which a server hears
+// notifications, and nobody is told. All others are well.
 func silenceListener(ctx context.Context, t *torture) error {
 	ears := make([]*ear, len(t.system.servers))
 	for i, s := range t.system.servers {
@@ -239,7 +248,8 @@ func (e *ear) watch() fixture.Watch {
 	return func(up bool, data []byte) fixture.Decision {
 		if up {
 			asked.read(data, func(kind byte, body []byte) {
-				if (kind == 'Q' || kind == 'P') && bytes.Contains(body, []byte("listen ")) && bytes.HasPrefix(bytes.TrimLeft(body, "\x00"), []byte("listen ")) {
+				if (kind == 'Q' || kind == 'P') && bytes.Contains(body, []byte("listen ")) &&
+					bytes.HasPrefix(bytes.TrimLeft(body, "\x00"), []byte("listen ")) {
 					once.Do(func() { mine.Store(e.listened.Add(1)) })
 				}
 			})
@@ -270,5 +280,6 @@ func (e *ear) await(ctx context.Context, n int64, limit time.Duration) bool {
 
 // listensAgain wants each server to have noticed in time that it was deaf.
 func listensAgain(t *torture) figure {
-	return figure{name: "from the silence of a listening connection until another listens", limit: "≤ " + listenLimit.String()}.within(t.relistened, listenLimit)
+	return figure{name: "from the silence of a listening connection until another listens",
+		limit: "≤ " + listenLimit.String()}.within(t.relistened, listenLimit)
 }

@@ -32,8 +32,10 @@ func TestOnlyAConnectionThatListensGoesSilent(t *testing.T) {
 	}
 	next := e.watch()
 	next(true, slices.Concat(startup, message('P', "", `listen "kagzi_1"`, "")))
-	got := []fixture.Decision{listens(true, message('S')), listens(false, []byte("x")), other(false, []byte("x")), next(false, []byte("x"))}
-	if want := []fixture.Decision{fixture.Withhold, fixture.Withhold, fixture.Pass, fixture.Pass}; !slices.Equal(got, want) {
+	got := []fixture.Decision{listens(true, message('S')), listens(false, []byte("x")), other(false, []byte("x")),
+		next(false, []byte("x"))}
+	if want := []fixture.Decision{fixture.Withhold, fixture.Withhold, fixture.Pass, fixture.Pass}; !slices.Equal(
+		got, want) {
 		t.Errorf("verdicts %v, want %v", got, want)
 	}
 	if !e.await(t.Context(), 1, time.Minute) {

@@ -11,7 +11,8 @@ import (
 )
 
 // storms makes a fault that gives one proxy at a time, of those that pick names, conditions for a while.
-func storms(name string, w fixture.Conditions, from, to float64, pick func(t *torture) *fixture.Proxy) func(context.Context, *torture) error {
+func storms(name string, w fixture.Conditions, from, to float64,
+	pick func(t *torture) *fixture.Proxy) func(context.Context, *torture) error {
 	return func(ctx context.Context, t *torture) error {
 		return t.every(ctx, t.brief(1), t.brief(4), func() error {
 			p := pick(t)
@@ -22,12 +23,14 @@ func storms(name string, w fixture.Conditions, from, to float64, pick func(t *to
 }
 
 const (
-	deadAfter = 40 * time.Second // of silence a worker takes its connection for dead: keepalive asks after 30 s, and waits for 10
+	// of silence a worker takes its connection for dead: keepalive asks after 30 s, and waits for 10
+	deadAfter = 40 * time.Second
 	deadLimit = 45 * time.Second // for it to open another
 )
 
-// silenceWorkers is F-13: nothing passes between a worker and its server for a while, so that the server takes it for lost. Where there is time
-// for that, every third silence lasts for longer than a connection may be dead unnoticed.
+// silenceWorkers is F-13: nothing passes between a worker and its server for a while, so that the
+// server takes it for lost. Where there is time for that, every third silence lasts for longer than
+// a connection may be dead unnoticed.
 func silenceWorkers(ctx context.Context, t *torture) error {
 	n := 0
 	return t.every(ctx, t.brief(1), t.brief(4), func() error {
@@ -37,14 +40,16 @@ func silenceWorkers(ctx context.Context, t *torture) error {
 		}
 		before := w.door.Joins()
 		stop := t.watchDoor(w.door, before, from > deadAfter)
-		t.system.fault(faultOnWorker+w.alias(), func() bool { return t.storm(ctx, w.door, fixture.Conditions{Silent: true}, from, to) })
+		t.system.fault(faultOnWorker+w.alias(), func() bool {
+			return t.storm(ctx, w.door, fixture.Conditions{Silent: true}, from, to)
+		})
 		stop()
 		return nil
 	})
 }
 
-// watchDoor notes, when it is a long silence, how long it takes until a connection is opened beside those that there were; -1 when none is until
-// it is stopped.
+// watchDoor notes, when it is a long silence, how long it takes until a connection is opened beside
+// those that there were; -1 when none is until it is stopped.
 func (t *torture) watchDoor(p *fixture.Proxy, before int, long bool) (stop func()) {
 	if !long {
 		return func() {}
@@ -78,8 +83,8 @@ func deadNoticed(t *torture) figure {
 	return f.within(t.deaths, deadLimit)
 }
 
-// storm lasts for its time; it did hit when something was connected through the proxy. What is lost in a deaf time stays lost: the
-// connections are broken at its end.
+// storm lasts for its time; it did hit when something was connected through the proxy. What is lost
+// in a deaf time stays lost: the connections are broken at its end.
 func (t *torture) storm(ctx context.Context, p *fixture.Proxy, w fixture.Conditions, from, to time.Duration) bool {
 	hit := p.Connected()
 	p.Set(w)
@@ -110,8 +115,8 @@ func constantly(name string, w fixture.Conditions) func(context.Context, *tortur
 	}
 }
 
-// slower makes a fault that gives all proxies of servers some conditions one after the other, each for an equal part of the time. Where that is short, it
-// is the first alone.
+// slower makes a fault that gives all proxies of servers some conditions one after the other, each
+// for an equal part of the time. Where that is short, it is the first alone.
 func slower(name string, conditions ...fixture.Conditions) func(context.Context, *torture) error {
 	return func(ctx context.Context, t *torture) error {
 		if t.options.duration < time.Minute {
@@ -120,7 +125,8 @@ func slower(name string, conditions ...fixture.Conditions) func(context.Context,
 		share := t.options.duration / time.Duration(len(conditions))
 		for _, w := range conditions {
 			stage, over := context.WithTimeout(ctx, share)
-			err := constantly(fmt.Sprintf("%s: %s to %s, %.1f %% break", name, w.Delay, w.Delay+w.Jitter, 100*w.Breaking), w)(stage, t)
+			err := constantly(fmt.Sprintf("%s: %s to %s, %.1f %% break", name, w.Delay, w.Delay+w.Jitter,
+				100*w.Breaking), w)(stage, t)
 			over()
 			if err != nil || ctx.Err() != nil {
 				return err

@@ -25,7 +25,8 @@ func TestADeadConnectionIsToBeNoticedInTime(t *testing.T) {
 		"there was no time for that":   {2*deadAfter - 1, nil, true, false},
 		"there was time, and was none": {2 * deadAfter, nil, false, false},
 	} {
-		if f := deadNoticed(&torture{options: options{duration: test.asked}, deaths: test.deaths}); f.ok != test.ok || f.hard != test.hard {
+		if f := deadNoticed(&torture{options: options{duration: test.asked}, deaths: test.deaths}); f.ok != test.ok ||
+			f.hard != test.hard {
 			t.Errorf("%s: %s, hard %t, want ok %t, hard %t", name, f, f.hard, test.ok, test.hard)
 		}
 	}
@@ -51,7 +52,8 @@ func TestANetworkGetsSlowerWhereThereIsTime(t *testing.T) {
 			slow := &torture{options: options{duration: duration}, system: &system{log: history.NewLog("faults")}}
 			ctx, cancel := context.WithTimeout(t.Context(), duration)
 			defer cancel()
-			if err := slower("slow", fixture.Conditions{}, fixture.Conditions{}, fixture.Conditions{})(ctx, slow); err != nil {
+			if err := slower("slow", fixture.Conditions{}, fixture.Conditions{}, fixture.Conditions{})(
+				ctx, slow); err != nil {
 				t.Fatal(err)
 			}
 			if n := len(slow.system.log.Events()); n != want {

@@ -58,7 +58,8 @@ func (t *torture) withPostgres(ctx context.Context, do func(conn *pgx.Conn) erro
 	return do(conn)
 }
 
-// takeConnections is F-22: all free connections are held, while a server is started that needs some. It has to be refused, and to wait.
+// takeConnections is F-22: all free connections are held, while a server is started that needs
+// some. It has to be refused, and to wait.
 func takeConnections(ctx context.Context, t *torture) error {
 	return t.every(ctx, t.brief(2), t.brief(5), func() (err error) {
 		ctx := context.WithoutCancel(ctx)
@@ -114,7 +115,8 @@ func readEverything(ctx context.Context, t *torture) error {
 					return err
 				}
 				for ctx.Err() == nil {
-					if _, err := conn.Exec(ctx, "select count(*), max(length(output)) from runs join steps using (run_id)"); err != nil {
+					if _, err := conn.Exec(ctx,
+						"select count(*), max(length(output)) from runs join steps using (run_id)"); err != nil {
 						return err
 					}
 				}
@@ -175,8 +177,9 @@ func (r *system) startBouncer(ctx context.Context) error {
 	}
 	config := filepath.Join(dir, "pgbouncer.ini")
 	// With auth_type any everybody is the user whom the database's line names.
-	text := fmt.Sprintf("[databases]\n* = host=%s user=postgres\n[pgbouncer]\nlisten_addr=\nunix_socket_dir=%s\nlisten_port=6432\nauth_type=any\n"+
-		"pool_mode=transaction\nmax_client_conn=200\ndefault_pool_size=20\nignore_startup_parameters=extra_float_digits\n", r.cluster.Dir, dir)
+	text := fmt.Sprintf(
+		"[databases]\n* = host=%s user=postgres\n[pgbouncer]\nlisten_addr=\nunix_socket_dir=%s\nlisten_port=6432\nauth_type=any\n"+
+			"pool_mode=transaction\nmax_client_conn=200\ndefault_pool_size=20\nignore_startup_parameters=extra_float_digits\n", r.cluster.Dir, dir)
 	if err := os.WriteFile(config, []byte(text), 0o644); err != nil {
 		return err
 	}
@@ -210,10 +213,12 @@ func promote(lagging bool) func(context.Context, *torture) error {
 			}
 			t.system.spare = next
 			if !lagging {
-				if err := old.Ask(ctx, "alter system set synchronous_standby_names = '*'", "select pg_reload_conf()"); err != nil {
+				if err := old.Ask(ctx, "alter system set synchronous_standby_names = '*'",
+					"select pg_reload_conf()"); err != nil {
 					return err
 				}
-				if err := old.AwaitTrue(ctx, "select count(*) = 1 from pg_stat_replication where sync_state = 'sync'"); err != nil {
+				if err := old.AwaitTrue(ctx,
+					"select count(*) = 1 from pg_stat_replication where sync_state = 'sync'"); err != nil {
 					return err
 				}
 			}

@@ -74,8 +74,10 @@ func (t *torture) soundNow(ctx context.Context) error {
 
 // failpoints are the moments at which a server can be made to die, each with how often it passes before, at most.
 var failpoints = map[string][]string{
-	dbSQLite:   {"sqlite.before_commit:25", "sqlite.after_commit:25", "sqlite.mid_group:3", "sqlite.after_claim:4", "matching.after_claim:4"},
-	dbPostgres: {"postgres.before_commit:25", "postgres.after_commit:25", "postgres.mid_group:3", "postgres.after_claim:4", "matching.after_claim:4"},
+	dbSQLite: {"sqlite.before_commit:25", "sqlite.after_commit:25", "sqlite.mid_group:3", "sqlite.after_claim:4",
+		"matching.after_claim:4"},
+	dbPostgres: {"postgres.before_commit:25", "postgres.after_commit:25", "postgres.mid_group:3",
+		"postgres.after_claim:4", "matching.after_claim:4"},
 }
 
 // dieAtFailpoints is F-04: each life of a server ends at the next of the moments.
@@ -100,7 +102,9 @@ func dieAtFailpoints(ctx context.Context, t *torture) error {
 		}
 		select {
 		case <-s.current().Done: // some die before they serve
-			t.system.fault("die at "+name, func() bool { return s.current().Ending() == fixture.BySignal(syscall.SIGKILL) })
+			t.system.fault("die at "+name, func() bool {
+				return s.current().Ending() == fixture.BySignal(syscall.SIGKILL)
+			})
 		case <-time.After(pointLimit):
 			t.system.fault("die at "+name, func() bool { return false })
 		case <-ctx.Done():

@@ -16,10 +16,12 @@ import (
 
 // noRoom is one time at which the disk of Postgres was full.
 type noRoom struct {
-	freed      int64           // when there was room again
-	failed     int64           // when the first write of the fault failed for it; 0: none did
-	said       bool            // Postgres has said that there is no room
-	red, green []time.Duration // of each server: from the first failure until it said that it is not well, and from the room until it said that it is; -1: never
+	freed  int64 // when there was room again
+	failed int64 // when the first write of the fault failed for it; 0: none did
+	said   bool  // Postgres has said that there is no room
+	// of each server: from the first failure until it said that it is not well, and from the room
+	// until it said that it is; -1: never
+	red, green []time.Duration
 }
 
 const (
@@ -28,8 +30,9 @@ const (
 	wellLimit   = 30 * time.Second // for all to be well when there is room
 )
 
-// fillPostgres is F-27. Postgres stops when it cannot write its log, and is started again when there is room. What it has of the log may last for
-// longer than the fault, so the fault writes there until that is used up, and again whenever there is some.
+// fillPostgres is F-27. Postgres stops when it cannot write its log, and is started again when
+// there is room. What it has of the log may last for longer than the fault, so the fault writes
+// there until that is used up, and again whenever there is some.
 func fillPostgres(ctx context.Context, t *torture) error {
 	return t.every(ctx, t.brief(2), t.brief(5), func() error {
 		ctx := context.WithoutCancel(ctx)
@@ -45,7 +48,8 @@ func fillPostgres(ctx context.Context, t *torture) error {
 			for limit := time.Now().Add(2 * wellLimit); o.failed == 0 && time.Now().Before(limit); {
 				t.useUpLog(ctx, o)
 			}
-			hold, over := context.WithTimeout(ctx, max(unwellLimit+time.Second, t.system.random.between(t.brief(20), t.brief(30))))
+			hold, over := context.WithTimeout(ctx,
+				max(unwellLimit+time.Second, t.system.random.between(t.brief(20), t.brief(30))))
 			for t.pause(hold, 50*time.Millisecond, 100*time.Millisecond) {
 				t.useUpLog(hold, o)
 			}
@@ -96,7 +100,8 @@ func (t *torture) watchHealth(ctx context.Context) *healthWatch {
 	w := &healthWatch{heard: make([][]healthAnswer, len(t.system.servers))}
 	ctx, w.stop = context.WithCancel(ctx)
 	for i := range t.system.servers {
-		admin := kagziv1.NewAdminServiceClient(t.load.Clients[i].SDK.Conn()) // the clients are spread over the servers in this order
+		// the clients are spread over the servers in this order
+		admin := kagziv1.NewAdminServiceClient(t.load.Clients[i].SDK.Conn())
 		w.group.Go(func() {
 			for t.pause(ctx, healthEvery, 2*healthEvery) {
 				call, cancel := context.WithTimeout(ctx, healthPatience)
@@ -105,7 +110,8 @@ func (t *torture) watchHealth(ctx context.Context) *healthWatch {
 				if ctx.Err() != nil {
 					return
 				}
-				w.note(i, healthAnswer{history.Now(), err == nil && answer.Status == kagziv1.ServingStatus_SERVING_STATUS_SERVING})
+				w.note(i, healthAnswer{history.Now(), err == nil &&
+					answer.Status == kagziv1.ServingStatus_SERVING_STATUS_SERVING})
 			}
 		})
 	}
@@ -118,7 +124,8 @@ func (w *healthWatch) note(server int, v healthAnswer) {
 	w.heard[server] = append(w.heard[server], v)
 }
 
-// until waits until all servers say that they are well, of a moment after the given one, and ends the watch then or after the patience.
+// until waits until all servers say that they are well, of a moment after the given one, and ends
+// the watch then or after the patience.
 func (w *healthWatch) until(ctx context.Context, from int64, patience time.Duration) {
 	for limit := time.Now().Add(patience); time.Now().Before(limit) && !w.allWell(from); {
 		fixture.Breathe(ctx)
@@ -138,7 +145,8 @@ func (w *healthWatch) allWell(from int64) bool {
 	return true
 }
 
-// tell is how long after the first failure each server was not well, and how long after there was room it was for good; -1 for never.
+// tell is how long after the first failure each server was not well, and how long after there was
+// room it was for good; -1 for never.
 func (w *healthWatch) tell(failed, freed int64) (red, green []time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -159,8 +167,9 @@ func (w *healthWatch) tell(failed, freed int64) (red, green []time.Duration) {
 	return red, green
 }
 
-// quietWithoutRoom tells what was acknowledged while the disk of Postgres was full and its log used up. All of it has to be there in the end, which
-// I1, I2 and I4 hold: Postgres has room as soon as it removes some of its log.
+// quietWithoutRoom tells what was acknowledged while the disk of Postgres was full and its log used
+// up. All of it has to be there in the end, which I1, I2 and I4 hold: Postgres has room as soon as
+// it removes some of its log.
 func quietWithoutRoom(t *torture) figure {
 	acknowledged, open := 0, 0
 	for _, e := range t.events {
@@ -175,13 +184,15 @@ func quietWithoutRoom(t *torture) figure {
 			}
 		}
 	}
-	return figure{name: "starts, results and ends while the disk was full", limit: "none acknowledged, some tried", hard: true,
-		got: fmt.Sprintf("%d acknowledged, %d others", acknowledged, open), ok: acknowledged == 0 && open > 0}
+	return figure{name: "starts, results and ends while the disk was full", limit: "none acknowledged, some tried",
+		hard: true,
+		got:  fmt.Sprintf("%d acknowledged, %d others", acknowledged, open), ok: acknowledged == 0 && open > 0}
 }
 
 // toldOfNoRoom wants each server to say soon that it is not well.
 func toldOfNoRoom(t *torture) figure {
-	f := figure{name: "from the first failure for want of room until a server says that it is not well", limit: "≤ " + unwellLimit.String()}
+	f := figure{name: "from the first failure for want of room until a server says that it is not well",
+		limit: "≤ " + unwellLimit.String()}
 	var all []time.Duration
 	for _, o := range t.filled {
 		all = append(all, o.red...)

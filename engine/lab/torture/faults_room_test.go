@@ -15,12 +15,17 @@ func TestWhatServersSayOfTheirHealth(t *testing.T) {
 		heard      []healthAnswer
 		red, green time.Duration
 	}{
-		"soon, and back":            {[]healthAnswer{says(9, true), says(11, false), says(21, false), says(23, true), says(24, true)}, time.Second, 3 * time.Second},
-		"never":                     {[]healthAnswer{says(9, true), says(11, true), says(21, true)}, -1, time.Second},
-		"before it failed":          {[]healthAnswer{says(9, false), says(11, true), says(21, true)}, -1, time.Second},
-		"only when there is room":   {[]healthAnswer{says(11, true), says(21, false), says(22, true)}, -1, 2 * time.Second},
-		"back, and then not":        {[]healthAnswer{says(12, false), says(21, true), says(22, false), says(25, true)}, 2 * time.Second, 5 * time.Second},
-		"never back":                {[]healthAnswer{says(12, false), says(19, true), says(22, false)}, 2 * time.Second, -1},
+		"soon, and back": {[]healthAnswer{
+			says(9, true), says(11, false), says(21, false), says(23, true), says(24, true)}, time.Second,
+			3 * time.Second},
+		"never":            {[]healthAnswer{says(9, true), says(11, true), says(21, true)}, -1, time.Second},
+		"before it failed": {[]healthAnswer{says(9, false), says(11, true), says(21, true)}, -1, time.Second},
+		"only when there is room": {[]healthAnswer{says(11, true), says(21, false), says(22, true)}, -1,
+			2 * time.Second},
+		"back, and then not": {[]healthAnswer{says(12, false), says(21, true), says(22, false), says(25, true)},
+			2 * time.Second, 5 * time.Second},
+		"never back": {[]healthAnswer{says(12, false), says(19, true), says(22, false)},
+			2 * time.Second, -1},
 		"without a word since then": {[]healthAnswer{says(12, false)}, 2 * time.Second, -1},
 	} {
 		w := &healthWatch{heard: make([][]healthAnswer, 2)}
@@ -29,7 +34,9 @@ func TestWhatServersSayOfTheirHealth(t *testing.T) {
 		}
 		red, green := w.tell(10*sec, 20*sec)
 		if red[0] != test.red || green[0] != test.green || red[1] != -1 || green[1] != -1 {
-			t.Errorf("%s: not well after %v, well again after %v, want %v and %v of the first, and nothing of the second", name, red, green, test.red, test.green)
+			t.Errorf(
+				"%s: not well after %v, well again after %v, want %v and %v of the first, and nothing of the second",
+				name, red, green, test.red, test.green)
 		}
 		if w.allWell(20 * sec) {
 			t.Errorf("%s: all are well, of whom one has said nothing", name)
@@ -81,7 +88,8 @@ func TestNothingIsToBeAcknowledgedWithoutRoom(t *testing.T) {
 		"a read":                    {event(history.Observe, history.OK, 12, 13), true},
 		"one of a time before that": {event(history.End, history.OK, 2, 3), true},
 	} {
-		filled := &torture{filled: []*noRoom{{failed: 10 * sec, freed: 20 * sec}, {freed: 5 * sec}}, events: []history.Event{refused, test.with}}
+		filled := &torture{filled: []*noRoom{{failed: 10 * sec, freed: 20 * sec}, {freed: 5 * sec}},
+			events: []history.Event{refused, test.with}}
 		if f := quietWithoutRoom(filled); f.ok != test.ok || !f.hard {
 			t.Errorf("%s: %s, hard %t, want ok %t and hard", name, f, f.hard, test.ok)
 		}

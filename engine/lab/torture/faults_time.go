@@ -16,7 +16,8 @@ import (
 // manySchedules creates a share of a thousand schedules that fire each second.
 func manySchedules(ctx context.Context, t *torture) error {
 	for i := range max(10, int(100*t.options.scale)) {
-		s, err := kagzi.CreateSchedule(ctx, t.load.Clients[0].SDK, workload.TickType, "* * * * * *", workload.Job{Name: fmt.Sprint("tick ", i)}, kagzi.ScheduleOptions{MaxCatchup: 100_000})
+		s, err := kagzi.CreateSchedule(ctx, t.load.Clients[0].SDK, workload.TickType, "* * * * * *",
+			workload.Job{Name: fmt.Sprint("tick ", i)}, kagzi.ScheduleOptions{MaxCatchup: 100_000})
 		if err != nil {
 			return err
 		}
@@ -25,15 +26,16 @@ func manySchedules(ctx context.Context, t *torture) error {
 	return nil
 }
 
-// sleepThrough is F-64: to the schedules it is as if all servers had been down for a time, whose ticks are owed and partly skipped.
+// sleepThrough is F-64: to the schedules it is as if all servers had been down for a time, whose
+// ticks are owed and partly skipped.
 func sleepThrough(ctx context.Context, t *torture) error {
 	return t.rewrite(ctx, "an hour's downtime",
 		"update schedules set created_at = created_at - 3600000000, next_fire_at = next_fire_at - 3600000000, last_fired_at = last_fired_at - 3600000000",
 		"update fires set tick = tick - 3600000000, fired_at = fired_at - 3600000000")
 }
 
-// rewrite kills the servers, changes what is in the database, and starts them again: a server takes a file of SQLite that somebody else writes to
-// for damaged.
+// rewrite kills the servers, changes what is in the database, and starts them again: a server takes
+// a file of SQLite that somebody else writes to for damaged.
 func (t *torture) rewrite(ctx context.Context, fault string, statements ...string) error {
 	ctx = context.WithoutCancel(ctx)
 	for _, s := range t.system.servers {
@@ -74,7 +76,8 @@ func badSchedules(ctx context.Context, t *torture) error {
 	c := t.load.Clients[0].SDK
 	names := []string{"bad-cron", "bad-zone", "bad-both"}
 	for _, name := range names {
-		if _, err := kagzi.CreateSchedule(ctx, c, workload.TickType, "*/2 * * * * *", workload.Job{Name: name}, kagzi.ScheduleOptions{Name: name}); err != nil {
+		if _, err := kagzi.CreateSchedule(ctx, c, workload.TickType, "*/2 * * * * *", workload.Job{Name: name},
+			kagzi.ScheduleOptions{Name: name}); err != nil {
 			return err
 		}
 	}
@@ -105,7 +108,8 @@ type pausing struct {
 // raced is how many schedules are paused, resumed and changed at the same time, beside those of the workload.
 const raced = 16
 
-// raceSchedules is F-67: schedules are paused and resumed as they fire, and changed at the same time, and others come and go.
+// raceSchedules is F-67: schedules are paused and resumed as they fire, and changed at the same
+// time, and others come and go.
 func raceSchedules(ctx context.Context, t *torture) error {
 	var group sync.WaitGroup
 	defer group.Wait()
@@ -114,7 +118,8 @@ func raceSchedules(ctx context.Context, t *torture) error {
 	}
 	// Of these the checker does not know when they are to fire: it may be changed.
 	for n := range raced {
-		s, err := kagzi.CreateSchedule(ctx, t.load.Clients[n%clients].SDK, workload.TickType, racedCrons[0], workload.Job{Name: "raced"}, kagzi.ScheduleOptions{})
+		s, err := kagzi.CreateSchedule(ctx, t.load.Clients[n%clients].SDK, workload.TickType, racedCrons[0],
+			workload.Job{Name: "raced"}, kagzi.ScheduleOptions{})
 		if err != nil {
 			return err
 		}
@@ -126,7 +131,8 @@ func raceSchedules(ctx context.Context, t *torture) error {
 		group.Go(func() {
 			for t.pause(ctx, 0, time.Second) {
 				t.system.fault("create and delete", func() bool {
-					s, err := kagzi.CreateSchedule(context.WithoutCancel(ctx), t.load.Clients[0].SDK, workload.TickType, "* * * * * *", workload.Job{Name: "brief"}, kagzi.ScheduleOptions{})
+					s, err := kagzi.CreateSchedule(context.WithoutCancel(ctx), t.load.Clients[0].SDK, workload.TickType,
+						"* * * * * *", workload.Job{Name: "brief"}, kagzi.ScheduleOptions{})
 					if err != nil {
 						return false
 					}
@@ -182,19 +188,22 @@ func quietWhilePaused(t *torture) figure {
 			}
 		}
 	}
-	return figure{name: fmt.Sprintf("ticks fired in %d pauses", len(t.pauses)), got: fmt.Sprint(n), limit: "0", ok: n == 0, hard: true}
+	return figure{name: fmt.Sprintf("ticks fired in %d pauses", len(t.pauses)), got: fmt.Sprint(n), limit: "0",
+		ok: n == 0, hard: true}
 }
 
 // skippedOnce wants an hour's ticks to be skipped but for the last that may be caught up with.
 func skippedOnce(t *torture) figure {
-	f := figure{name: "ticks skipped of an hour", limit: "about 3600 / period − 100 for each schedule", ok: true, hard: true}
+	f := figure{name: "ticks skipped of an hour", limit: "about 3600 / period − 100 for each schedule", ok: true,
+		hard: true}
 	for _, s := range t.dump.Schedules {
 		if s.Every == 0 {
 			continue
 		}
 		want := max(0, 3600/s.Every-caughtUp)
 		f.got += fmt.Sprintf("%d of every %d s; ", s.Skipped, s.Every)
-		if slack := 60/s.Every + 2; s.Skipped < want-slack || s.Skipped > want+slack { // for the time in which the servers came up and caught up
+		if slack := 60/s.Every + 2; s.Skipped < want-slack || s.Skipped > want+slack {
+			// for the time in which the servers came up and caught up
 			f.ok = false
 		}
 	}

@@ -47,8 +47,8 @@ func backAgain(t *torture) figure {
 	return f
 }
 
-// heard is how long after a run's end its client heard of it. A client that was cut off, or whose server was away, hears of it later. One
-// that is to cancel its run does not listen before it has.
+// heard is how long after a run's end its client heard of it. A client that was cut off, or whose
+// server was away, hears of it later. One that is to cancel its run does not listen before it has.
 func heard(t *torture) figure {
 	const limit = 10 * time.Second
 	var delays []time.Duration
@@ -69,11 +69,13 @@ func heard(t *torture) figure {
 			delays = append(delays, time.Duration(max(0, seen-over)))
 		}
 	}
-	f := figure{name: "from a run's end until its client hears of it, over all faults", got: "nobody waited", limit: "longest ≤ " + limit.String(), ok: true}
+	f := figure{name: "from a run's end until its client hears of it, over all faults", got: "nobody waited",
+		limit: "longest ≤ " + limit.String(), ok: true}
 	if len(delays) > 0 {
 		slices.Sort(delays)
 		longest := delays[len(delays)-1]
-		f.got = fmt.Sprintf("p50 %s, p99 %s, longest %s", round(percentile(delays, 50)), round(percentile(delays, 99)), round(longest))
+		f.got = fmt.Sprintf("p50 %s, p99 %s, longest %s", round(percentile(delays, 50)), round(percentile(delays, 99)),
+			round(longest))
 		f.ok = longest <= limit
 	}
 	return f
@@ -90,8 +92,8 @@ func (t *torture) endsBetween(from, to int64) float64 {
 	return float64(n) * 1e9 / float64(max(1, to-from))
 }
 
-// takeovers are how long it took from the fault that took a run's worker until another was handed the run, without the pause that a run makes
-// when it is lost again and again.
+// takeovers are how long it took from the fault that took a run's worker until another was handed
+// the run, without the pause that a run makes when it is lost again and again.
 func (t *torture) takeovers() []time.Duration {
 	struck := map[string][]history.Event{} // worker's life: the faults that struck it, one after the other
 	for _, e := range t.events {
@@ -127,7 +129,8 @@ func (t *torture) takeovers() []time.Duration {
 	return delays
 }
 
-// takenAt is when the fault began that took a lease: the first on its worker after the claim that the lease did not outlive, or else the last.
+// takenAt is when the fault began that took a lease: the first on its worker after the claim that
+// the lease did not outlive, or else the last.
 func takenAt(faults []history.Event, claim, next history.Event, events []history.Event) (at int64, ok bool) {
 	for _, f := range faults {
 		if f.Invoked < claim.Returned || f.Invoked >= next.Returned {
@@ -135,7 +138,8 @@ func takenAt(faults []history.Event, claim, next history.Event, events []history
 		}
 		at, ok = f.Invoked, true
 		outlived := f.Returned > 0 && slices.ContainsFunc(events, func(e history.Event) bool {
-			return e.Token == claim.Token && e.Proc == claim.Proc && e.Outcome == history.OK && check.Writes(e.Op) && e.Invoked > f.Returned
+			return e.Token == claim.Token && e.Proc == claim.Proc && e.Outcome == history.OK && check.Writes(e.Op) &&
+				e.Invoked > f.Returned
 		})
 		if !outlived {
 			return at, true
@@ -144,8 +148,8 @@ func takenAt(faults []history.Event, claim, next history.Event, events []history
 	return at, ok
 }
 
-// pauseAfter is how long a run is to wait that was lost so many times, one after the other: the first time not at all, then a second, doubled
-// each time.
+// pauseAfter is how long a run is to wait that was lost so many times, one after the other: the
+// first time not at all, then a second, doubled each time.
 func pauseAfter(losses int) time.Duration {
 	if losses < 2 {
 		return 0
@@ -153,8 +157,8 @@ func pauseAfter(losses int) time.Duration {
 	return min(time.Second<<(min(losses, 12)-2), 5*time.Minute)
 }
 
-// afterLease is the claim after a lease, if that was lost: no operation is known to have ended it. progressed says that a step's result was
-// recorded under it.
+// afterLease is the claim after a lease, if that was lost: no operation is known to have ended it.
+// progressed says that a step's result was recorded under it.
 func afterLease(events []history.Event, token string) (next history.Event, progressed, lost bool) {
 	for _, e := range events {
 		switch {
@@ -182,7 +186,8 @@ func (t *torture) runs() map[string][]history.Event {
 	return runs
 }
 
-// ended reports whether a lease had come to its end before a moment, or may have: an operation that ends it had been sent.
+// ended reports whether a lease had come to its end before a moment, or may have: an operation that
+// ends it had been sent.
 func ended(events []history.Event, token string, at int64) bool {
 	return slices.ContainsFunc(events, func(e history.Event) bool { return ends(e, token) && e.Invoked < at })
 }
@@ -199,13 +204,15 @@ const faultOnWorker = check.OnWorker
 func takeover(t *torture) figure {
 	limit := t.system.shape.Lease + t.system.shape.Heartbeat + 2*time.Second
 	delays := t.takeovers()
-	f := figure{name: "time until a lost worker's run is handed out again", limit: fmt.Sprintf("p99 ≤ %s, longest ≤ %s", limit, limit+2*time.Second)}
+	f := figure{name: "time until a lost worker's run is handed out again",
+		limit: fmt.Sprintf("p99 ≤ %s, longest ≤ %s", limit, limit+2*time.Second)}
 	if len(delays) == 0 {
 		f.got, f.ok = "none", true
 		return f
 	}
 	p99, longest := percentile(delays, 99), delays[len(delays)-1]
-	f.got = fmt.Sprintf("%d of them, p50 %s, p99 %s, longest %s", len(delays), round(percentile(delays, 50)), round(p99), round(longest))
+	f.got = fmt.Sprintf("%d of them, p50 %s, p99 %s, longest %s", len(delays), round(percentile(delays, 50)),
+		round(p99), round(longest))
 	f.ok = p99 <= limit && longest <= limit+2*time.Second
 	return f
 }
@@ -218,9 +225,11 @@ func restart(t *torture) figure {
 		starts = append(starts, s.starts[1:]...)
 	}
 	slices.Sort(starts)
-	f := figure{name: "time until a restarted server serves", limit: "≤ " + limit.String(), ok: true, got: "never restarted"}
+	f := figure{name: "time until a restarted server serves", limit: "≤ " + limit.String(), ok: true,
+		got: "never restarted"}
 	if len(starts) > 0 {
-		f.got = fmt.Sprintf("%d restarts, p50 %s, longest %s", len(starts), round(percentile(starts, 50)), round(starts[len(starts)-1]))
+		f.got = fmt.Sprintf("%d restarts, p50 %s, longest %s", len(starts), round(percentile(starts, 50)),
+			round(starts[len(starts)-1]))
 		f.ok = starts[len(starts)-1] <= limit
 	}
 	return f
@@ -229,11 +238,12 @@ func restart(t *torture) figure {
 // noLeaseLost wants no worker that was well to lose a lease.
 func noLeaseLost(t *torture) figure {
 	lost := t.leasesLost()
-	return figure{name: "leases lost by workers that were well", got: fmt.Sprint(len(lost)), limit: "0", ok: len(lost) == 0}
+	return figure{name: "leases lost by workers that were well", got: fmt.Sprint(len(lost)), limit: "0",
+		ok: len(lost) == 0}
 }
 
-// leasesLost are the tokens of the leases that workers lost: they were refused a write for it, or saw their run handed to another while they had not
-// given the lease back.
+// leasesLost are the tokens of the leases that workers lost: they were refused a write for it, or
+// saw their run handed to another while they had not given the lease back.
 func (t *torture) leasesLost() map[string]bool {
 	lost := map[string]bool{}
 	for _, events := range t.runs() {
@@ -282,7 +292,8 @@ func clientErrors(t *torture) figure {
 	slices.Sort(waits)
 	f := figure{name: "time until a start is acknowledged, over all faults", limit: "p99 ≤ 3s"}
 	if len(waits) > 0 {
-		f.got = fmt.Sprintf("p50 %s, p99 %s, longest %s", round(percentile(waits, 50)), round(percentile(waits, 99)), round(waits[len(waits)-1]))
+		f.got = fmt.Sprintf("p50 %s, p99 %s, longest %s", round(percentile(waits, 50)), round(percentile(waits, 99)),
+			round(waits[len(waits)-1]))
 		f.ok = percentile(waits, 99) <= 3*time.Second
 	}
 	return f
@@ -294,7 +305,8 @@ func during(t *torture) figure { return goesOn(0.9)(t) }
 // goesOn wants a share of the load of before while the fault lasts.
 func goesOn(share float64) func(t *torture) figure {
 	return func(t *torture) figure {
-		f := figure{name: "throughput during the fault", limit: fmt.Sprintf("≥ %.0f %% of before, chance aside", 100*share)}
+		f := figure{name: "throughput during the fault",
+			limit: fmt.Sprintf("≥ %.0f %% of before, chance aside", 100*share)}
 		before, now := t.endsBetween(t.calm+(t.faulty-t.calm)/2, t.faulty), t.endsBetween(t.faulty, t.healed)
 		f.got = fmt.Sprintf("%.1f/s before, %.1f/s during", before, now)
 		f.ok = now >= share*before-2*math.Sqrt(before/(float64(t.faulty-t.calm)/2e9))
@@ -302,8 +314,9 @@ func goesOn(share float64) func(t *torture) figure {
 	}
 }
 
-// noInternal wants no operation to end with an internal error, whatever the fault: each has an answer of its own. What was answered and did not
-// arrive is in the servers' logs. The code of a run that was looked at is the run's own.
+// noInternal wants no operation to end with an internal error, whatever the fault: each has an
+// answer of its own. What was answered and did not arrive is in the servers' logs. The code of a
+// run that was looked at is the run's own.
 func noInternal(t *torture) figure {
 	n := 0
 	for _, e := range t.events {
@@ -327,8 +340,10 @@ func forged(t *torture) figure {
 			accepted++
 		}
 	}
-	return figure{name: "forged writes", got: fmt.Sprintf("%d refused, %d accepted; %d true repetitions were answered as before", refusals, accepted, repeated),
-		limit: "some refused and some repeated, none accepted", ok: refusals > 0 && repeated > 0 && accepted == 0, hard: true}
+	return figure{name: "forged writes", got: fmt.Sprintf(
+		"%d refused, %d accepted; %d true repetitions were answered as before", refusals, accepted, repeated),
+		limit: "some refused and some repeated, none accepted", ok: refusals > 0 && repeated > 0 &&
+			accepted == 0, hard: true}
 }
 
 // percentile is of durations in order, of which there is at least one.

@@ -34,13 +34,15 @@ func endedSoon(t *torture) figure {
 	const limit = 5 * time.Second
 	f := figure{name: "until a process that is asked to end has ended", got: "none was", limit: "≤ " + limit.String()}
 	if exits := slices.Sorted(slices.Values(t.exits)); len(exits) > 0 {
-		f.got = fmt.Sprintf("%d of them, p50 %s, longest %s", len(exits), round(percentile(exits, 50)), round(exits[len(exits)-1]))
+		f.got = fmt.Sprintf("%d of them, p50 %s, longest %s", len(exits), round(percentile(exits, 50)),
+			round(exits[len(exits)-1]))
 		f.ok = exits[len(exits)-1] <= limit
 	}
 	return f
 }
 
-// clientsAnswered wants each call of a client to be answered at the first time of asking, the repetitions that the SDK makes by itself aside.
+// clientsAnswered wants each call of a client to be answered at the first time of asking, the
+// repetitions that the SDK makes by itself aside.
 func clientsAnswered(t *torture) figure {
 	calls, failed := 0, map[string]int{}
 	n := 0
@@ -55,10 +57,12 @@ func clientsAnswered(t *torture) figure {
 			failed[fmt.Sprintf("%s %s", e.Op, e.Code)]++
 		}
 	}
-	return figure{name: "calls of clients that failed", got: fmt.Sprintf("%d of %d %v", n, calls, failed), limit: "0", ok: n == 0 && calls > 0}
+	return figure{name: "calls of clients that failed", got: fmt.Sprintf("%d of %d %v", n, calls, failed), limit: "0",
+		ok: n == 0 && calls > 0}
 }
 
-// poisoned wants each run that ends its workers to have failed for that, and to be followed by its handler, once. I8 holds how often they were tried.
+// poisoned wants each run that ends its workers to have failed for that, and to be followed by its
+// handler, once. I8 holds how often they were tried.
 func poisoned(t *torture) figure {
 	kinds := map[string]workload.Kind{}
 	for n := range t.load.Started.Load() {
@@ -90,13 +94,16 @@ func poisoned(t *torture) figure {
 	for _, w := range t.system.workers {
 		exits += w.exits[workload.PoisonExit]
 	}
-	return figure{name: "runs that failed for the workers that they ended", limit: "all, each with its handler once, and no other", hard: true,
-		got: fmt.Sprintf("%d of %d, after %d ended workers; %d with their handler once; %d others", failed, runs, exits, once, others),
-		ok:  runs > 0 && failed == runs && once == runs && others == 0}
+	return figure{name: "runs that failed for the workers that they ended",
+		limit: "all, each with its handler once, and no other", hard: true,
+		got: fmt.Sprintf("%d of %d, after %d ended workers; %d with their handler once; %d others", failed, runs, exits,
+			once, others),
+		ok: runs > 0 && failed == runs && once == runs && others == 0}
 }
 
-// begunUnconfirmed wants no worker that has stood still for longer than its lease to begin a step before the server has told it again that it holds
-// its leases: its own record has what it began, and the heartbeats that were confirmed.
+// begunUnconfirmed wants no worker that has stood still for longer than its lease to begin a step
+// before the server has told it again that it holds its leases: its own record has what it began,
+// and the heartbeats that were confirmed.
 func begunUnconfirmed(t *torture) figure {
 	lease := int64(t.system.shape.Lease)
 	of := map[string][]history.Event{}
@@ -118,12 +125,15 @@ func begunUnconfirmed(t *torture) figure {
 				continue
 			}
 			begun++
-			if !slices.ContainsFunc(beats, func(b history.Event) bool { return b.Returned <= e.Returned && e.Returned-b.Invoked <= lease }) {
+			if !slices.ContainsFunc(beats, func(b history.Event) bool {
+				return b.Returned <= e.Returned && e.Returned-b.Invoked <= lease
+			}) {
 				wrong++
 			}
 		}
 	}
-	return figure{name: "steps begun by workers that had stood still", got: fmt.Sprintf("%d, %d without a heartbeat that was confirmed within the lease before", begun, wrong),
+	return figure{name: "steps begun by workers that had stood still",
+		got:   fmt.Sprintf("%d, %d without a heartbeat that was confirmed within the lease before", begun, wrong),
 		limit: "some, none of them without", ok: begun > 0 && wrong == 0, hard: true}
 }
 
@@ -133,8 +143,9 @@ type span struct{ from, to int64 }
 // meets says that an event was under way at some time of the span.
 func (s span) meets(e history.Event) bool { return e.Invoked <= s.to && e.Returned >= s.from }
 
-// lost counts the acknowledged writes, and observed ends, that are not there: all, and those that were not under way when WAL was withheld from
-// the standby. What was answered before that began had reached the standby, and what was answered after the primary's death is of the new one.
+// lost counts the acknowledged writes, and observed ends, that are not there: all, and those that
+// were not under way when WAL was withheld from the standby. What was answered before that began
+// had reached the standby, and what was answered after the primary's death is of the new one.
 func (t *torture) lost() (all, elsewhere int) {
 	c := check.Case{Dump: t.dump, Expected: map[string]check.Wanted{}, Events: t.events}
 	t.load.Expected.Range(func(request, want any) bool {
@@ -154,8 +165,10 @@ func (t *torture) lost() (all, elsewhere int) {
 // lostInTheLag wants a standby that lagged behind to have lost no acknowledged write but of the time for which it did.
 func lostInTheLag(t *torture) figure {
 	all, elsewhere := t.lost()
-	return figure{name: "acknowledged writes that were lost", limit: "some while the standby lagged behind, none else", hard: true,
-		got: fmt.Sprintf("%d, %d of them not of a time when it did, of which there were %d", all, elsewhere, len(t.withheld)), ok: elsewhere == 0}
+	return figure{name: "acknowledged writes that were lost", limit: "some while the standby lagged behind, none else",
+		hard: true,
+		got: fmt.Sprintf("%d, %d of them not of a time when it did, of which there were %d", all, elsewhere,
+			len(t.withheld)), ok: elsewhere == 0}
 }
 
 // someLost is the proof of F-31.
@@ -166,13 +179,16 @@ func someLost(t *torture) []string {
 	return nil
 }
 
-// backEachTime wants a start to be acknowledged and a run to be handed out soon after each time that Postgres answers again.
+// backEachTime wants a start to be acknowledged and a run to be handed out soon after each time
+// that Postgres answers again.
 func backEachTime(limit time.Duration) func(t *torture) figure {
 	return func(t *torture) figure {
-		f := figure{name: "each time that Postgres answered again, until a start was acknowledged and a run handed out", limit: "≤ " + limit.String()}
+		f := figure{name: "each time that Postgres answered again, until a start was acknowledged and a run handed out",
+			limit: "≤ " + limit.String()}
 		var starts, claims []time.Duration
 		for _, at := range t.system.cluster.Back.All() {
-			starts, claims = append(starts, t.firstAfter(at, history.Start)), append(claims, t.firstAfter(at, history.Claim))
+			starts, claims = append(starts, t.firstAfter(at, history.Start)),
+				append(claims, t.firstAfter(at, history.Claim))
 		}
 		s, c := figure{}.within(starts, limit), figure{}.within(claims, limit)
 		f.got, f.ok, f.hard = "starts: "+s.got+"; runs: "+c.got, s.ok && c.ok, s.hard || c.hard
@@ -184,7 +200,8 @@ func backEachTime(limit time.Duration) func(t *torture) figure {
 func (t *torture) firstAfter(at int64, op history.Op) time.Duration {
 	first := time.Duration(-1)
 	for _, e := range t.events {
-		if after := time.Duration(e.Returned - at); e.Op == op && e.Outcome == history.OK && after >= 0 && (first < 0 || after < first) {
+		if after := time.Duration(e.Returned - at); e.Op == op && e.Outcome == history.OK && after >= 0 &&
+			(first < 0 || after < first) {
 			first = after
 		}
 	}
@@ -194,8 +211,8 @@ func (t *torture) firstAfter(at int64, op history.Op) time.Duration {
 // freezing is the name of the fault by which Postgres stands still.
 const freezing = "freeze Postgres"
 
-// fewLeasesLost wants workers to be given time when Postgres is back from a standstill in which nobody could be heard: of the leases that were
-// held when it began hardly any may be lost.
+// fewLeasesLost wants workers to be given time when Postgres is back from a standstill in which
+// nobody could be heard: of the leases that were held when it began hardly any may be lost.
 func fewLeasesLost(t *torture) figure {
 	const most = 5 // percent
 	lost, held, gone, back := t.leasesLost(), 0, 0, 0
@@ -208,11 +225,15 @@ func fewLeasesLost(t *torture) figure {
 				if e.Op != history.Claim || e.Returned >= fault.Invoked || ended(events, e.Token, fault.Invoked) {
 					continue
 				}
-				if next := slices.IndexFunc(events[i+1:], func(e history.Event) bool { return e.Op == history.Claim }); next >= 0 && events[i+1+next].Returned < fault.Invoked {
+				if next := slices.IndexFunc(events[i+1:], func(e history.Event) bool {
+					return e.Op == history.Claim
+				}); next >= 0 && events[i+1+next].Returned < fault.Invoked {
 					continue // it was lost before
 				}
 				held++
-				i := slices.IndexFunc(events, func(own history.Event) bool { return ends(own, e.Token) && own.Outcome == history.OK })
+				i := slices.IndexFunc(events, func(own history.Event) bool {
+					return ends(own, e.Token) && own.Outcome == history.OK
+				})
 				switch {
 				case i >= 0 && events[i].Op == history.Release:
 					back++ // by a worker that was heard by nobody for longer than the lease
@@ -222,7 +243,8 @@ func fewLeasesLost(t *torture) figure {
 			}
 		}
 	}
-	return figure{name: "leases lost of those held when Postgres stood still", got: fmt.Sprintf("%d of %d, %d more handed back", gone, held, back),
+	return figure{name: "leases lost of those held when Postgres stood still",
+		got:   fmt.Sprintf("%d of %d, %d more handed back", gone, held, back),
 		limit: fmt.Sprintf("≤ %d %%", most), ok: held > 0 && 100*gone <= most*held}
 }
 
@@ -230,7 +252,8 @@ func fewLeasesLost(t *torture) figure {
 func askMode(ctx context.Context, t *torture) error {
 	for i := range t.system.servers {
 		call, cancel := context.WithTimeout(ctx, workload.CallLimit)
-		info, err := kagziv1.NewAdminServiceClient(t.load.Clients[i].SDK.Conn()).GetServerInfo(call, &kagziv1.GetServerInfoRequest{})
+		info, err := kagziv1.NewAdminServiceClient(t.load.Clients[i].SDK.Conn()).GetServerInfo(
+			call, &kagziv1.GetServerInfoRequest{})
 		cancel()
 		if err != nil {
 			return err
@@ -246,7 +269,8 @@ func polls(t *torture) figure {
 		ok: len(t.modes) > 0 && !slices.ContainsFunc(t.modes, func(m string) bool { return m != "polling" })}
 }
 
-// codeSoon wants the code of a run to begin soon after its start was acknowledged, of those that were started while the faults lasted.
+// codeSoon wants the code of a run to begin soon after its start was acknowledged, of those that
+// were started while the faults lasted.
 func codeSoon(limit time.Duration) func(t *torture) figure {
 	return func(t *torture) figure {
 		f := figure{name: "from a start until its code runs", got: "no run began", limit: "p99 ≤ " + limit.String()}
@@ -266,7 +290,8 @@ func codeSoon(limit time.Duration) func(t *torture) figure {
 			}
 		}
 		if slices.Sort(delays); len(delays) > 0 {
-			f.got = fmt.Sprintf("p50 %s, p99 %s, longest %s", round(percentile(delays, 50)), round(percentile(delays, 99)), round(delays[len(delays)-1]))
+			f.got = fmt.Sprintf("p50 %s, p99 %s, longest %s", round(percentile(delays, 50)),
+				round(percentile(delays, 99)), round(delays[len(delays)-1]))
 			f.ok = percentile(delays, 99) <= limit
 		}
 		return f

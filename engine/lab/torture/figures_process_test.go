@@ -21,7 +21,8 @@ func TestAllRunsThatEndTheirWorkersAreToFailWithTheirHandlerOnce(t *testing.T) {
 	handler := func(n int, status string) check.Run {
 		return check.Run{Type: workload.HandlerType, FailedRun: m.Errand(1, n).Name, Status: status}
 	}
-	all := []check.Run{run(0, false), run(1, false), run(2, true), run(5, true), handler(2, "COMPLETED"), handler(5, "COMPLETED")}
+	all := []check.Run{run(0, false), run(1, false), run(2, true), run(5, true), handler(2, "COMPLETED"),
+		handler(5, "COMPLETED")}
 	without := func(i int, other ...check.Run) []check.Run { return slices.Concat(all[:i], all[i+1:], other) }
 	for name, test := range map[string]struct {
 		runs []check.Run
@@ -35,7 +36,8 @@ func TestAllRunsThatEndTheirWorkersAreToFailWithTheirHandlerOnce(t *testing.T) {
 		"one whose handler has not ended": {without(5, handler(5, "RUNNING")), false},
 		"there was none":                  {all[:2], false},
 	} {
-		tortured := &torture{system: &system{}, load: &workload.Load{Mix: m, Seed: 1}, dump: check.Dump{Runs: test.runs}}
+		tortured := &torture{system: &system{}, load: &workload.Load{Mix: m, Seed: 1},
+			dump: check.Dump{Runs: test.runs}}
 		tortured.load.Started.Store(6)
 		if f := poisoned(tortured); f.ok != test.ok || !f.hard {
 			t.Errorf("%s: %s, hard %t, want ok %t and hard", name, f, f.hard, test.ok)
@@ -44,12 +46,15 @@ func TestAllRunsThatEndTheirWorkersAreToFailWithTheirHandlerOnce(t *testing.T) {
 }
 
 func TestAWorkerThatStoodStillBeginsNothingBeforeItsLeasesAreConfirmed(t *testing.T) {
-	stopped := history.Event{Op: history.Fault, Step: faultOnWorker + "a", Outcome: history.OK, Invoked: 10 * sec, Returned: 15 * sec}
+	stopped := history.Event{Op: history.Fault, Step: faultOnWorker + "a", Outcome: history.OK, Invoked: 10 * sec,
+		Returned: 15 * sec}
 	beat := func(sent, confirmed int64) history.Event {
-		return history.Event{Op: history.Beat, Proc: "a", Outcome: history.OK, Invoked: sent * sec, Returned: confirmed * sec}
+		return history.Event{Op: history.Beat, Proc: "a", Outcome: history.OK, Invoked: sent * sec,
+			Returned: confirmed * sec}
 	}
 	begins := func(proc string, at int64) history.Event {
-		return history.Event{Op: history.CodeBegins, Proc: proc, Outcome: history.OK, Invoked: at * sec, Returned: at * sec}
+		return history.Event{Op: history.CodeBegins, Proc: proc, Outcome: history.OK, Invoked: at * sec,
+			Returned: at * sec}
 	}
 	refused := beat(16, 16)
 	refused.Outcome = history.Refused
@@ -64,7 +69,8 @@ func TestAWorkerThatStoodStillBeginsNothingBeforeItsLeasesAreConfirmed(t *testin
 		"nothing":                            {[]history.Event{beat(9, 9), beat(16, 16), begins("a", 9)}, false},
 		"another, which has not stood still": {[]history.Event{beat(16, 16), begins("a", 17), begins("b", 16)}, true},
 	} {
-		tortured := &torture{system: &system{shape: shape{Lease: 2 * time.Second}}, events: append(test.events, stopped)}
+		tortured := &torture{system: &system{shape: shape{Lease: 2 * time.Second}},
+			events: append(test.events, stopped)}
 		if f := begunUnconfirmed(tortured); f.ok != test.ok || !f.hard {
 			t.Errorf("%s: %s, hard %t, want ok %t and hard", name, f, f.hard, test.ok)
 		}
@@ -72,7 +78,8 @@ func TestAWorkerThatStoodStillBeginsNothingBeforeItsLeasesAreConfirmed(t *testin
 }
 
 func TestLeasesAreKeptWhileServersAreAwayBriefly(t *testing.T) {
-	lost := []history.Event{{Op: history.Complete, Run: "r", Token: "a", Outcome: history.Refused, Code: "LEASE_LOST", Status: "RUNNING"}}
+	lost := []history.Event{{Op: history.Complete, Run: "r", Token: "a", Outcome: history.Refused, Code: "LEASE_LOST",
+		Status: "RUNNING"}}
 	for name, test := range map[string]struct {
 		events   []history.Event
 		outage   time.Duration
@@ -82,7 +89,8 @@ func TestLeasesAreKeptWhileServersAreAwayBriefly(t *testing.T) {
 		"one lost":                {lost, 5 * time.Second, false, true},
 		"away for half the lease": {lost, 6 * time.Second, false, false},
 	} {
-		f := keptLeases(&torture{system: &system{shape: shape{Lease: 12 * time.Second}}, events: test.events, outage: test.outage})
+		f := keptLeases(&torture{system: &system{shape: shape{Lease: 12 * time.Second}}, events: test.events,
+			outage: test.outage})
 		if f.ok != test.ok || f.hard != test.hard {
 			t.Errorf("%s: %s, hard %t, want ok %t and hard %t", name, f, f.hard, test.ok, test.hard)
 		}
@@ -110,11 +118,14 @@ func TestCallsOfClientsThatFailAreCounted(t *testing.T) {
 		events []history.Event
 		ok     bool
 	}{
-		"all answered":       {[]history.Event{call(history.Start, history.OK), call(history.Cancel, history.Refused), call(history.Observe, history.OK)}, true},
-		"a start was not":    {[]history.Event{call(history.Start, history.Unknown), call(history.Start, history.OK)}, false},
-		"a look was not":     {[]history.Event{call(history.Observe, history.Unknown)}, false},
-		"a worker's was not": {[]history.Event{call(history.Start, history.OK), call(history.Complete, history.Unknown)}, true},
-		"there was none":     {nil, false},
+		"all answered": {[]history.Event{call(history.Start, history.OK), call(history.Cancel, history.Refused),
+			call(history.Observe, history.OK)}, true},
+		"a start was not": {[]history.Event{call(history.Start, history.Unknown), call(history.Start, history.OK)},
+			false},
+		"a look was not": {[]history.Event{call(history.Observe, history.Unknown)}, false},
+		"a worker's was not": {[]history.Event{call(history.Start, history.OK),
+			call(history.Complete, history.Unknown)}, true},
+		"there was none": {nil, false},
 	} {
 		if f := clientsAnswered(&torture{events: test.events}); f.ok != test.ok {
 			t.Errorf("%s: %s, want ok %t", name, f, test.ok)

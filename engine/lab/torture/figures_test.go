@@ -19,7 +19,8 @@ const sec = int64(time.Second)
 func endsAt(n int, from, to int64) (events []history.Event) {
 	for i := range n {
 		at := from + int64(i)*(to-from)/int64(n)
-		events = append(events, history.Event{Op: history.End, Outcome: history.OK, Run: fmt.Sprint(from, i), Invoked: at, Returned: at})
+		events = append(events, history.Event{Op: history.End, Outcome: history.OK, Run: fmt.Sprint(from, i),
+			Invoked: at, Returned: at})
 	}
 	return events
 }
@@ -36,14 +37,16 @@ func TestRecoveryIsOfTheHalvesThatAreFarthestFromTheFaults(t *testing.T) {
 		got    string
 		ok     bool
 	}{
-		"as before":              {slices.Concat(before, after), "100 % (100.0/s before, 100.0/s after)", true},
-		"chance aside":           {slices.Concat(before, after[:900]), "90 % (100.0/s before, 90.0/s after)", true},
-		"less than before":       {slices.Concat(before, after[:800]), "80 % (100.0/s before, 80.0/s after)", false},
-		"nothing after":          {before, "0 % (100.0/s before, 0.0/s after)", false},
-		"refused ends":           {slices.Concat(before, refused), "0 % (100.0/s before, 0.0/s after)", false},
-		"nothing before":         {after, "no run ended before the faults", false},
-		"a rush after the fault": {slices.Concat(before, endsAt(n, 41*sec, 50*sec)), "0 % (100.0/s before, 0.0/s after)", false},
-		"warming up":             {slices.Concat(endsAt(n, 1*sec, 10*sec), before, after), "100 % (100.0/s before, 100.0/s after)", true},
+		"as before":        {slices.Concat(before, after), "100 % (100.0/s before, 100.0/s after)", true},
+		"chance aside":     {slices.Concat(before, after[:900]), "90 % (100.0/s before, 90.0/s after)", true},
+		"less than before": {slices.Concat(before, after[:800]), "80 % (100.0/s before, 80.0/s after)", false},
+		"nothing after":    {before, "0 % (100.0/s before, 0.0/s after)", false},
+		"refused ends":     {slices.Concat(before, refused), "0 % (100.0/s before, 0.0/s after)", false},
+		"nothing before":   {after, "no run ended before the faults", false},
+		"a rush after the fault": {slices.Concat(before, endsAt(n, 41*sec, 50*sec)),
+			"0 % (100.0/s before, 0.0/s after)", false},
+		"warming up": {slices.Concat(endsAt(n, 1*sec, 10*sec), before, after),
+			"100 % (100.0/s before, 100.0/s after)", true},
 	} {
 		f := recovery(&torture{calm: 0, faulty: 20 * sec, healed: 40 * sec, over: 60 * sec, events: test.events})
 		if f.got != test.got || f.ok != test.ok {
@@ -55,7 +58,8 @@ func TestRecoveryIsOfTheHalvesThatAreFarthestFromTheFaults(t *testing.T) {
 func TestThroughputDuringTheFaultIsHeldAgainstThatBefore(t *testing.T) {
 	before := endsAt(1000, 10*sec, 20*sec)
 	for n, want := range map[int]bool{2000: true, 1800: true, 1500: false, 0: false} {
-		if f := during(&torture{calm: 0, faulty: 20 * sec, healed: 40 * sec, over: 60 * sec, events: slices.Concat(before, endsAt(n, 20*sec, 40*sec))}); f.ok != want {
+		if f := during(&torture{calm: 0, faulty: 20 * sec, healed: 40 * sec, over: 60 * sec,
+			events: slices.Concat(before, endsAt(n, 20*sec, 40*sec))}); f.ok != want {
 			t.Errorf("%d runs ended during the fault: %s, want ok %t", n, f, want)
 		}
 	}
@@ -70,10 +74,12 @@ func TestTheFirstStartAfterTheLastFault(t *testing.T) {
 		got    string
 		ok     bool
 	}{
-		"in time":       {[]history.Event{start(history.OK, 9*sec), start(history.OK, 20*sec), start(history.OK, 15*sec)}, "after 5s", true},
-		"too late":      {[]history.Event{start(history.OK, 15*sec+1e6)}, "after 5.001s", false},
-		"before alone":  {[]history.Event{start(history.OK, 10*sec-1)}, "never", false},
-		"refused":       {[]history.Event{start(history.Refused, 11*sec), start(history.Unknown, 12*sec)}, "never", false},
+		"in time": {[]history.Event{start(history.OK, 9*sec), start(history.OK, 20*sec),
+			start(history.OK, 15*sec)}, "after 5s", true},
+		"too late":     {[]history.Event{start(history.OK, 15*sec+1e6)}, "after 5.001s", false},
+		"before alone": {[]history.Event{start(history.OK, 10*sec-1)}, "never", false},
+		"refused": {[]history.Event{start(history.Refused, 11*sec), start(history.Unknown, 12*sec)},
+			"never", false},
 		"an end is not": {endsAt(1, 11*sec, 12*sec), "never", false},
 	} {
 		if f := backAgain(&torture{healed: 10 * sec, events: test.events}); f.got != test.got || f.ok != test.ok {
@@ -92,14 +98,25 @@ func TestFromARunsEndUntilItsClientHearsOfIt(t *testing.T) {
 		got    string
 		ok     bool
 	}{
-		"in time":             {[]history.Event{at(history.End, history.OK, "", 3*sec), seen}, "longest 10s", true},
-		"too late":            {[]history.Event{at(history.End, history.OK, "", 3*sec-1e6), seen}, "longest 10.001s", false},
-		"after a failure":     {[]history.Event{at(history.EndBadly, history.OK, "FAILED", 1*sec), seen}, "longest 12s", false},
-		"of its first end":    {[]history.Event{at(history.End, history.OK, "", 1*sec), at(history.End, history.OK, "", 12*sec), seen}, "longest 12s", false},
-		"when first seen":     {[]history.Event{at(history.End, history.OK, "", 12*sec), seen, at(history.Observe, history.OK, "COMPLETED", 30*sec)}, "longest 1s", true},
-		"seen before its end": {[]history.Event{at(history.Observe, history.OK, "RUNNING", 1*sec), at(history.End, history.OK, "", 12*sec), seen}, "longest 1s", true},
-		"to be run again":     {[]history.Event{at(history.EndBadly, history.OK, "PENDING", 1*sec), at(history.End, history.OK, "", 12*sec), seen}, "longest 1s", true},
-		"no answer to an end": {[]history.Event{at(history.End, history.Unknown, "", 1*sec), seen}, "nobody waited", true},
+		"in time": {[]history.Event{at(history.End, history.OK, "", 3*sec), seen}, "longest 10s", true},
+		"too late": {[]history.Event{at(history.End, history.OK, "", 3*sec-1e6), seen},
+			"longest 10.001s", false},
+		"after a failure": {[]history.Event{at(history.EndBadly, history.OK, "FAILED", 1*sec), seen},
+			"longest 12s", false},
+		"of its first end": {[]history.Event{
+			at(history.End, history.OK, "", 1*sec), at(history.End, history.OK, "", 12*sec), seen},
+			"longest 12s", false},
+		"when first seen": {[]history.Event{
+			at(history.End, history.OK, "", 12*sec), seen, at(history.Observe, history.OK, "COMPLETED", 30*sec)},
+			"longest 1s", true},
+		"seen before its end": {[]history.Event{
+			at(history.Observe, history.OK, "RUNNING", 1*sec), at(history.End, history.OK, "", 12*sec), seen},
+			"longest 1s", true},
+		"to be run again": {[]history.Event{
+			at(history.EndBadly, history.OK, "PENDING", 1*sec), at(history.End, history.OK, "", 12*sec), seen},
+			"longest 1s", true},
+		"no answer to an end": {[]history.Event{at(history.End, history.Unknown, "", 1*sec), seen},
+			"nobody waited", true},
 	} {
 		if f := heard(&torture{events: test.events}); !strings.HasSuffix(f.got, test.got) || f.ok != test.ok {
 			t.Errorf("%s: %s, want %s, ok %t", name, f, test.got, test.ok)
@@ -116,10 +133,15 @@ func TestTheTimeUntilAStartIsAcknowledgedBeginsWithTheFirstCall(t *testing.T) {
 		got    string
 		ok     bool
 	}{
-		"at once":              {[]history.Event{start("a", history.OK, 1*sec, 4*sec)}, "p50 3s, p99 3s, longest 3s", true},
-		"at the second call":   {[]history.Event{start("a", history.OK, 5*sec, 6*sec), start("a", history.Unknown, 1*sec, 0)}, "p50 5s, p99 5s, longest 5s", false},
-		"never":                {[]history.Event{start("a", history.Unknown, 1*sec, 0)}, "", false},
-		"an operation besides": {[]history.Event{start("a", history.OK, 1*sec, 2*sec), {Op: history.Cancel, Outcome: history.OK, Returned: 90 * sec}}, "p50 1s, p99 1s, longest 1s", true},
+		"at once": {[]history.Event{start("a", history.OK, 1*sec, 4*sec)},
+			"p50 3s, p99 3s, longest 3s", true},
+		"at the second call": {[]history.Event{
+			start("a", history.OK, 5*sec, 6*sec), start("a", history.Unknown, 1*sec, 0)},
+			"p50 5s, p99 5s, longest 5s", false},
+		"never": {[]history.Event{start("a", history.Unknown, 1*sec, 0)}, "", false},
+		"an operation besides": {[]history.Event{
+			start("a", history.OK, 1*sec, 2*sec), {Op: history.Cancel, Outcome: history.OK, Returned: 90 * sec}},
+			"p50 1s, p99 1s, longest 1s", true},
 	} {
 		if f := clientErrors(&torture{events: test.events}); f.got != test.got || f.ok != test.ok {
 			t.Errorf("%s: %s, want %s, ok %t", name, f, test.got, test.ok)
@@ -136,7 +158,8 @@ func TestRunsOfLostWorkersAreToBeHandedOutAgainInTime(t *testing.T) {
 		stopped.events = []history.Event{
 			{Op: history.Claim, Proc: "a", Run: "r", Token: "1", Outcome: history.OK, Invoked: 1, Returned: 1},
 			{Op: history.Fault, Step: faultOnWorker + "a", Outcome: history.OK, Invoked: 2, Returned: 2},
-			{Op: history.Claim, Proc: "b", Run: "r", Token: "2", Outcome: history.OK, Invoked: 2 + after*1e6, Returned: 2 + after*1e6},
+			{Op: history.Claim, Proc: "b", Run: "r", Token: "2", Outcome: history.OK, Invoked: 2 + after*1e6,
+				Returned: 2 + after*1e6},
 		}
 		if f := takeover(stopped); f.ok != want {
 			t.Errorf("after %d ms: %s, want ok %t", after, f, want)
@@ -150,11 +173,13 @@ func TestOnlyTheFirstStartOfAServerIsNoRestart(t *testing.T) {
 		got    string
 		ok     bool
 	}{
-		"never":    {[]time.Duration{time.Minute}, "never restarted", true},
-		"in time":  {[]time.Duration{time.Minute, 2 * time.Second, time.Second}, "2 restarts, p50 2s, longest 2s", true},
+		"never": {[]time.Duration{time.Minute}, "never restarted", true},
+		"in time": {[]time.Duration{time.Minute, 2 * time.Second, time.Second},
+			"2 restarts, p50 2s, longest 2s", true},
 		"too late": {[]time.Duration{1, 2001 * time.Millisecond, 1}, "2 restarts, p50 2.001s, longest 2.001s", false},
 	} {
-		if f := restart(&torture{system: &system{servers: []*server{{starts: test.starts}}}}); f.got != test.got || f.ok != test.ok {
+		if f := restart(&torture{system: &system{servers: []*server{{starts: test.starts}}}}); f.got != test.got ||
+			f.ok != test.ok {
 			t.Errorf("%s: %s, want %s, ok %t", name, f, test.got, test.ok)
 		}
 	}
@@ -181,12 +206,13 @@ func TestForgedAndLateWritesAreToBeRefused(t *testing.T) {
 		forged, late bool
 	}{
 		"a forgery is refused, a repetition answered": {[]history.Event{refused, repeated}, true, false},
-		"a forgery is accepted":                       {[]history.Event{refused, repeated, write(forgery, history.OK)}, false, false},
-		"no forgery":                                  {[]history.Event{repeated, lost}, false, false},
-		"no repetition":                               {[]history.Event{refused, lost}, false, true},
-		"late ones are refused":                       {[]history.Event{lost}, false, true},
-		"no answer":                                   {[]history.Event{write("v", history.Unknown)}, false, false},
-		"nothing":                                     {nil, false, false},
+		"a forgery is accepted": {
+			[]history.Event{refused, repeated, write(forgery, history.OK)}, false, false},
+		"no forgery":            {[]history.Event{repeated, lost}, false, false},
+		"no repetition":         {[]history.Event{refused, lost}, false, true},
+		"late ones are refused": {[]history.Event{lost}, false, true},
+		"no answer":             {[]history.Event{write("v", history.Unknown)}, false, false},
+		"nothing":               {nil, false, false},
 	} {
 		if f := forged(replayed(test.writes...)); f.ok != test.forged || !f.hard {
 			t.Errorf("%s: %s, hard %t, want ok %t and hard", name, f, f.hard, test.forged)
@@ -206,7 +232,8 @@ func TestPromisesThatAreCountedInTheEnd(t *testing.T) {
 		return t
 	}
 	pauses := func(firedAt int64, schedule string) *torture {
-		return &torture{pauses: []pausing{{"s", 10, 20}}, dump: check.Dump{Fires: []check.Fire{{Schedule: schedule, FiredAt: firedAt}}}}
+		return &torture{pauses: []pausing{{"s", 10, 20}},
+			dump: check.Dump{Fires: []check.Fire{{Schedule: schedule, FiredAt: firedAt}}}}
 	}
 	skipped := func(every, skipped int64) *torture {
 		return &torture{dump: check.Dump{Schedules: []check.Schedule{{Every: every, Skipped: skipped}, {}}}}
@@ -223,10 +250,12 @@ func TestPromisesThatAreCountedInTheEnd(t *testing.T) {
 		with *torture
 		ok   bool
 	}{
-		"no internal error":                    {noInternal, codes("NOT_FOUND", ""), true},
-		"an internal error for a worker":       {noInternal, codes("", "INTERNAL"), false},
-		"an internal error for a client":       {noInternal, codes("Internal"), false},
-		"a run that ended with one":            {noInternal, &torture{events: []history.Event{{Op: history.Observe, Outcome: history.OK, Code: "INTERNAL"}}}, true},
+		"no internal error":              {noInternal, codes("NOT_FOUND", ""), true},
+		"an internal error for a worker": {noInternal, codes("", "INTERNAL"), false},
+		"an internal error for a client": {noInternal, codes("Internal"), false},
+		"a run that ended with one": {
+			noInternal, &torture{events: []history.Event{{Op: history.Observe, Outcome: history.OK, Code: "INTERNAL"}}},
+			true},
 		"a tick in a pause":                    {quietWhilePaused, pauses(15, "s"), false},
 		"a tick at the beginning of a pause":   {quietWhilePaused, pauses(11, "s"), false},
 		"a tick before a pause":                {quietWhilePaused, pauses(9, "s"), true},
@@ -260,10 +289,12 @@ func TestPromisesThatAreCountedInTheEnd(t *testing.T) {
 }
 
 func TestASleepEndsByTheClockThatWasSet(t *testing.T) {
-	events := []history.Event{{Woken: true, Early: int64(time.Hour), Returned: 150}, {Woken: true, Early: 5, Returned: 50}, {Early: 7, Returned: 150}}
+	events := []history.Event{{Woken: true, Early: int64(time.Hour), Returned: 150},
+		{Woken: true, Early: 5, Returned: 50}, {Early: 7, Returned: 150}}
 	set := &torture{settings: []setting{{0, 0}, {100, time.Hour}}}
 	set.byTheirClock(events)
 	if events[0].Early != 0 || events[1].Early != 5 || events[2].Early != 7 {
-		t.Errorf("ended early by %d, %d and %d ns, want 0, 5 and, as it did not sleep, 7", events[0].Early, events[1].Early, events[2].Early)
+		t.Errorf("ended early by %d, %d and %d ns, want 0, 5 and, as it did not sleep, 7", events[0].Early,
+			events[1].Early, events[2].Early)
 	}
 }

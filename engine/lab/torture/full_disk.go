@@ -17,8 +17,9 @@ import (
 	kagzi "github.com/kagzi/kagzi/sdk"
 )
 
-// ballast is a run for which there is no worker, and which takes signals. A server that meets a full disk has room of its own left, in the log that it
-// has made longer beforehand: with signals that is used up.
+// ballast is a run for which there is no worker, and which takes signals. A server that meets a
+// full disk has room of its own left, in the log that it has made longer beforehand: with signals
+// that is used up.
 type ballast struct {
 	run    *kagzi.Run
 	server *server
@@ -31,7 +32,8 @@ func (t *torture) newBallast(ctx context.Context) (*ballast, error) {
 	t.load.Expected.Store(request, check.Wanted{Type: workload.FloodType, Queue: "default", Input: `""`})
 	event := t.replays.Begin(history.Event{Op: history.Start, Request: request})
 	run, err := kagzi.Start(ctx, t.load.Clients[0].SDK, workload.FloodType, "", kagzi.StartOptions{
-		RequestID: request, Requirements: map[string]string{"torture": "nobody"}, ExecutionTimeout: t.options.duration + leastRecovery})
+		RequestID: request, Requirements: map[string]string{"torture": "nobody"},
+		ExecutionTimeout: t.options.duration + leastRecovery})
 	if err != nil {
 		return nil, err
 	}
@@ -80,13 +82,15 @@ func exhausted(e history.Event) bool {
 	return strings.EqualFold(strings.ReplaceAll(e.Code, "_", ""), "ResourceExhausted")
 }
 
-// noRoomFor reports whether an operation failed on a full disk: it was refused, or nobody knows, as when the index of SQLite's log has no room.
+// noRoomFor reports whether an operation failed on a full disk: it was refused, or nobody knows, as
+// when the index of SQLite's log has no room.
 func noRoomFor(e history.Event) bool {
 	return exhausted(e) || e.Outcome == history.Unknown && strings.EqualFold(e.Code, "Unavailable")
 }
 
-// littleRoom wants new runs to be refused while there is little room, and the steps of those that have begun to be taken; and each time that there is
-// none at all, writes for runs that have begun to fail as well, or else there was room.
+// littleRoom wants new runs to be refused while there is little room, and the steps of those that
+// have begun to be taken; and each time that there is none at all, writes for runs that have begun
+// to fail as well, or else there was room.
 func littleRoom(t *torture) figure {
 	little, none := t.fills(roomForEnds), t.fills(0)
 	refused, taken, failed, idle := 0, 0, 0, 0
@@ -112,9 +116,11 @@ func littleRoom(t *torture) figure {
 			idle++
 		}
 	}
-	return figure{name: "while there was little room, and none", limit: "some of each, and each time there was none", hard: true,
-		got: fmt.Sprintf("%d starts refused, %d steps' results taken; %d writes failed in %d times, in %d of them none", refused, taken, failed, len(none), idle),
-		ok:  refused > 0 && taken > 0 && failed > 0 && idle == 0}
+	return figure{name: "while there was little room, and none", limit: "some of each, and each time there was none",
+		hard: true,
+		got: fmt.Sprintf("%d starts refused, %d steps' results taken; %d writes failed in %d times, in %d of them none",
+			refused, taken, failed, len(none), idle),
+		ok: refused > 0 && taken > 0 && failed > 0 && idle == 0}
 }
 
 // refusedAtOnce wants starts for which there is no room to be told so without delay.
@@ -129,7 +135,8 @@ func refusedAtOnce(t *torture) figure {
 	}
 	if len(took) > 0 {
 		slices.Sort(took)
-		f.got = fmt.Sprintf("%d refused, p50 %s, p99 %s, longest %s", len(took), round(percentile(took, 50)), round(percentile(took, 99)), round(took[len(took)-1]))
+		f.got = fmt.Sprintf("%d refused, p50 %s, p99 %s, longest %s", len(took), round(percentile(took, 50)),
+			round(percentile(took, 99)), round(took[len(took)-1]))
 		f.ok = percentile(took, 99) <= limit
 	}
 	return f
@@ -138,9 +145,11 @@ func refusedAtOnce(t *torture) figure {
 // roomAgain is how soon after there is room a server has to take starts.
 const roomAgain = 5 * time.Second
 
-// backWithRoom wants starts to be taken again soon after there is room, each time: the server goes on without a restart.
+// backWithRoom wants starts to be taken again soon after there is room, each time: the server goes
+// on without a restart.
 func backWithRoom(t *torture) figure {
-	f := figure{name: "from when there is room until a start is acknowledged", got: "there was always room", limit: "≤ " + roomAgain.String(), hard: true}
+	f := figure{name: "from when there is room until a start is acknowledged", got: "there was always room",
+		limit: "≤ " + roomAgain.String(), hard: true}
 	var longest time.Duration
 	fills := t.fills(0)
 	for _, fault := range fills {

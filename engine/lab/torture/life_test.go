@@ -50,19 +50,25 @@ func TestAnEndThatNobodyCalledForIsTold(t *testing.T) {
 		then   func(s *server)
 		want   []string
 	}{
-		"an exit code":                          {serves + "exit 70", nil, ends, []string{"exit status 70"}},
-		"an exit code that is called for":       {serves + "exit 70", []fixture.Ending{fixture.ExitDisk}, ends, nil},
-		"another than the one called for":       {serves + "exit 71", []fixture.Ending{fixture.ExitDisk}, ends, []string{"exit status 71"}},
-		"a good end":                            {serves + "exit 0", nil, ends, []string{"exit status 0"}},
-		"a signal":                              {serves + "kill -9 $$", nil, ends, []string{"signal: killed"}},
-		"a signal that is called for":           {serves + "kill -9 $$", []fixture.Ending{fixture.BySignal(syscall.SIGKILL)}, ends, nil},
-		"another signal than the one":           {serves + "kill -6 $$", []fixture.Ending{fixture.BySignal(syscall.SIGKILL)}, ends, []string{"signal: aborted"}},
-		"a kill":                                {lasts, nil, kills, nil},
-		"a kill of what has ended":              {serves + "exit 70", nil, late, []string{"exit status 70"}},
-		"a kill of what has ended by a panic":   {panics, nil, late, []string{"exit status 2", "panic: x"}},
-		"a kill of what has survived a panic":   {survive + lasts, nil, kills, []string{"panic: x"}},
-		"a stop":                                {"trap 'exit 0' TERM; " + serves + "while :; do sleep 0.01; done", nil, stops, nil},
-		"a stop that does not end well":         {"trap 'exit 3' TERM; " + serves + "while :; do sleep 0.01; done", nil, stops, []string{"exit status 3"}},
+		"an exit code":                    {serves + "exit 70", nil, ends, []string{"exit status 70"}},
+		"an exit code that is called for": {serves + "exit 70", []fixture.Ending{fixture.ExitDisk}, ends, nil},
+		"another than the one called for": {
+			serves + "exit 71", []fixture.Ending{fixture.ExitDisk}, ends, []string{"exit status 71"}},
+		"a good end": {serves + "exit 0", nil, ends, []string{"exit status 0"}},
+		"a signal":   {serves + "kill -9 $$", nil, ends, []string{"signal: killed"}},
+		"a signal that is called for": {
+			serves + "kill -9 $$", []fixture.Ending{fixture.BySignal(syscall.SIGKILL)}, ends, nil},
+		"another signal than the one": {
+			serves + "kill -6 $$", []fixture.Ending{fixture.BySignal(syscall.SIGKILL)}, ends,
+			[]string{"signal: aborted"}},
+		"a kill":                              {lasts, nil, kills, nil},
+		"a kill of what has ended":            {serves + "exit 70", nil, late, []string{"exit status 70"}},
+		"a kill of what has ended by a panic": {panics, nil, late, []string{"exit status 2", "panic: x"}},
+		"a kill of what has survived a panic": {survive + lasts, nil, kills, []string{"panic: x"}},
+		"a stop": {
+			"trap 'exit 0' TERM; " + serves + "while :; do sleep 0.01; done", nil, stops, nil},
+		"a stop that does not end well": {
+			"trap 'exit 3' TERM; " + serves + "while :; do sleep 0.01; done", nil, stops, []string{"exit status 3"}},
 		"a panic in an end that was called for": {panics, []fixture.Ending{2}, ends, []string{"panic: x"}},
 	} {
 		s := actor(t, test.script)
@@ -151,7 +157,8 @@ func TestAReportUnderLoadIsGivenTheDeathsAlone(t *testing.T) {
 	r := &system{}
 	r.report("trouble")
 	r.died("death")
-	if deaths, all := r.troubles(false), r.troubles(true); !slices.Equal(deaths, []string{"death"}) || !slices.Equal(all, []string{"trouble", "death"}) {
+	if deaths, all := r.troubles(false), r.troubles(true); !slices.Equal(deaths, []string{"death"}) ||
+		!slices.Equal(all, []string{"trouble", "death"}) {
 		t.Errorf("deaths %q, all %q", deaths, all)
 	}
 }

@@ -36,7 +36,8 @@ func stand(ctx context.Context, o options) (*system, *kagzi.Client, error) {
 	if err != nil {
 		return r, nil, err
 	}
-	c, err := kagzi.NewClient(kagzi.ClientOptions{Profile: kagzi.NoProfile, Address: r.servers[0].door.Address(), Logger: workload.Quiet})
+	c, err := kagzi.NewClient(kagzi.ClientOptions{
+		Profile: kagzi.NoProfile, Address: r.servers[0].door.Address(), Logger: workload.Quiet})
 	return r, c, err
 }
 
@@ -79,7 +80,8 @@ func newWorkerPool(ctx context.Context, address string, n int) (*workerPool, err
 	c := &workerPool{stop: stop, begun: make(chan time.Time, 1000)}
 	ready := make([]*kagzi.Worker, n)
 	for i := range n {
-		w := kagzi.NewWorker(kagzi.WorkerOptions{Profile: kagzi.NoProfile, Address: address, Logger: workload.Quiet, HandleSignals: []os.Signal{},
+		w := kagzi.NewWorker(kagzi.WorkerOptions{
+			Profile: kagzi.NoProfile, Address: address, Logger: workload.Quiet, HandleSignals: []os.Signal{},
 			MaxConcurrent: 10, DialOptions: []grpc.DialOption{grpc.WithStreamInterceptor(c.stream)}})
 		kagzi.Handle(w, sampleType, func(kagzi.Context, string) (string, error) {
 			c.begun <- time.Now()
@@ -107,7 +109,8 @@ func newWorkerPool(ctx context.Context, address string, n int) (*workerPool, err
 const workerPoolLimit = 5 * time.Minute
 
 // stream is the interceptor of the workers' connections.
-func (c *workerPool) stream(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, streamer grpc.Streamer,
+func (c *workerPool) stream(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string,
+	streamer grpc.Streamer,
 	o ...grpc.CallOption) (grpc.ClientStream, error) {
 	s, err := streamer(ctx, desc, conn, method, o...)
 	if err != nil || method != kagziv1.WorkerService_Session_FullMethodName {
@@ -137,11 +140,13 @@ func (s *counted) RecvMsg(m any) error {
 	return err
 }
 
-// allBack is how long it takes from now until each of n workers, whose server was killed, has another session than the first; at most limit.
+// allBack is how long it takes from now until each of n workers, whose server was killed, has
+// another session than the first; at most limit.
 func (c *workerPool) allBack(ctx context.Context, n int, limit time.Duration) (took time.Duration, ok bool) {
 	begun := time.Now()
 	for {
-		if took, ok = time.Since(begun), c.welcomes.Load() >= int64(2*n) && c.open.Load() == int64(n); ok || took > limit || ctx.Err() != nil {
+		if took, ok = time.Since(begun), c.welcomes.Load() >= int64(2*n) && c.open.Load() == int64(n); ok ||
+			took > limit || ctx.Err() != nil {
 			return took, ok
 		}
 		fixture.Breathe(ctx)
@@ -154,7 +159,8 @@ func (c *workerPool) end() {
 }
 
 // handOut is how long it takes from a start until its code runs, n times.
-func (c *workerPool) handOut(ctx context.Context, client *kagzi.Client, workflowType string, n int) ([]time.Duration, error) {
+func (c *workerPool) handOut(ctx context.Context, client *kagzi.Client, workflowType string,
+	n int) ([]time.Duration, error) {
 	var delays []time.Duration
 	for range n {
 		begun := time.Now()
@@ -177,7 +183,8 @@ func (c *workerPool) handOut(ctx context.Context, client *kagzi.Client, workflow
 // handOutFigure is of starts that were handed out one at a time.
 func handOutFigure(delays []time.Duration, limit time.Duration) figure {
 	p99 := percentile(delays, 99)
-	return figure{name: "from a start to its code", got: fmt.Sprintf("p50 %s, p99 %s", round(percentile(delays, 50)), round(p99)),
+	return figure{name: "from a start to its code",
+		got:   fmt.Sprintf("p50 %s, p99 %s", round(percentile(delays, 50)), round(p99)),
 		limit: "p99 ≤ " + limit.String(), ok: p99 <= limit}
 }
 
@@ -194,7 +201,8 @@ func idleWorkers(ctx context.Context, o options) (*report, error) {
 	server := r.servers[0]
 	n := int(10_000 * o.scale)
 	before := memoryOf(server.current().PID())
-	// Past the door, which would take two files for each of them; the server has to be where they look for it when it is back.
+	// Past the door, which would take two files for each of them; the server has to be where they
+	// look for it when it is back.
 	workerPool, err := newWorkerPool(ctx, server.direct, n)
 	if err != nil {
 		return nil, err
@@ -218,10 +226,12 @@ func idleWorkers(ctx context.Context, o options) (*report, error) {
 	took, back := workerPool.allBack(ctx, n, 2*together)
 	limit := 100 + int(500*o.scale)
 	return &report{figures: []figure{
-		{name: fmt.Sprintf("memory with %d idle workers", n), got: fmt.Sprintf("%d MiB (%d without)", rss, before), limit: fmt.Sprintf("≤ %d MiB", limit), ok: rss <= limit},
+		{name: fmt.Sprintf("memory with %d idle workers", n), got: fmt.Sprintf("%d MiB (%d without)", rss, before),
+			limit: fmt.Sprintf("≤ %d MiB", limit), ok: rss <= limit},
 		{name: "processor", got: fmt.Sprintf("%.1f %% of a core", 100*share), limit: "≤ 10 %", ok: share <= 0.10},
 		handOutFigure(delays, 100*time.Millisecond),
-		{name: "until all are back after the server was killed", got: fmt.Sprintf("%s, %d of %d", round(took), workerPool.open.Load(), n),
+		{name: "until all are back after the server was killed",
+			got:   fmt.Sprintf("%s, %d of %d", round(took), workerPool.open.Load(), n),
 			limit: "≤ " + together.String(), ok: back && took <= together, hard: !back},
 	}}, nil
 }
@@ -248,7 +258,8 @@ func startBatches(ctx context.Context, client *kagzi.Client, workflowType string
 // cancelAll cancels the open runs of a type.
 func cancelAll(ctx context.Context, client *kagzi.Client, workflowType string) error {
 	bulk, err := kagziv1.NewWorkflowServiceClient(client.Conn()).BulkWorkflows(ctx, &kagziv1.BulkWorkflowsRequest{
-		Action: kagziv1.BulkAction_BULK_ACTION_CANCEL, Filter: &kagziv1.ListWorkflowsRequest{WorkflowType: &workflowType}, Reason: "torture",
+		Action: kagziv1.BulkAction_BULK_ACTION_CANCEL,
+		Filter: &kagziv1.ListWorkflowsRequest{WorkflowType: &workflowType}, Reason: "torture",
 	})
 	for err == nil {
 		_, err = bulk.Recv()
@@ -297,7 +308,8 @@ func fullStore(ctx context.Context, o options) (*report, error) {
 	again := restarted.starts[len(restarted.starts)-1]
 	return &report{figures: []figure{
 		handOutFigure(delays, 20*time.Millisecond),
-		{name: fmt.Sprintf("start of a server with %d runs", ended+2*due), got: round(again).String(), limit: "≤ 5 s", ok: again <= 5*time.Second},
+		{name: fmt.Sprintf("start of a server with %d runs", ended+2*due), got: round(again).String(), limit: "≤ 5 s",
+			ok: again <= 5*time.Second},
 	}}, nil
 }
 
@@ -309,7 +321,8 @@ func mismatch(ctx context.Context, o options) (*report, error) {
 		return nil, err
 	}
 	defer client.Close()
-	if err := startBatches(ctx, client, "torture.nobody", int(100_000*o.scale), kagzi.StartOptions{Priority: 50}); err != nil {
+	if err := startBatches(ctx, client, "torture.nobody", int(100_000*o.scale),
+		kagzi.StartOptions{Priority: 50}); err != nil {
 		return nil, err
 	}
 	workerPool, err := newWorkerPool(ctx, r.servers[0].door.Address(), 1)
@@ -359,7 +372,9 @@ func burst(ctx context.Context, o options) (*report, error) {
 	}
 	took := time.Since(begun)
 	return &report{figures: []figure{
-		{name: fmt.Sprintf("a burst of %d runs", n), got: fmt.Sprintf("drained in %s, %.0f a second", round(took), float64(n)/took.Seconds()), limit: "all of them, without an error", ok: true, hard: true},
+		{name: fmt.Sprintf("a burst of %d runs", n),
+			got:   fmt.Sprintf("drained in %s, %.0f a second", round(took), float64(n)/took.Seconds()),
+			limit: "all of them, without an error", ok: true, hard: true},
 		{name: "memory meanwhile", got: fmt.Sprintf("%d MiB", most), limit: "≤ 512 MiB", ok: most <= 512},
 	}}, nil
 }
@@ -373,8 +388,10 @@ func overload(ctx context.Context, t *torture) error {
 // largePayload is a little less than a payload may have.
 const largePayload = 1900 << 10
 
-// flood is the storm of L-07: beside the load, which takes from the machine what it has, starts with payloads of almost 2 MiB are sent at the whole
-// rate of the matrix, whatever became of those before. A start that is not acknowledged in time is given up. The servers' memory is watched meanwhile.
+// flood is the storm of L-07: beside the load, which takes from the machine what it has, starts
+// with payloads of almost 2 MiB are sent at the whole rate of the matrix, whatever became of those
+// before. A start that is not acknowledged in time is given up. The servers' memory is watched
+// meanwhile.
 func flood(ctx context.Context, t *torture) error {
 	var senders []*workload.Client
 	defer func() {
@@ -383,7 +400,9 @@ func flood(ctx context.Context, t *torture) error {
 		}
 	}()
 	for i := range clients {
-		c, err := kagzi.NewClient(kagzi.ClientOptions{Profile: kagzi.NoProfile, Address: t.system.servers[i%len(t.system.servers)].door.Address(), Logger: workload.Quiet,
+		c, err := kagzi.NewClient(kagzi.ClientOptions{
+			Profile: kagzi.NoProfile, Address: t.system.servers[i%len(t.system.servers)].door.Address(),
+			Logger:      workload.Quiet,
 			DialOptions: []grpc.DialOption{workload.TriedIn(t.replays)}})
 		if err != nil {
 			return err
@@ -416,7 +435,8 @@ func (t *torture) send(ctx context.Context, senders []*workload.Client, group *s
 		}
 		t.flood.sent.Add(1)
 		group.Go(func() {
-			if t.startOnce(context.WithoutCancel(ctx), senders[n%len(senders)], fmt.Sprintf("flood-%d", n), fmt.Sprintf("%020d", n)+payload) {
+			if t.startOnce(context.WithoutCancel(ctx), senders[n%len(senders)], fmt.Sprintf("flood-%d", n),
+				fmt.Sprintf("%020d", n)+payload) {
 				t.flood.taken.Add(1)
 			}
 		})
@@ -429,7 +449,8 @@ func (t *torture) startOnce(ctx context.Context, c *workload.Client, request, in
 	if err != nil {
 		panic(err) // a text
 	}
-	t.load.Expected.Store(request, check.Wanted{Type: workload.FloodType, Queue: "default", Input: history.Digest(text)})
+	t.load.Expected.Store(request, check.Wanted{
+		Type: workload.FloodType, Queue: "default", Input: history.Digest(text)})
 	event := c.Log.Begin(history.Event{Op: history.Start, Request: request})
 	ctx, cancel := context.WithTimeout(ctx, workload.CallLimit)
 	defer cancel()
@@ -441,12 +462,14 @@ func (t *torture) startOnce(ctx context.Context, c *workload.Client, request, in
 	return err == nil
 }
 
-// flooded says how much of the storm was taken. How much a machine can take is its own affair, so that there is no limit but that it is some.
+// flooded says how much of the storm was taken. How much a machine can take is its own affair, so
+// that there is no limit but that it is some.
 func flooded(t *torture) figure {
 	sent, taken := t.flood.sent.Load(), t.flood.taken.Load()
 	lasted := float64(t.healed-t.faulty) / 1e9
 	return figure{name: "starts of the storm acknowledged within " + workload.CallLimit.String(), limit: "> 0",
-		got: fmt.Sprintf("%d of %d, %.1f MiB a second", taken, sent, float64(taken)*largePayload/(1<<20)/lasted), ok: taken > 0, hard: true}
+		got: fmt.Sprintf("%d of %d, %.1f MiB a second", taken, sent, float64(taken)*largePayload/(1<<20)/lasted),
+		ok:  taken > 0, hard: true}
 }
 
 // watchMemory notes the most that the servers take, until ctx ends.
@@ -461,7 +484,8 @@ func (t *torture) watchMemory(ctx context.Context) {
 // memory wants the servers to have kept within so many MiB.
 func memory(limit int) func(t *torture) figure {
 	return func(t *torture) figure {
-		return figure{name: "memory of a server", got: fmt.Sprintf("%d MiB at most", t.memory), limit: fmt.Sprintf("≤ %d MiB", limit),
-			ok: t.memory > 0 && t.memory <= limit}
+		return figure{name: "memory of a server", got: fmt.Sprintf("%d MiB at most", t.memory),
+			limit: fmt.Sprintf("≤ %d MiB", limit),
+			ok:    t.memory > 0 && t.memory <= limit}
 	}
 }

@@ -1,14 +1,15 @@
 //go:build linux
 
-// Command torture runs the real server, workers and clients under faults, and holds what they saw and what the database holds in the end to
-// the promises. It is no part of the program that is shipped.
+// Command torture runs the real server, workers and clients under faults, and holds what they saw
+// and what the database holds in the end to the promises. It is no part of the program that is
+// shipped.
 //
 //	go run ./engine/lab/torture --list
 //	go run ./engine/lab/torture --scenario F-01,F-03 --db sqlite --seed 7
 //	go run ./engine/lab/torture --short
 //
-// It ends with 0 when every promise held, 1 when one did not, 2 when a scenario proved nothing or could not be carried out, and 77 when
-// none of those asked for can be carried out on this machine.
+// It ends with 0 when every promise held, 1 when one did not, 2 when a scenario proved nothing or
+// could not be carried out, and 77 when none of those asked for can be carried out on this machine.
 package main
 
 import (
@@ -38,7 +39,8 @@ const (
 	exitNotHere  = 77
 )
 
-var verdicts = map[int]string{exitHeld: "held", exitViolated: "VIOLATED", exitVacuous: "PROVES NOTHING", exitNotHere: "NOT TRIED"}
+var verdicts = map[int]string{exitHeld: "held", exitViolated: "VIOLATED", exitVacuous: "PROVES NOTHING",
+	exitNotHere: "NOT TRIED"}
 
 func main() {
 	if text := os.Getenv(workload.WorkerVariable); text != "" {
@@ -62,17 +64,22 @@ func command(ctx context.Context, args []string) int {
 	flags := flag.NewFlagSet("torture", flag.ContinueOnError)
 	list := flags.Bool("list", false, "list the scenarios")
 	ids := flags.String("scenario", "", "ids of scenarios, with commas between; F for all that begin so")
-	db := flags.String("db", "", "sqlite, postgres, or the URL of a Postgres to use a fresh schema of (default both kinds)")
+	db := flags.String("db", "",
+		"sqlite, postgres, or the URL of a Postgres to use a fresh schema of (default both kinds)")
 	seed := flags.Uint64("seed", 0, "of all that is random (default: of the time)")
 	scale := flags.Float64("scale", 0.2, "of the load; 1 is 50 starts a second")
 	duration := flags.Duration("duration", 20*time.Second, "of the faults of each scenario")
-	short := flags.Bool("short", false, "a selection, within about 3 minutes on two cores; --at-once 3 and --again 1 unless they are given")
+	short := flags.Bool("short", false,
+		"a selection, within about 3 minutes on two cores; --at-once 3 and --again 1 unless they are given")
 	atOnce := flags.Int("at-once", 1, "how many scenarios are carried out side by side")
-	again := flags.Int("again", 0, "how often a scenario that proved nothing is carried out again, each time for twice as long")
+	again := flags.Int("again", 0,
+		"how often a scenario that proved nothing is carried out again, each time for twice as long")
 	all := flags.Bool("all", false, "all scenarios")
-	strict := flags.Bool("strict", false, "a figure that depends on the machine's speed and is missed fails the scenario")
+	strict := flags.Bool("strict", false,
+		"a figure that depends on the machine's speed and is missed fails the scenario")
 	program := flags.String("server", "", "the server's binary (default: built from this module, with failpoints)")
-	keep := flags.String("keep", "", "directory in which everything is kept (default: a temporary one, kept only after a failure)")
+	keep := flags.String("keep", "",
+		"directory in which everything is kept (default: a temporary one, kept only after a failure)")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			return exitHeld
@@ -87,15 +94,18 @@ func command(ctx context.Context, args []string) int {
 		*seed = uint64(time.Now().UnixNano()) % 1_000_000
 	}
 	if wrong := unknown(*ids, *db); len(wrong) > 0 {
-		fmt.Fprintf(os.Stderr, "torture: no scenario%s is called %s; see --list\n", prefixed(" for ", *db), strings.Join(wrong, ", "))
+		fmt.Fprintf(os.Stderr, "torture: no scenario%s is called %s; see --list\n", prefixed(" for ", *db),
+			strings.Join(wrong, ", "))
 		return exitVacuous
 	}
 	chosen := choose(*ids, *db, *short, *all)
 	if len(chosen) == 0 {
-		fmt.Fprintln(os.Stderr, "torture: nothing to do; name scenarios with --scenario (see --list), or say --short or --all")
+		fmt.Fprintln(os.Stderr,
+			"torture: nothing to do; name scenarios with --scenario (see --list), or say --short or --all")
 		return exitVacuous
 	}
-	o := options{program: *program, seed: *seed, scale: *scale, duration: *duration, strict: *strict, atOnce: *atOnce, again: *again}
+	o := options{program: *program, seed: *seed, scale: *scale, duration: *duration, strict: *strict, atOnce: *atOnce,
+		again: *again}
 	if *short {
 		o.scale, o.duration = min(o.scale, shortScale), min(o.duration, shortDuration)
 		given := map[string]bool{}
@@ -139,7 +149,9 @@ func split(ids string) []string {
 // unknown is those ids with which that of no scenario for db begins. What is not there must not pass for what held.
 func unknown(ids, db string) []string {
 	return slices.DeleteFunc(split(ids), func(prefix string) bool {
-		return slices.ContainsFunc(scenarios, func(s scenario) bool { return strings.HasPrefix(s.id, prefix) && len(s.databases(db)) > 0 })
+		return slices.ContainsFunc(scenarios, func(s scenario) bool {
+			return strings.HasPrefix(s.id, prefix) && len(s.databases(db)) > 0
+		})
 	})
 }
 
@@ -175,7 +187,8 @@ func (s scenario) databases(asked string) []string {
 
 func printList() {
 	for _, s := range scenarios {
-		fmt.Printf("%-12s %-15s  %s\n             pass: no violation%s\n", s.id, strings.Join(s.databases(""), ","), s.name, prefixed("; ", s.pass))
+		fmt.Printf("%-12s %-15s  %s\n             pass: no violation%s\n", s.id, strings.Join(s.databases(""), ","),
+			s.name, prefixed("; ", s.pass))
 	}
 }
 
@@ -186,8 +199,8 @@ func prefixed(prefix, text string) string {
 	return prefix + text
 }
 
-// tortureAll carries out the attempts, options.atOnce side by side, and prints a table of all in the order of the list. The worst result is the
-// exit code.
+// tortureAll carries out the attempts, options.atOnce side by side, and prints a table of all in
+// the order of the list. The worst result is the exit code.
 func tortureAll(ctx context.Context, base string, attempts []attempt, o options) int {
 	results := make([]result, len(attempts))
 	var group sync.WaitGroup
@@ -225,8 +238,9 @@ func tortureAll(ctx context.Context, base string, attempts []attempt, o options)
 	return exitHeld
 }
 
-// tortureUntilProven repeats a scenario that met too few faults or too little load, each time for twice as long, up to options.again times. What was
-// violated, and what could not be carried out, is not repeated.
+// tortureUntilProven repeats a scenario that met too few faults or too little load, each time for
+// twice as long, up to options.again times. What was violated, and what could not be carried out,
+// is not repeated.
 func tortureUntilProven(ctx context.Context, base string, a attempt, o options) result {
 	for n := 0; ; n++ {
 		o.dir = tortured(base, a.scenario, a.db)
@@ -249,7 +263,8 @@ func tortureOne(ctx context.Context, a attempt, o options) result {
 	failed := func(code int, err error) result {
 		printing.Lock()
 		defer printing.Unlock()
-		fmt.Printf("%s %s on %s, seed %d: %s: %v\n", a.scenario.id, a.scenario.name, withoutURL(a.db), o.seed, verdicts[code], err)
+		fmt.Printf("%s %s on %s, seed %d: %s: %v\n", a.scenario.id, a.scenario.name, withoutURL(a.db), o.seed,
+			verdicts[code], err)
 		return result{attempt: a, seed: o.seed, took: time.Since(begun), code: code, why: err.Error()}
 	}
 	o.db = a.db
@@ -289,7 +304,8 @@ var building sync.Mutex
 
 // build makes the server's binary out of the module at root, with failpoints.
 func build(ctx context.Context, root, path string, flags ...string) error {
-	args := slices.Concat([]string{"build", "-tags", "failpoint", "-o", path}, flags, []string{"github.com/kagzi/kagzi"})
+	args := slices.Concat([]string{"build", "-tags", "failpoint", "-o", path}, flags,
+		[]string{"github.com/kagzi/kagzi"})
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = root
 	if out, err := cmd.CombinedOutput(); err != nil {

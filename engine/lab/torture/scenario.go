@@ -103,7 +103,8 @@ const tableHead = "| scenario | database | seed | took | what came of it | verdi
 
 // row is the result as a line of a Markdown table.
 func (r result) row() string {
-	cells := []string{r.attempt.scenario.id + " " + r.attempt.scenario.name, withoutURL(r.attempt.db), fmt.Sprint(r.seed), r.took.Round(time.Second).String(),
+	cells := []string{r.attempt.scenario.id + " " + r.attempt.scenario.name, withoutURL(r.attempt.db),
+		fmt.Sprint(r.seed), r.took.Round(time.Second).String(),
 		r.told(), verdicts[r.code]}
 	for i, c := range cells {
 		cells[i] = strings.ReplaceAll(strings.ReplaceAll(c, "|", "\\|"), "\n", " ")

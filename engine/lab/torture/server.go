@@ -68,8 +68,10 @@ var listening = regexp.MustCompile(`address +(127\.0\.0\.1:[1-9][0-9]*)`)
 // command is a server on this place's database.
 func (s *server) command(flags ...string) *exec.Cmd {
 	r := s.system
-	args := slices.Concat(s.wrap, []string{s.program, "server", "--listen", "127.0.0.1:0", "--http", "off", "--config", "off",
-		"--data-dir", filepath.Join(r.dir, s.name), "--worker-lease", r.shape.Lease.String(), "--heartbeat-interval", r.shape.Heartbeat.String(),
+	args := slices.Concat(s.wrap, []string{s.program, "server", "--listen", "127.0.0.1:0", "--http", "off",
+		"--config", "off",
+		"--data-dir", filepath.Join(r.dir, s.name), "--worker-lease", r.shape.Lease.String(), "--heartbeat-interval",
+		r.shape.Heartbeat.String(),
 		"--coordinator-interval", "1s", "--drain-timeout", "10s", "--log-format", "json"}, r.shape.ServerFlags, flags)
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Env = append(slices.DeleteFunc(os.Environ(), isSetting), "KAGZI_DB_URL="+s.url())
@@ -123,10 +125,12 @@ func (s *server) current() *fixture.Process {
 
 // spawn begins a life of the server. Nobody reaches it yet through the door.
 func (s *server) spawn() (*fixture.Process, error) {
-	return fixture.SpawnFollowed(s.command(), filepath.Join(s.system.dir, s.name+".log"), slices.Concat(s.system.shape.Ends, s.ends), s.follow)
+	return fixture.SpawnFollowed(s.command(), filepath.Join(s.system.dir, s.name+".log"),
+		slices.Concat(s.system.shape.Ends, s.ends), s.follow)
 }
 
-// follow looks at a life that has ended. A kill does not hide what came before it: how a process ended tells which of the two was first.
+// follow looks at a life that has ended. A kill does not hide what came before it: how a process
+// ended tells which of the two was first.
 func (s *server) follow(life *fixture.Process) {
 	if way := life.Ending(); !life.Called(way) {
 		s.system.died("%s ended by itself with %s: %s", s.name, life.Cmd.ProcessState, life.Out.Tail())

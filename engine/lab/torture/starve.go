@@ -20,7 +20,8 @@ import (
 	"github.com/kagzi/kagzi/engine/lab/torture/history"
 )
 
-// A starved worker runs for so long of each so long, which is a twentieth of a core, and most of that goes to what spins in it.
+// A starved worker runs for so long of each so long, which is a twentieth of a core, and most of
+// that goes to what spins in it.
 const (
 	rationPeriod = 200 * time.Millisecond
 	ration       = 10 * time.Millisecond
@@ -102,8 +103,8 @@ const leastStarved = 3
 
 func (s starvation) hit() bool { return s.delayed > 0 && s.leases >= leastStarved }
 
-// starvationOf looks at a worker's events between two moments. A heartbeat is late when it is confirmed a tenth of the interval after it was due, and
-// later than any was before.
+// starvationOf looks at a worker's events between two moments. A heartbeat is late when it is
+// confirmed a tenth of the interval after it was due, and later than any was before.
 func starvationOf(events []history.Event, from, to int64, interval time.Duration) starvation {
 	var s starvation
 	beats := workload.Confirmations(events)
@@ -129,7 +130,8 @@ func starvationOf(events []history.Event, from, to int64, interval time.Duration
 	return s
 }
 
-// heldThrough are the tokens under which a worker was handed runs before a time and asked for no end of the lease before that was over.
+// heldThrough are the tokens under which a worker was handed runs before a time and asked for no
+// end of the lease before that was over.
 func heldThrough(events []history.Event, from, to int64) []string {
 	held := map[string]bool{}
 	for _, e := range events {
@@ -148,7 +150,8 @@ func heldThrough(events []history.Event, from, to int64) []string {
 
 // starvedFor says how long starved workers went without a confirmed heartbeat, against the lease that this put at risk.
 func starvedFor(t *torture) figure {
-	f := figure{name: "longest from a heartbeat until the next is confirmed, of starved workers", limit: "some were late"}
+	f := figure{name: "longest from a heartbeat until the next is confirmed, of starved workers",
+		limit: "some were late"}
 	var gap time.Duration
 	delayed, leases := 0, 0
 	for _, fault := range t.events {
@@ -164,7 +167,9 @@ func starvedFor(t *torture) figure {
 	for _, s := range t.shares {
 		share = max(share, 100*s)
 	}
-	f.got = fmt.Sprintf("%s at a lease of %s, %d of them late, %d leases held through these; at most %.1f %% of a core each", round(gap), t.system.shape.Lease, delayed, leases, share)
+	f.got = fmt.Sprintf(
+		"%s at a lease of %s, %d of them late, %d leases held through these; at most %.1f %% of a core each",
+		round(gap), t.system.shape.Lease, delayed, leases, share)
 	f.ok = delayed > 0
 	return f
 }

@@ -14,7 +14,8 @@ func TestAWorkerWasStarvedWhenItsHeartbeatsCameLateWhileItHeldLeases(t *testing.
 		return history.Event{Op: history.Beat, Outcome: history.OK, Invoked: sent * 1e8, Returned: confirmed * 1e8}
 	}
 	event := func(op history.Op, token string, at int64) history.Event {
-		return history.Event{Op: op, Run: token, Token: token, Outcome: history.OK, Invoked: at * 1e8, Returned: at * 1e8}
+		return history.Event{Op: op, Run: token, Token: token, Outcome: history.OK, Invoked: at * 1e8,
+			Returned: at * 1e8}
 	}
 	calm := []history.Event{beat(0, 1), beat(10, 11), beat(20, 21), beat(30, 31)}
 	claims := []history.Event{event(history.Claim, "1", 2), event(history.Claim, "2", 2), event(history.Claim, "3", 2)}
@@ -26,14 +27,22 @@ func TestAWorkerWasStarvedWhenItsHeartbeatsCameLateWhileItHeldLeases(t *testing.
 		want   starvation
 		hit    bool
 	}{
-		"late, with three leases":    {[][]history.Event{calm, claims, late}, starvation{1700 * time.Millisecond, 1, 3}, true},
-		"late, with two":             {[][]history.Event{calm, claims[:2], late}, starvation{1700 * time.Millisecond, 1, 2}, false},
-		"one was given back":         {[][]history.Event{calm, claims, late, {event(history.Park, "2", 50)}}, starvation{1700 * time.Millisecond, 1, 2}, false},
-		"one came later":             {[][]history.Event{calm, claims[:2], late, {event(history.Claim, "3", 50)}}, starvation{1700 * time.Millisecond, 1, 2}, false},
-		"in time":                    {[][]history.Event{calm, claims, {beat(40, 41), beat(50, 51)}}, starvation{1100 * time.Millisecond, 0, 0}, false},
-		"as late as before":          {[][]history.Event{{beat(5, 6), beat(30, 38)}, claims, {beat(40, 41), beat(55, 58)}}, starvation{1800 * time.Millisecond, 0, 0}, false},
-		"a refusal confirms nothing": {[][]history.Event{calm, claims, {beat(40, 41), refused, beat(55, 58)}}, starvation{1800 * time.Millisecond, 1, 3}, true},
-		"nothing was confirmed":      {[][]history.Event{calm[:3], claims}, starvation{}, false},
+		"late, with three leases": {[][]history.Event{calm, claims, late},
+			starvation{1700 * time.Millisecond, 1, 3}, true},
+		"late, with two": {[][]history.Event{calm, claims[:2], late},
+			starvation{1700 * time.Millisecond, 1, 2}, false},
+		"one was given back": {[][]history.Event{calm, claims, late, {event(history.Park, "2", 50)}},
+			starvation{1700 * time.Millisecond, 1, 2}, false},
+		"one came later": {[][]history.Event{calm, claims[:2], late, {event(history.Claim, "3", 50)}},
+			starvation{1700 * time.Millisecond, 1, 2}, false},
+		"in time": {[][]history.Event{calm, claims, {beat(40, 41), beat(50, 51)}},
+			starvation{1100 * time.Millisecond, 0, 0}, false},
+		"as late as before": {[][]history.Event{
+			{beat(5, 6), beat(30, 38)}, claims, {beat(40, 41), beat(55, 58)}},
+			starvation{1800 * time.Millisecond, 0, 0}, false},
+		"a refusal confirms nothing": {[][]history.Event{calm, claims, {beat(40, 41), refused, beat(55, 58)}},
+			starvation{1800 * time.Millisecond, 1, 3}, true},
+		"nothing was confirmed": {[][]history.Event{calm[:3], claims}, starvation{}, false},
 	} {
 		var all []history.Event
 		for _, events := range test.events {

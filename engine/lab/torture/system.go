@@ -51,16 +51,17 @@ type shape struct {
 	Lease, Heartbeat        time.Duration
 	ServerFlags             []string
 	ServerEnv               []string
-	Wrap                    []string         // a command before the server's
-	DataDir                 string           // of SQLite; empty means one of the system's own
-	Cluster                 []string         // settings of Postgres
-	ClusterDir              string           // of Postgres; empty means one of the system's own
-	Bouncer                 bool             // PgBouncer in front of Postgres
-	Spin                    int              // goroutines of each worker that only take time
-	Previous                string           // the commit of the version before that the servers are of, until a scenario changes that; empty: none
-	Ends                    []fixture.Ending // how servers may end by themselves
-	Clocks                  bool             // the wall clock of each server can be set
-	DatabaseClock           bool             // and that of Postgres
+	Wrap                    []string // a command before the server's
+	DataDir                 string   // of SQLite; empty means one of the system's own
+	Cluster                 []string // settings of Postgres
+	ClusterDir              string   // of Postgres; empty means one of the system's own
+	Bouncer                 bool     // PgBouncer in front of Postgres
+	Spin                    int      // goroutines of each worker that only take time
+	// the commit of the version before that the servers are of, until a scenario changes that; empty: none
+	Previous      string
+	Ends          []fixture.Ending // how servers may end by themselves
+	Clocks        bool             // the wall clock of each server can be set
+	DatabaseClock bool             // and that of Postgres
 }
 
 // random is a source of random numbers that many may draw from.
@@ -84,7 +85,8 @@ func (l *random) between(from, to time.Duration) time.Duration {
 
 // newSystem starts everything.
 func newSystem(ctx context.Context, o options, s shape) (*system, error) {
-	r := &system{program: o.program, dir: o.dir, seed: o.seed, shape: s, log: history.NewLog("faults"), random: newRandom(o.seed)}
+	r := &system{program: o.program, dir: o.dir, seed: o.seed, shape: s, log: history.NewLog("faults"),
+		random: newRandom(o.seed)}
 	if o.made != nil {
 		o.made(r)
 	}

@@ -64,9 +64,10 @@ type torture struct {
 	outage               time.Duration   // the longest from a server's kill until it served again
 	exits                []time.Duration // how long what was asked to end took
 	shares               []float64       // of a core that starved workers got
-	boots                []time.Duration // how long after Postgres's first answer servers served that were there before it
-	events               []history.Event
-	dump                 check.Dump
+	// how long after Postgres's first answer servers served that were there before it
+	boots  []time.Duration
+	events []history.Event
+	dump   check.Dump
 
 	cuts commitCounts // what a fault cut off
 	heat heat         // what came of a crowd
@@ -98,15 +99,17 @@ type report struct {
 var periods = map[string]int64{"* * * * * *": 1, "*/5 * * * * *": 5, "0 * * * * *": 60}
 
 const (
-	standardRate  = 50 // starts a second
-	clients       = 4
-	calmShare     = 4                // the load runs for a so-manieth of the duration before the first fault, and after the last
+	standardRate = 50 // starts a second
+	clients      = 4
+	// the load runs for a so-manieth of the duration before the first fault, and after the last
+	calmShare     = 4
 	leastRecovery = 6 * time.Second  // of load after the last fault
 	settleLimit   = 2 * time.Minute  // in which everything has to end after the last fault
 	emptyLimit    = 20 * time.Second // in which the last ticks have to end then
 )
 
-// run carries the scenario out. What happened that nobody ordered counts, also where the scenario came to nothing for it.
+// run carries the scenario out. What happened that nobody ordered counts, also where the scenario
+// came to nothing for it.
 func run(ctx context.Context, s scenario, o options) (*report, error) {
 	var systems []*system
 	o.made = func(r *system) { systems = append(systems, r) }
@@ -180,7 +183,8 @@ func (t *torture) torture(ctx context.Context) error {
 		m = workload.Standard
 	}
 	var err error
-	if t.load, err = workload.NewLoad(m, t.options.seed, standardRate*t.options.scale*cmp.Or(t.scenario.rate, 1), t.system.doors(), clients); err != nil {
+	if t.load, err = workload.NewLoad(m, t.options.seed, standardRate*t.options.scale*cmp.Or(t.scenario.rate, 1),
+		t.system.doors(), clients); err != nil {
 		return err
 	}
 	defer t.load.Close()
@@ -245,7 +249,8 @@ func (t *torture) strike(ctx context.Context) error {
 // schedule makes the schedules of the workload.
 func (t *torture) schedule(ctx context.Context) error {
 	for _, cron := range slices.Sorted(maps.Keys(periods)) {
-		s, err := kagzi.CreateSchedule(ctx, t.load.Clients[0].SDK, workload.TickType, cron, workload.Job{Name: "tick"}, kagzi.ScheduleOptions{MaxCatchup: cmp.Or(t.scenario.catchUp, 100_000)})
+		s, err := kagzi.CreateSchedule(ctx, t.load.Clients[0].SDK, workload.TickType, cron, workload.Job{Name: "tick"},
+			kagzi.ScheduleOptions{MaxCatchup: cmp.Or(t.scenario.catchUp, 100_000)})
 		if err != nil {
 			return fmt.Errorf("create schedule %s: %w", cron, err)
 		}
@@ -270,7 +275,8 @@ func (t *torture) settle(ctx context.Context, giveUp func()) error {
 	for n := range tailCalls {
 		c := t.load.Clients[n%len(t.load.Clients)]
 		call, cancel := context.WithTimeout(ctx, workload.CallLimit)
-		_, err := kagziv1.NewWorkflowServiceClient(c.SDK.Conn()).ListWorkflows(call, &kagziv1.ListWorkflowsRequest{}, grpc.WaitForReady(true))
+		_, err := kagziv1.NewWorkflowServiceClient(c.SDK.Conn()).ListWorkflows(
+			call, &kagziv1.ListWorkflowsRequest{}, grpc.WaitForReady(true))
 		cancel()
 		if err != nil {
 			t.system.report("call %d of %d after the faults: %v", n+1, tailCalls, err)
@@ -312,14 +318,16 @@ func (t *torture) standBy(ctx context.Context, all <-chan struct{}) error {
 // tailCalls are made when all is over: each has to succeed at once.
 const tailCalls = 20
 
-// countUnheard looks for clients that were never told that their run was started, or how it ended, although there was time for that.
+// countUnheard looks for clients that were never told that their run was started, or how it ended,
+// although there was time for that.
 func (t *torture) countUnheard() {
 	if n := t.load.Started.Load() - t.load.Ended.Load(); n > 0 && !t.scenario.lossy && !t.scenario.control {
 		t.system.report("%d of %d clients have not heard of their run's end", n, t.load.Started.Load())
 	}
 }
 
-// retire pauses a schedule once it has no tick to catch up with, by the clock that the servers go by. One that still has after the patience is stuck.
+// retire pauses a schedule once it has no tick to catch up with, by the clock that the servers go
+// by. One that still has after the patience is stuck.
 func (t *torture) retire(ctx context.Context, s *kagzi.Schedule, patience time.Duration) error {
 	limit := time.Now().Add(patience)
 	for {
@@ -331,7 +339,8 @@ func (t *torture) retire(ctx context.Context, s *kagzi.Schedule, patience time.D
 			return s.Pause(ctx, "over")
 		}
 		if err == nil && time.Now().After(limit) {
-			t.system.report("schedule %s (%s) is still at its tick of %s, broken: %q", s.ID(), d.Cron, d.NextFireAt, d.Broken)
+			t.system.report("schedule %s (%s) is still at its tick of %s, broken: %q", s.ID(), d.Cron,
+				d.NextFireAt, d.Broken)
 			return s.Pause(ctx, "over")
 		}
 		if err != nil && time.Now().After(limit) {
@@ -388,7 +397,8 @@ func (t *torture) judge(ctx context.Context) (*report, error) {
 		return true
 	})
 	r := &report{scope: t.scope(), trouble: t.system.trouble}
-	r.lines = check.Invariants(&check.Case{Events: events, Dump: t.dump, Expected: expected, Ended: true, Lossy: t.scenario.lossy})
+	r.lines = check.Invariants(&check.Case{Events: events, Dump: t.dump, Expected: expected, Ended: true,
+		Lossy: t.scenario.lossy})
 	r.figures = append(r.figures, recovery(t), backAgain(t), heard(t), noInternal(t))
 	for _, f := range t.scenario.figures {
 		r.figures = append(r.figures, f(t))
@@ -408,7 +418,8 @@ func (r *report) turnOver() {
 		r.vacuous = append(r.vacuous, "no acknowledged write was lost: the fault does not bite")
 	}
 	r.lines, r.trouble = nil, nil
-	r.figures = []figure{{name: "acknowledged writes that the control run lost", got: fmt.Sprint(lost), limit: "> 0", ok: lost > 0}}
+	r.figures = []figure{{name: "acknowledged writes that the control run lost", got: fmt.Sprint(lost), limit: "> 0",
+		ok: lost > 0}}
 }
 
 // vacuous is I14: what has happened, and what would have had to for the scenario to prove anything.
@@ -438,22 +449,26 @@ func (t *torture) vacuous() (met string, why []string) {
 	n := t.scenario.need
 	taken := len(t.takeovers())
 	calmStarts, calmAcks := t.calmStarts()
-	want(calmStarts > 0 && 10*calmAcks >= 8*calmStarts, "%d of %d starts outside of the faults were acknowledged, want 80 %%", calmAcks, calmStarts)
-	want(t.scenario.inject == nil || faults > 0 && 20*hits >= 19*faults, "%d of %d faults did hit, want 95 %%", hits, faults)
+	want(calmStarts > 0 && 10*calmAcks >= 8*calmStarts,
+		"%d of %d starts outside of the faults were acknowledged, want 80 %%", calmAcks, calmStarts)
+	want(t.scenario.inject == nil || faults > 0 &&
+		20*hits >= 19*faults, "%d of %d faults did hit, want 95 %%", hits, faults)
 	want(hits >= n.faults, "%d faults did hit, want %d", hits, n.faults)
 	want(taken >= n.takeovers, "%d runs were taken over, want %d", taken, n.takeovers)
 	want(late >= n.late, "%d late writes were refused, want %d", late, n.late)
-	want(t.cutShort >= n.cutShort, "%d upgrades were killed before the new schema was there, want %d", t.cutShort, n.cutShort)
+	want(t.cutShort >= n.cutShort, "%d upgrades were killed before the new schema was there, want %d", t.cutShort,
+		n.cutShort)
 	want(repeated >= n.repeated, "%d starts were repeated, want %d", repeated, n.repeated)
 	if t.scenario.proof != nil {
 		why = append(why, t.scenario.proof(t)...)
 	}
-	return fmt.Sprintf("%d of %d faults did hit, %d of %d starts outside of them were acknowledged in time, %d starts were repeated, %d runs taken over, %d late writes refused",
+	return fmt.Sprintf(
+		"%d of %d faults did hit, %d of %d starts outside of them were acknowledged in time, %d starts were repeated, %d runs taken over, %d late writes refused",
 		hits, faults, calmAcks, calmStarts, repeated, taken, late), why
 }
 
-// blind is the lines that have held nothing to their promise, of those for which every load has something. What may have lost writes is not held
-// to an order.
+// blind is the lines that have held nothing to their promise, of those for which every load has
+// something. What may have lost writes is not held to an order.
 func blind(lines []check.Line, lossy bool) []string {
 	var why []string
 	for _, l := range lines {

@@ -45,7 +45,8 @@ func TestErrand(t *testing.T) {
 	cancelled, twice := 0, 0
 	for n := range 2000 {
 		a, b := workload.Standard.Errand(7, n), workload.Standard.Errand(7, n)
-		if a.Name != b.Name || a.Kind != b.Kind || !slices.Equal(a.Pauses, b.Pauses) || a.Cancel != b.Cancel || a.Twice != b.Twice {
+		if a.Name != b.Name || a.Kind != b.Kind || !slices.Equal(a.Pauses, b.Pauses) || a.Cancel != b.Cancel ||
+			a.Twice != b.Twice {
 			t.Fatalf("errand %d = %+v, and then %+v: it has to follow from its seed", n, a, b)
 		}
 		if slices.Max(a.Fails) > workload.MostFails {
@@ -59,7 +60,9 @@ func TestErrand(t *testing.T) {
 			twice++
 		}
 	}
-	for k, share := range map[workload.Kind]float64{workload.Napping: workload.Standard.Naps, workload.Flaky: workload.Standard.Flaky, workload.Fanned: workload.Standard.Fanned, workload.Doomed: workload.Standard.Doomed} {
+	for k, share := range map[workload.Kind]float64{
+		workload.Napping: workload.Standard.Naps, workload.Flaky: workload.Standard.Flaky,
+		workload.Fanned: workload.Standard.Fanned, workload.Doomed: workload.Standard.Doomed} {
 		if got := float64(kinds[k]) / 2000; got < share/2 || got > 2*share {
 			t.Errorf("%.3f of the errands are %s, want about %.3f", got, k, share)
 		}
@@ -162,7 +165,8 @@ func TestEveryScenario(t *testing.T) {
 }
 
 func TestAFaultThatCannotBeInjectedIsToldApart(t *testing.T) {
-	if !fixture.IsNotHere(errors.Join(errors.New("x"), fixture.NotHere("no loop device"))) || fixture.IsNotHere(errors.New("x")) {
+	if !fixture.IsNotHere(errors.Join(errors.New("x"), fixture.NotHere("no loop device"))) ||
+		fixture.IsNotHere(errors.New("x")) {
 		t.Error("notHere is not known again")
 	}
 }
@@ -187,7 +191,8 @@ func TestWhatAFrozenWorkerWasAboutToReport(t *testing.T) {
 		return history.Event{Op: op, Run: run, Token: "t-" + run, Step: step, Value: run + "." + step}
 	}
 	events := []history.Event{
-		tell(history.CodeBegins, "a", "s0"), tell(history.Complete, "a", "s0"), tell(history.CodeBegins, "a", "s1"), // in the middle of s1
+		// in the middle of s1
+		tell(history.CodeBegins, "a", "s0"), tell(history.Complete, "a", "s0"), tell(history.CodeBegins, "a", "s1"),
 		tell(history.CodeBegins, "b", "s0"), tell(history.Fail, "b", "s0"),
 		tell(history.CodeBegins, "c", "s0"), tell(history.Release, "c", ""),
 		tell(history.CodeBegins, "d", "s0"), tell(history.End, "d", ""),
@@ -237,7 +242,8 @@ func TestTheClockPatchFitsThisGo(t *testing.T) {
 
 func TestAClientThatIsToCancelDoesNotListen(t *testing.T) {
 	at := func(op history.Op, seconds int64) history.Event {
-		return history.Event{Op: op, Run: "r", Outcome: history.OK, Status: "COMPLETED", Invoked: seconds * 1e9, Returned: seconds * 1e9}
+		return history.Event{Op: op, Run: "r", Outcome: history.OK, Status: "COMPLETED", Invoked: seconds * 1e9,
+			Returned: seconds * 1e9}
 	}
 	waited := &torture{events: []history.Event{at(history.End, 1), at(history.Observe, 3)}}
 	if f := heard(waited); !strings.Contains(f.got, "longest 2s") {
@@ -245,14 +251,16 @@ func TestAClientThatIsToCancelDoesNotListen(t *testing.T) {
 	}
 	cancelled := at(history.Cancel, 20)
 	cancelled.Outcome = history.Refused
-	if f := heard(&torture{events: []history.Event{at(history.End, 1), cancelled, at(history.Observe, 20)}}); f.got != "nobody waited" {
+	if f := heard(&torture{events: []history.Event{at(history.End, 1), cancelled, at(history.Observe, 20)}}); f.got !=
+		"nobody waited" {
 		t.Errorf("of one that came to cancel: %s", f)
 	}
 }
 
 func TestALostLeaseIsSeen(t *testing.T) {
 	at := func(op history.Op, token string, seconds int64) history.Event {
-		return history.Event{Op: op, Run: "r", Token: token, Outcome: history.OK, Invoked: seconds * 1e9, Returned: seconds * 1e9}
+		return history.Event{Op: op, Run: "r", Token: token, Outcome: history.OK, Invoked: seconds * 1e9,
+			Returned: seconds * 1e9}
 	}
 	late := at(history.Complete, "a", 3)
 	late.Outcome, late.Code, late.Status = history.Refused, "LEASE_LOST", "RUNNING"
@@ -262,8 +270,10 @@ func TestALostLeaseIsSeen(t *testing.T) {
 		events []history.Event
 		want   string
 	}{
-		"given back":          {[]history.Event{at(history.Claim, "a", 1), at(history.Park, "a", 2), at(history.Claim, "b", 3)}, "0"},
-		"handed to another":   {[]history.Event{at(history.Claim, "a", 1), at(history.Complete, "a", 2), at(history.Claim, "b", 3)}, "1"},
+		"given back": {[]history.Event{
+			at(history.Claim, "a", 1), at(history.Park, "a", 2), at(history.Claim, "b", 3)}, "0"},
+		"handed to another": {[]history.Event{
+			at(history.Claim, "a", 1), at(history.Complete, "a", 2), at(history.Claim, "b", 3)}, "1"},
 		"a write was refused": {[]history.Event{at(history.Claim, "a", 1), late}, "1"},
 		"both, of one lease":  {[]history.Event{at(history.Claim, "a", 1), at(history.Claim, "b", 2), late}, "1"},
 		"the run was ended":   {[]history.Event{at(history.Claim, "a", 1), cancelled}, "0"},
@@ -280,7 +290,8 @@ func TestARowOfTheTable(t *testing.T) {
 		scope: "3 faults", trouble: []string{"x"},
 		figures: []figure{{name: "speed", got: "1 | 2", limit: "3"}, {name: "size", got: "4", ok: true}},
 	}}
-	want := `| F-99 a fault | a given database | 7 | 20s | 3 faults; 1 violations; missed: speed: 1 \| 2 (pass: 3); size: 4 | VIOLATED |`
+	want :=
+		`| F-99 a fault | a given database | 7 | 20s | 3 faults; 1 violations; missed: speed: 1 \| 2 (pass: 3); size: 4 | VIOLATED |`
 	if got := r.row(); got != want {
 		t.Errorf("row = %s\nwant  %s", got, want)
 	}
@@ -310,7 +321,8 @@ func clientOf(t *testing.T, register func(*grpc.Server)) *kagzi.Client {
 	register(server)
 	go func() { _ = server.Serve(l) }()
 	t.Cleanup(server.Stop)
-	sdk, err := kagzi.NewClient(kagzi.ClientOptions{Profile: kagzi.NoProfile, Address: l.Addr().String(), Logger: workload.Quiet})
+	sdk, err := kagzi.NewClient(kagzi.ClientOptions{
+		Profile: kagzi.NoProfile, Address: l.Addr().String(), Logger: workload.Quiet})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -342,15 +354,19 @@ func (o over) GetWorkflow(context.Context, *kagziv1.GetWorkflowRequest) (*kagziv
 }
 
 func TestAnObservedEndIsWrittenDownWithWhyAndWhen(t *testing.T) {
-	run := &kagziv1.Workflow{Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED, FinishedAt: &timestamppb.Timestamp{Seconds: 1, Nanos: 2000}, Attempts: 3,
+	run := &kagziv1.Workflow{Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED,
+		FinishedAt: &timestamppb.Timestamp{Seconds: 1, Nanos: 2000}, Attempts: 3,
 		Error: &kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_TIMEOUT, Message: "broken"}}
-	c := &workload.Client{SDK: clientOf(t, func(s *grpc.Server) { kagziv1.RegisterWorkflowServiceServer(s, over{run: run}) }), Log: history.NewLog("client")}
+	c := &workload.Client{SDK: clientOf(t, func(s *grpc.Server) {
+		kagziv1.RegisterWorkflowServiceServer(s, over{run: run})
+	}), Log: history.NewLog("client")}
 	if err := c.Observe(t.Context(), "r"); err != nil {
 		t.Fatal(err)
 	}
 	got := c.Log.Events()[0]
 	got.Invoked, got.Returned = 0, 0
-	want := history.Event{Proc: "client", Seq: 1, Op: history.Observe, Run: "r", Outcome: history.OK, Status: "FAILED", Code: "TIMEOUT", Message: "broken", Ended: 1_000_002,
+	want := history.Event{Proc: "client", Seq: 1, Op: history.Observe, Run: "r", Outcome: history.OK, Status: "FAILED",
+		Code: "TIMEOUT", Message: "broken", Ended: 1_000_002,
 		Answer: "FAILED  TIMEOUT 1000002 3"}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("history = %+v\nwant      %+v", got, want)
@@ -372,7 +388,8 @@ func TestWhatTheUnitSaysOfServersThatEnd(t *testing.T) {
 
 func TestWhatProvesNothing(t *testing.T) {
 	start := func(request string, asked, answered int64) history.Event {
-		return history.Event{Op: history.Start, Request: request, Outcome: history.OK, Invoked: asked * 1e9, Returned: answered * 1e9}
+		return history.Event{Op: history.Start, Request: request, Outcome: history.OK, Invoked: asked * 1e9,
+			Returned: answered * 1e9}
 	}
 	fault := history.Event{Op: history.Fault, Outcome: history.OK, Invoked: 10e9, Returned: 11e9}
 	inTime := []history.Event{start("a", 1, 2), start("b", 21, 22), fault}
@@ -382,18 +399,22 @@ func TestWhatProvesNothing(t *testing.T) {
 		need   need
 		want   string
 	}{
-		"in time":                {inTime, need{faults: 1}, ""},
-		"late":                   {late, need{faults: 1}, "0 of 2 starts outside of the faults were acknowledged, want 80 %"},
+		"in time": {inTime, need{faults: 1}, ""},
+		"late": {late, need{faults: 1},
+			"0 of 2 starts outside of the faults were acknowledged, want 80 %"},
 		"more faults are needed": {inTime, need{faults: 2}, "1 faults did hit, want 2"},
-		"upgrades done by then":  {inTime, need{faults: 1, cutShort: 1}, "0 upgrades were killed before the new schema was there, want 1"},
+		"upgrades done by then": {inTime, need{faults: 1, cutShort: 1},
+			"0 upgrades were killed before the new schema was there, want 1"},
 	} {
-		torture := &torture{scenario: scenario{need: test.need, inject: powerCuts}, events: test.events, faulty: 10e9, healed: 20e9}
+		torture := &torture{scenario: scenario{need: test.need, inject: powerCuts}, events: test.events, faulty: 10e9,
+			healed: 20e9}
 		met, why := torture.vacuous()
 		if got := strings.Join(why, "; "); got != test.want {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
 		}
 		acknowledged := map[bool]int{true: 0, false: 2}[name == "late"]
-		if want := fmt.Sprintf("1 of 1 faults did hit, %d of 2 starts outside of them were acknowledged in time", acknowledged); !strings.HasPrefix(met, want) {
+		if want := fmt.Sprintf("1 of 1 faults did hit, %d of 2 starts outside of them were acknowledged in time",
+			acknowledged); !strings.HasPrefix(met, want) {
 			t.Errorf("%s: met %q, want %q", name, met, want)
 		}
 	}
@@ -408,10 +429,15 @@ func TestARunThatItsWorkerGaveBackWasNotTakenOver(t *testing.T) {
 		events []history.Event
 		want   int
 	}{
-		"taken over":                       {[]history.Event{event(history.Claim, "a", "1", 1), event(history.Claim, "b", "2", 9)}, 1},
-		"parked when it was back":          {[]history.Event{event(history.Claim, "a", "1", 1), event(history.Park, "a", "1", 6), event(history.Claim, "b", "2", 9)}, 0},
-		"given back before":                {[]history.Event{event(history.Claim, "a", "0", 0), event(history.Park, "a", "0", 1), event(history.Claim, "b", "2", 9)}, 0},
-		"a step reported, then taken over": {[]history.Event{event(history.Claim, "a", "1", 1), event(history.Complete, "a", "1", 6), event(history.Claim, "b", "2", 9)}, 1},
+		"taken over": {[]history.Event{
+			event(history.Claim, "a", "1", 1), event(history.Claim, "b", "2", 9)}, 1},
+		"parked when it was back": {[]history.Event{
+			event(history.Claim, "a", "1", 1), event(history.Park, "a", "1", 6), event(history.Claim, "b", "2", 9)}, 0},
+		"given back before": {[]history.Event{
+			event(history.Claim, "a", "0", 0), event(history.Park, "a", "0", 1), event(history.Claim, "b", "2", 9)}, 0},
+		"a step reported, then taken over": {[]history.Event{
+			event(history.Claim, "a", "1", 1), event(history.Complete, "a", "1", 6), event(history.Claim, "b", "2", 9)},
+			1},
 	} {
 		torture := &torture{events: append(test.events, struck)}
 		if got := len(torture.takeovers()); got != test.want {
@@ -422,10 +448,12 @@ func TestARunThatItsWorkerGaveBackWasNotTakenOver(t *testing.T) {
 
 func TestATakeoverBeginsWithTheFaultThatTookTheLease(t *testing.T) {
 	event := func(op history.Op, proc, run, token string, second int64) history.Event {
-		return history.Event{Op: op, Proc: proc, Run: run, Token: token, Outcome: history.OK, Invoked: second * 1e9, Returned: second * 1e9}
+		return history.Event{Op: op, Proc: proc, Run: run, Token: token, Outcome: history.OK, Invoked: second * 1e9,
+			Returned: second * 1e9}
 	}
 	stopped := func(from, to int64) history.Event {
-		return history.Event{Op: history.Fault, Step: faultOnWorker + "a", Outcome: history.OK, Invoked: from * 1e9, Returned: to * 1e9}
+		return history.Event{Op: history.Fault, Step: faultOnWorker + "a", Outcome: history.OK, Invoked: from * 1e9,
+			Returned: to * 1e9}
 	}
 	for name, test := range map[string]struct {
 		events []history.Event
@@ -433,15 +461,24 @@ func TestATakeoverBeginsWithTheFaultThatTookTheLease(t *testing.T) {
 	}{
 		"each stop of a life takes its own": {[]history.Event{
 			event(history.Claim, "a", "r", "1", 1), stopped(2, 6), event(history.Claim, "b", "r", "2", 5),
-			event(history.Claim, "a", "s", "3", 11), stopped(12, 19), event(history.Claim, "b", "s", "4", 18), stopped(22, 29)}, []time.Duration{3e9, 6e9}},
-		"before the claim nothing was taken": {[]history.Event{stopped(2, 6), event(history.Claim, "a", "r", "1", 7), event(history.Claim, "b", "r", "2", 9)}, nil},
-		"nor after the next one":             {[]history.Event{event(history.Claim, "a", "r", "1", 7), event(history.Claim, "b", "r", "2", 9), stopped(10, 11)}, nil},
-		"a stop that the lease outlived did not take it": {[]history.Event{event(history.Claim, "a", "r", "1", 1), stopped(2, 3),
-			event(history.Complete, "a", "r", "1", 4), stopped(5, 9), event(history.Claim, "b", "r", "2", 9)}, []time.Duration{4e9}},
-		"nor did one that it outlived, unless there was no other": {[]history.Event{event(history.Claim, "a", "r", "1", 1), stopped(2, 3),
-			event(history.Complete, "a", "r", "1", 4), event(history.Claim, "b", "r", "2", 9)}, []time.Duration{7e9}},
-		"a result of before its end does not tell": {[]history.Event{event(history.Claim, "a", "r", "1", 1), stopped(3, 8),
-			event(history.Complete, "a", "r", "1", 2), event(history.Claim, "b", "r", "2", 7)}, []time.Duration{4e9}},
+			event(history.Claim, "a", "s", "3", 11), stopped(12, 19), event(history.Claim, "b", "s", "4", 18),
+			stopped(22, 29)}, []time.Duration{3e9, 6e9}},
+		"before the claim nothing was taken": {[]history.Event{
+			stopped(2, 6), event(history.Claim, "a", "r", "1", 7), event(history.Claim, "b", "r", "2", 9)}, nil},
+		"nor after the next one": {[]history.Event{
+			event(history.Claim, "a", "r", "1", 7), event(history.Claim, "b", "r", "2", 9), stopped(10, 11)}, nil},
+		"a stop that the lease outlived did not take it": {
+			[]history.Event{event(history.Claim, "a", "r", "1", 1), stopped(2, 3),
+				event(history.Complete, "a", "r", "1", 4), stopped(5, 9), event(history.Claim, "b", "r", "2", 9)},
+			[]time.Duration{4e9}},
+		"nor did one that it outlived, unless there was no other": {
+			[]history.Event{event(history.Claim, "a", "r", "1", 1), stopped(2, 3),
+				event(history.Complete, "a", "r", "1", 4), event(history.Claim, "b", "r", "2", 9)},
+			[]time.Duration{7e9}},
+		"a result of before its end does not tell": {
+			[]history.Event{event(history.Claim, "a", "r", "1", 1), stopped(3, 8),
+				event(history.Complete, "a", "r", "1", 2), event(history.Claim, "b", "r", "2", 7)},
+			[]time.Duration{4e9}},
 	} {
 		torture := &torture{events: test.events}
 		if got := torture.takeovers(); !slices.Equal(got, test.want) {
@@ -452,20 +489,25 @@ func TestATakeoverBeginsWithTheFaultThatTookTheLease(t *testing.T) {
 
 func TestTakeoversAreWithoutThePauseOfARunThatIsLostAgainAndAgain(t *testing.T) {
 	event := func(op history.Op, proc, token string, second int64) history.Event {
-		return history.Event{Op: op, Proc: proc, Run: "r", Token: token, Outcome: history.OK, Invoked: second * 1e9, Returned: second * 1e9}
+		return history.Event{Op: op, Proc: proc, Run: "r", Token: token, Outcome: history.OK, Invoked: second * 1e9,
+			Returned: second * 1e9}
 	}
 	struck := func(worker string, second int64) history.Event {
-		return history.Event{Op: history.Fault, Step: faultOnWorker + worker, Outcome: history.OK, Invoked: second * 1e9, Returned: second * 1e9}
+		return history.Event{Op: history.Fault, Step: faultOnWorker + worker, Outcome: history.OK,
+			Invoked: second * 1e9, Returned: second * 1e9}
 	}
 	lost := []history.Event{
-		event(history.Claim, "a", "1", 1), struck("a", 2), event(history.Claim, "b", "2", 5), struck("b", 6), event(history.Claim, "c", "3", 10), struck("c", 11),
+		event(history.Claim, "a", "1", 1), struck("a", 2), event(history.Claim, "b", "2", 5), struck("b", 6),
+		event(history.Claim, "c", "3", 10), struck("c", 11),
 	}
 	for name, test := range map[string]struct {
 		then []history.Event
 		want []time.Duration
 	}{
-		"three times, which costs a pause of 1 s and then of 2 s": {[]history.Event{event(history.Claim, "d", "4", 16)}, []time.Duration{3e9, 3e9, 3e9}},
-		"a result begins the count anew": {[]history.Event{event(history.Complete, "c", "3", 10), event(history.Claim, "d", "4", 16)},
+		"three times, which costs a pause of 1 s and then of 2 s": {
+			[]history.Event{event(history.Claim, "d", "4", 16)}, []time.Duration{3e9, 3e9, 3e9}},
+		"a result begins the count anew": {[]history.Event{
+			event(history.Complete, "c", "3", 10), event(history.Claim, "d", "4", 16)},
 			[]time.Duration{3e9, 3e9, 5e9}},
 	} {
 		torture := &torture{events: slices.Concat(lost, test.then)}

@@ -22,9 +22,10 @@ import (
 // upgradesKilled is how many upgrades of the same database H-01 kills.
 const upgradesKilled = 20
 
-// killUpgrades is H-01. Servers of the version before are killed under load. What they leave is upgraded again and again from the start, by all
-// servers of the next version at once, which are killed at some moment of it; another start has to go on from there, to a sound database. The
-// load goes on with the last of them.
+// killUpgrades is H-01. Servers of the version before are killed under load. What they leave is
+// upgraded again and again from the start, by all servers of the next version at once, which are
+// killed at some moment of it; another start has to go on from there, to a sound database. The load
+// goes on with the last of them.
 func killUpgrades(ctx context.Context, t *torture) error {
 	if !t.pause(ctx, t.brief(6), t.brief(8)) {
 		return nil
@@ -51,10 +52,11 @@ func killUpgrades(ctx context.Context, t *torture) error {
 		if err != nil {
 			return err
 		}
-		t.system.fault(fmt.Sprintf("upgrade %d is killed after %s", n+1, at.Round(time.Millisecond)), func() (hit bool) {
-			hit, err = t.killedUpgrade(at)
-			return hit
-		})
+		t.system.fault(fmt.Sprintf("upgrade %d is killed after %s", n+1, at.Round(time.Millisecond)),
+			func() (hit bool) {
+				hit, err = t.killedUpgrade(at)
+				return hit
+			})
 		held()
 		if err == nil {
 			err = t.countPending(ctx)
@@ -77,8 +79,8 @@ func killUpgrades(ctx context.Context, t *torture) error {
 	return nil
 }
 
-// holdUpgrade keeps every second upgrade of Postgres from coming to the end of a migration, each of which may take next to no time: the servers
-// are killed within it. free ends that.
+// holdUpgrade keeps every second upgrade of Postgres from coming to the end of a migration, each of
+// which may take next to no time: the servers are killed within it. free ends that.
 func (t *torture) holdUpgrade(ctx context.Context, n int) (free func(), err error) {
 	if t.system.cluster == nil || n%2 == 0 {
 		return func() {}, nil
@@ -88,7 +90,8 @@ func (t *torture) holdUpgrade(ctx context.Context, n int) (free func(), err erro
 		return nil, err
 	}
 	free = func() { conn.Close(ctx) }
-	for _, s := range []string{"begin", "lock table schema_migrations in share mode"} { // others read it, and cannot write to it
+	for _, s := range []string{"begin", "lock table schema_migrations in share mode"} {
+		// others read it, and cannot write to it
 		if _, err := conn.Exec(ctx, s); err != nil {
 			free()
 			return nil, err
@@ -99,7 +102,8 @@ func (t *torture) holdUpgrade(ctx context.Context, n int) (free func(), err erro
 
 // countPending counts the upgrade that was just killed if it has left migrations to be applied.
 func (t *torture) countPending(ctx context.Context) error {
-	cmd := exec.CommandContext(ctx, t.system.program, "db", "status", "--config", "off", "--data-dir", filepath.Join(t.system.dir, "status"), "--output", "json")
+	cmd := exec.CommandContext(ctx, t.system.program, "db", "status", "--config", "off", "--data-dir",
+		filepath.Join(t.system.dir, "status"), "--output", "json")
 	cmd.Env = append(slices.DeleteFunc(os.Environ(), isSetting), "KAGZI_DB_URL="+t.system.url())
 	out, err := cmd.Output()
 	if err != nil {
@@ -117,14 +121,16 @@ func (t *torture) countPending(ctx context.Context) error {
 
 // upgradesCut tells in which part of the upgrades their servers were killed.
 func upgradesCut(t *torture) figure {
-	return figure{name: "killed upgrades", got: fmt.Sprintf("%d before the new schema was there, %d after", t.cutShort, upgradesKilled-t.cutShort),
+	return figure{name: "killed upgrades", got: fmt.Sprintf(
+		"%d before the new schema was there, %d after", t.cutShort, upgradesKilled-t.cutShort),
 		limit: fmt.Sprintf("≥ %d before", leastCutShort), ok: t.cutShort >= leastCutShort}
 }
 
 // leastCutShort is how many of the killed upgrades have to have been killed before the new schema was there.
 const leastCutShort = 5
 
-// upgrade starts the servers all at once, and kills them when they serve. Nobody reaches them, as what they would acknowledge is not to stay.
+// upgrade starts the servers all at once, and kills them when they serve. Nobody reaches them, as
+// what they would acknowledge is not to stay.
 func (t *torture) upgrade(ctx context.Context) (took time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, fixture.StartLimit)
 	defer cancel()
@@ -210,8 +216,9 @@ func copyTree(ctx context.Context, from, to string) error {
 }
 
 const (
-	// previousCommit is the last version that landed before this one. The two share a database while servers are replaced one after the other;
-	// whoever lands another version writes here which one is the last then.
+	// previousCommit is the last version that landed before this one. The two share a database
+	// while servers are replaced one after the other; whoever lands another version writes here
+	// which one is the last then.
 	previousCommit = "86c33e940db601b8d14e7ab416e0530969187e2e"
 	// olderCommit is the last landed version that had an older schema, so that there is an upgrade to be killed.
 	olderCommit = "3ce01ebef3e00e879850aee3b2448e717121e6c2"
@@ -229,9 +236,13 @@ func (o options) built(ctx context.Context, commit string) (string, error) {
 	if err != nil {
 		return "", fixture.NotHere("there is no history to build the version before from: %v", err)
 	}
-	text, err := exec.CommandContext(ctx, "git", "-C", strings.TrimSpace(string(root)), "archive", "--format=tar", commit).Output()
+	text, err := exec.CommandContext(ctx, "git", "-C", strings.TrimSpace(string(root)), "archive", "--format=tar",
+		commit).Output()
 	if err != nil {
-		return "", fixture.NotHere("the history does not go back to the version before, %s; if it is a shallow one: git fetch --unshallow", commit)
+		return "",
+			fixture.NotHere(
+				"the history does not go back to the version before, %s; if it is a shallow one: git fetch --unshallow",
+				commit)
 	}
 	dir := filepath.Join(o.base, commit)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -245,8 +256,9 @@ func (o options) built(ctx context.Context, commit string) (string, error) {
 	return path, build(ctx, dir, path)
 }
 
-// rollingUpgrade is H-02: one server after the other becomes one of the next version, by turns stopped in good order and killed; and, if the version
-// before knows the schema, back again, in the other order, until all are of the next version in the end.
+// rollingUpgrade is H-02: one server after the other becomes one of the next version, by turns
+// stopped in good order and killed; and, if the version before knows the schema, back again, in the
+// other order, until all are of the next version in the end.
 func rollingUpgrade(lastFirst bool) func(context.Context, *torture) error {
 	return func(ctx context.Context, t *torture) error {
 		servers := slices.Clone(t.system.servers)
@@ -288,7 +300,8 @@ func (t *torture) replace(ctx context.Context, servers []*server, program, name 
 			} else {
 				s.kill()
 			}
-			s.program, s.ends = program, []fixture.Ending{fixture.ExitRefused, fixture.ExitError} // unless it knows the schema
+			// unless it knows the schema
+			s.program, s.ends = program, []fixture.Ending{fixture.ExitRefused, fixture.ExitError}
 			if err = s.start(ctx); err == nil {
 				s.current().MustLast()
 			}

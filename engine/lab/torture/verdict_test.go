@@ -36,14 +36,17 @@ func TestWhatAReportComesTo(t *testing.T) {
 		report       report
 		want, strict int
 	}{
-		"nothing is wrong":              {report{lines: violated[:1], figures: []figure{{ok: true, hard: true}}}, exitHeld, exitHeld},
-		"a violation":                   {report{lines: violated}, exitViolated, exitViolated},
-		"a violation that proves less":  {report{lines: violated, vacuous: []string{"x"}}, exitViolated, exitViolated},
-		"trouble":                       {report{trouble: []string{"x"}}, exitViolated, exitViolated},
-		"a promise that was not kept":   {report{figures: broken}, exitViolated, exitViolated},
-		"a speed that was not met":      {report{figures: slow}, exitHeld, exitViolated},
-		"too little happened":           {report{lines: violated[:1], vacuous: []string{"x"}}, exitVacuous, exitVacuous},
-		"one of two figures was missed": {report{figures: append(slices.Clone(broken), figure{ok: true})}, exitViolated, exitViolated},
+		"nothing is wrong": {report{lines: violated[:1], figures: []figure{{ok: true, hard: true}}},
+			exitHeld, exitHeld},
+		"a violation":                  {report{lines: violated}, exitViolated, exitViolated},
+		"a violation that proves less": {report{lines: violated, vacuous: []string{"x"}}, exitViolated, exitViolated},
+		"trouble":                      {report{trouble: []string{"x"}}, exitViolated, exitViolated},
+		"a promise that was not kept":  {report{figures: broken}, exitViolated, exitViolated},
+		"a speed that was not met":     {report{figures: slow}, exitHeld, exitViolated},
+		"too little happened": {report{lines: violated[:1], vacuous: []string{"x"}}, exitVacuous,
+			exitVacuous},
+		"one of two figures was missed": {report{figures: append(slices.Clone(broken), figure{ok: true})}, exitViolated,
+			exitViolated},
 	} {
 		for strict, want := range map[bool]int{false: test.want, true: test.strict} {
 			if got := test.report.print(scenario{}, options{strict: strict}, 0); got != want {
@@ -77,10 +80,13 @@ func TestAControlHasToLoseAcknowledgedWrites(t *testing.T) {
 
 func TestTheWorstOfAllTellsTheExitCode(t *testing.T) {
 	comes := func(r *report, err error) attempt {
-		return attempt{scenario{id: "X", alone: func(context.Context, options) (*report, error) { return r, err }}, dbSQLite}
+		return attempt{scenario{id: "X", alone: func(context.Context, options) (*report, error) {
+			return r, err
+		}}, dbSQLite}
 	}
 	held, vacuous := comes(&report{}, nil), comes(&report{vacuous: []string{"x"}}, nil)
-	violated, failed, notHere := comes(&report{trouble: []string{"x"}}, nil), comes(nil, errors.New("x")), comes(nil, fixture.NotHere("x"))
+	violated, failed, notHere := comes(&report{trouble: []string{"x"}}, nil), comes(nil, errors.New("x")),
+		comes(nil, fixture.NotHere("x"))
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
 	for name, test := range map[string]struct {
@@ -111,11 +117,13 @@ func TestAScenarioThatProvedNothingIsRepeatedForLonger(t *testing.T) {
 		attempts int
 	}{
 		"enough happened the second time": {1, []*report{{vacuous: []string{"x"}}, {}}, exitHeld, 2},
-		"too little happened each time":   {1, []*report{{vacuous: []string{"x"}}, {vacuous: []string{"x"}}}, exitVacuous, 2},
-		"it may not be repeated":          {0, []*report{{vacuous: []string{"x"}}}, exitVacuous, 1},
-		"a violation is final":            {1, []*report{{trouble: []string{"x"}}}, exitViolated, 1},
-		"a violation the second time":     {1, []*report{{vacuous: []string{"x"}}, {trouble: []string{"x"}}}, exitViolated, 2},
-		"an error is final":               {1, []*report{nil}, exitVacuous, 1},
+		"too little happened each time": {1, []*report{{vacuous: []string{"x"}}, {vacuous: []string{"x"}}},
+			exitVacuous, 2},
+		"it may not be repeated": {0, []*report{{vacuous: []string{"x"}}}, exitVacuous, 1},
+		"a violation is final":   {1, []*report{{trouble: []string{"x"}}}, exitViolated, 1},
+		"a violation the second time": {1, []*report{{vacuous: []string{"x"}}, {trouble: []string{"x"}}},
+			exitViolated, 2},
+		"an error is final": {1, []*report{nil}, exitVacuous, 1},
 	} {
 		var took []time.Duration
 		dirs := map[string]bool{}
@@ -126,9 +134,11 @@ func TestAScenarioThatProvedNothingIsRepeatedForLonger(t *testing.T) {
 			}
 			return nil, errors.New("x")
 		}}
-		r := tortureUntilProven(t.Context(), t.TempDir(), attempt{s, dbSQLite}, options{again: test.again, duration: time.Second})
+		r := tortureUntilProven(t.Context(), t.TempDir(), attempt{s, dbSQLite},
+			options{again: test.again, duration: time.Second})
 		if r.code != test.want || len(took) != test.attempts || len(dirs) != test.attempts {
-			t.Errorf("%s: exit code %d after %d attempts in %d directories, want %d and %d", name, r.code, len(took), len(dirs), test.want, test.attempts)
+			t.Errorf("%s: exit code %d after %d attempts in %d directories, want %d and %d", name, r.code, len(took),
+				len(dirs), test.want, test.attempts)
 		}
 		if len(took) == 2 && took[1] != 2*least {
 			t.Errorf("%s: repeated for %s, want %s", name, took[1], 2*least)
@@ -140,15 +150,16 @@ func TestScenariosAreCarriedOutSideBySide(t *testing.T) {
 	var attempts []attempt
 	together := make(chan struct{})
 	for _, id := range []string{"A", "B"} {
-		attempts = append(attempts, attempt{scenario{id: id, alone: func(ctx context.Context, _ options) (*report, error) {
-			select { // each waits for the other
-			case together <- struct{}{}:
-			case <-together:
-			case <-time.After(10 * time.Second):
-				return nil, errors.New("they are not carried out side by side")
-			}
-			return &report{}, nil
-		}}, dbSQLite})
+		attempts = append(attempts, attempt{scenario{
+			id: id, alone: func(ctx context.Context, _ options) (*report, error) {
+				select { // each waits for the other
+				case together <- struct{}{}:
+				case <-together:
+				case <-time.After(10 * time.Second):
+					return nil, errors.New("they are not carried out side by side")
+				}
+				return &report{}, nil
+			}}, dbSQLite})
 	}
 	if got := tortureAll(t.Context(), t.TempDir(), attempts, options{atOnce: 2}); got != exitHeld {
 		t.Errorf("exit code %d, want %d", got, exitHeld)
@@ -158,9 +169,11 @@ func TestScenariosAreCarriedOutSideBySide(t *testing.T) {
 func TestAScenarioThatIsNotThereDoesNotPass(t *testing.T) {
 	for _, ids := range []string{"F-01,F-99", "F-99", "f-01", "F-00, F-01", "F-01,F-02"} { // F-02 is for Postgres
 		kept := filepath.Join(t.TempDir(), "kept")
-		code := command(t.Context(), []string{"--scenario", ids, "--db", "sqlite", "--server", "/nowhere", "--keep", kept})
+		code := command(t.Context(), []string{"--scenario", ids, "--db", "sqlite", "--server", "/nowhere",
+			"--keep", kept})
 		if _, err := os.Stat(kept); code != exitVacuous || err == nil || len(unknown(ids, dbSQLite)) != 1 {
-			t.Errorf("%q: exit code %d, begun %t, unknown %q; want %d, nothing begun, and one", ids, code, err == nil, unknown(ids, dbSQLite), exitVacuous)
+			t.Errorf("%q: exit code %d, begun %t, unknown %q; want %d, nothing begun, and one", ids, code, err == nil,
+				unknown(ids, dbSQLite), exitVacuous)
 		}
 	}
 	for _, ids := range []string{"", "F-01,", "F", "F-40,H,L-01"} {
@@ -228,11 +241,13 @@ func (p *planner) schedule() *kagziv1.WorkflowSchedule {
 	return &kagziv1.WorkflowSchedule{ScheduleId: "s", NextFireAt: timestamppb.New(p.next)}
 }
 
-func (p *planner) GetWorkflowSchedule(context.Context, *kagziv1.GetWorkflowScheduleRequest) (*kagziv1.GetWorkflowScheduleResponse, error) {
+func (p *planner) GetWorkflowSchedule(context.Context,
+	*kagziv1.GetWorkflowScheduleRequest) (*kagziv1.GetWorkflowScheduleResponse, error) {
 	return &kagziv1.GetWorkflowScheduleResponse{Schedule: p.schedule()}, nil
 }
 
-func (p *planner) PauseWorkflowSchedule(context.Context, *kagziv1.PauseWorkflowScheduleRequest) (*kagziv1.PauseWorkflowScheduleResponse, error) {
+func (p *planner) PauseWorkflowSchedule(context.Context,
+	*kagziv1.PauseWorkflowScheduleRequest) (*kagziv1.PauseWorkflowScheduleResponse, error) {
 	p.paused = true
 	return &kagziv1.PauseWorkflowScheduleResponse{Schedule: p.schedule()}, nil
 }
@@ -288,7 +303,8 @@ func TestAWrongAnswerOfADamagedFileStaysOne(t *testing.T) {
 		case strings.Contains(test.does, "panic"):
 			<-life.Out.Printed
 		}
-		if got, detail, err := afterAnswers(&system{servers: []*server{{life: life}}}, test.came, "detail"); got != test.want || err != nil {
+		if got, detail, err := afterAnswers(&system{servers: []*server{{life: life}}}, test.came,
+			"detail"); got != test.want || err != nil {
 			t.Errorf("%s: %s (%s, %v), want %s", name, got, detail, err, test.want)
 		}
 		life.Kill()
@@ -297,17 +313,21 @@ func TestAWrongAnswerOfADamagedFileStaysOne(t *testing.T) {
 
 func TestEachNeedThatIsNotMetProvesNothing(t *testing.T) {
 	start := func(request string, asked int64, o history.Outcome) history.Event {
-		return history.Event{Op: history.Start, Request: request, Outcome: o, Invoked: asked * sec, Returned: (asked + 1) * sec}
+		return history.Event{Op: history.Start, Request: request, Outcome: o, Invoked: asked * sec,
+			Returned: (asked + 1) * sec}
 	}
 	fault := func(what string, at int64, o history.Outcome) history.Event {
 		return history.Event{Op: history.Fault, Step: what, Outcome: o, Invoked: at * sec, Returned: at * sec}
 	}
 	claim := func(proc, token string, at int64) history.Event {
-		return history.Event{Op: history.Claim, Proc: proc, Run: "r", Token: token, Outcome: history.OK, Invoked: at * sec, Returned: at * sec}
+		return history.Event{Op: history.Claim, Proc: proc, Run: "r", Token: token, Outcome: history.OK,
+			Invoked: at * sec, Returned: at * sec}
 	}
 	sound := []history.Event{
-		start("a", 1, history.OK), start("b", 21, history.OK), start("b", 22, history.OK), claim("w", "1", 11), fault(faultOnWorker+"w", 12, history.OK), claim("x", "2", 15),
-		{Op: history.Complete, Run: "r", Token: "1", Outcome: history.Refused, Code: "LEASE_LOST", Status: "RUNNING", Invoked: 16 * sec, Returned: 16 * sec},
+		start("a", 1, history.OK), start("b", 21, history.OK), start("b", 22, history.OK), claim("w", "1", 11),
+		fault(faultOnWorker+"w", 12, history.OK), claim("x", "2", 15),
+		{Op: history.Complete, Run: "r", Token: "1", Outcome: history.Refused, Code: "LEASE_LOST", Status: "RUNNING",
+			Invoked: 16 * sec, Returned: 16 * sec},
 	}
 	n := need{faults: 1, takeovers: 1, late: 1, repeated: 1, cutShort: 1}
 	without := func(i int) []history.Event { return slices.Delete(slices.Clone(sound), i, i+1) }
@@ -320,22 +340,31 @@ func TestEachNeedThatIsNotMetProvesNothing(t *testing.T) {
 		cutShort int
 		want     []string
 	}{
-		"all is met":                     {sound, n, powerCuts, 1, nil},
-		"nothing is needed":              {[]history.Event{start("a", 1, history.OK)}, need{}, nil, 0, nil},
-		"no start at all":                {nil, need{}, nil, 0, []string{"starts outside"}},
-		"starts within the faults alone": {[]history.Event{start("a", 15, history.OK)}, need{}, nil, 0, []string{"starts outside"}},
-		"a fifth of the starts are not acknowledged": {[]history.Event{start("a", 1, history.OK), start("b", 2, history.OK), start("c", 3, history.OK), start("d", 4, history.OK),
-			start("e", 5, history.Unknown)}, need{}, nil, 0, nil},
-		"a fourth of them":     {[]history.Event{start("a", 1, history.OK), start("b", 2, history.OK), start("c", 3, history.OK), start("d", 4, history.Refused)}, need{}, nil, 0, []string{"starts outside"}},
-		"no fault":             {[]history.Event{start("a", 1, history.OK)}, need{}, powerCuts, 0, []string{"of 0 faults"}},
-		"a fault that missed":  {[]history.Event{start("a", 1, history.OK), fault("x", 11, history.OK), fault("x", 12, history.Refused)}, need{}, powerCuts, 0, []string{"1 of 2 faults"}},
+		"all is met":        {sound, n, powerCuts, 1, nil},
+		"nothing is needed": {[]history.Event{start("a", 1, history.OK)}, need{}, nil, 0, nil},
+		"no start at all":   {nil, need{}, nil, 0, []string{"starts outside"}},
+		"starts within the faults alone": {[]history.Event{start("a", 15, history.OK)}, need{}, nil, 0,
+			[]string{"starts outside"}},
+		"a fifth of the starts are not acknowledged": {
+			[]history.Event{start("a", 1, history.OK), start("b", 2, history.OK), start("c", 3, history.OK),
+				start("d", 4, history.OK),
+				start("e", 5, history.Unknown)}, need{}, nil, 0, nil},
+		"a fourth of them": {[]history.Event{
+			start("a", 1, history.OK), start("b", 2, history.OK), start("c", 3, history.OK),
+			start("d", 4, history.Refused)}, need{}, nil, 0, []string{"starts outside"}},
+		"no fault": {[]history.Event{start("a", 1, history.OK)}, need{}, powerCuts, 0,
+			[]string{"of 0 faults"}},
+		"a fault that missed": {[]history.Event{
+			start("a", 1, history.OK), fault("x", 11, history.OK), fault("x", 12, history.Refused)}, need{}, powerCuts,
+			0, []string{"1 of 2 faults"}},
 		"no takeover":          {without(5), n, powerCuts, 1, []string{"0 runs were taken over"}},
 		"no late write":        {without(6), n, powerCuts, 1, []string{"0 late writes"}},
 		"one of an ended run":  {cancelled, n, powerCuts, 1, []string{"0 late writes"}},
 		"no start is repeated": {without(2), n, powerCuts, 1, []string{"0 starts were repeated"}},
 		"no upgrade is killed": {sound, n, powerCuts, 0, []string{"0 upgrades were killed"}},
 	} {
-		tortured := &torture{scenario: scenario{need: test.need, inject: test.inject}, events: test.events, faulty: 10 * sec, healed: 20 * sec, cutShort: test.cutShort}
+		tortured := &torture{scenario: scenario{need: test.need, inject: test.inject}, events: test.events,
+			faulty: 10 * sec, healed: 20 * sec, cutShort: test.cutShort}
 		_, got := tortured.vacuous()
 		if len(got) != len(test.want) || len(got) == 1 && !strings.Contains(got[0], test.want[0]) {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
@@ -346,7 +375,8 @@ func TestEachNeedThatIsNotMetProvesNothing(t *testing.T) {
 // TestWhatIsJudged has a run that is still open, and a client that was told of it and of another, which is not there.
 func TestWhatIsJudged(t *testing.T) {
 	id := strings.Repeat("11", 16)
-	dir, _ := landed(t, `insert into runs (run_id, namespace, request_id, lane_id, task_queue, workflow_type, status, created_at)
+	dir, _ := landed(
+		t, `insert into runs (run_id, namespace, request_id, lane_id, task_queue, workflow_type, status, created_at)
 		values (x'`+id+`', 'default', 'a', 1, 'queue', 'type', 3, 1)`)
 	run := strings.Join([]string{id[:8], id[:4], id[:4], id[:4], id[:12]}, "-")
 	for name, test := range map[string]struct {
@@ -358,8 +388,10 @@ func TestWhatIsJudged(t *testing.T) {
 		"one in which they have to be lost": {scenario{control: true}, ""},
 	} {
 		tortured := &torture{
-			scenario: test.scenario, options: options{program: "true", dir: dir}, system: &system{log: history.NewLog("faults"), shape: shape{DataDir: dir}, trouble: []string{"x"}},
-			load: &workload.Load{Clients: []*workload.Client{{Log: history.NewLog("client")}}}, replays: history.NewLog("replayer"),
+			scenario: test.scenario, options: options{program: "true", dir: dir},
+			system:  &system{log: history.NewLog("faults"), shape: shape{DataDir: dir}, trouble: []string{"x"}},
+			load:    &workload.Load{Clients: []*workload.Client{{Log: history.NewLog("client")}}},
+			replays: history.NewLog("replayer"),
 		}
 		tortured.load.Expected.Store("a", check.Wanted{Type: "type", Queue: "queue"})
 		tortured.load.Expected.Store("b", check.Wanted{Type: "type", Queue: "queue"})
@@ -384,10 +416,12 @@ func TestWhatIsJudged(t *testing.T) {
 		if got := strings.Join(broken, " "); got != test.broken {
 			t.Errorf("%s: broken = %q, want %q", name, got, test.broken)
 		}
-		if control := test.scenario.control; (len(r.trouble) == 0) != control || control && (len(r.figures) != 1 || r.figures[0].got != "1") || !control && len(r.figures) != 4 {
+		if control := test.scenario.control; (len(r.trouble) == 0) != control || control &&
+			(len(r.figures) != 1 || r.figures[0].got != "1") || !control && len(r.figures) != 4 {
 			t.Errorf("%s: trouble %q, figures %v", name, r.trouble, r.figures)
 		}
-		if !strings.HasPrefix(strings.Join(r.vacuous, "; "), "I2 was held against nothing") || !strings.HasPrefix(r.scope, "1 faults, 1 runs, 2 operations") {
+		if !strings.HasPrefix(strings.Join(r.vacuous, "; "), "I2 was held against nothing") ||
+			!strings.HasPrefix(r.scope, "1 faults, 1 runs, 2 operations") {
 			t.Errorf("%s: vacuous %q, scope %q", name, r.vacuous, r.scope)
 		}
 		if events, err := history.Read(filepath.Join(dir, "history.jsonl")); err != nil || len(events) != 3 {
@@ -402,7 +436,8 @@ func TestAllLivesOfAllWorkersTell(t *testing.T) {
 		w := &worker{system: r, name: fmt.Sprint("w", i), lives: lives}
 		r.workers = append(r.workers, w)
 		for life := 1; life <= lives; life++ {
-			if err := history.Write(w.history(life), []history.Event{{Proc: w.alias(), Seq: int64(life), Op: history.Claim}}); err != nil {
+			if err := history.Write(w.history(life),
+				[]history.Event{{Proc: w.alias(), Seq: int64(life), Op: history.Claim}}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -442,7 +477,8 @@ func TestWhatIsAskedOfAHealedSystem(t *testing.T) {
 		t.Fatalf("settle: %v; clients that wait on: %t", err, rest.Err() == nil)
 	}
 	got := tortured.system.trouble
-	if len(got) != 2 || !strings.HasPrefix(got[0], "1 of 1 clients have not heard") || !strings.HasPrefix(got[1], "call 3 of 20 after the faults") {
+	if len(got) != 2 || !strings.HasPrefix(got[0], "1 of 1 clients have not heard") ||
+		!strings.HasPrefix(got[1], "call 3 of 20 after the faults") {
 		t.Errorf("trouble %q, want the client that has heard nothing, and the call that failed", got)
 	}
 }

@@ -38,7 +38,8 @@ func (w *worker) start() error {
 		return nil
 	}
 	w.lives++
-	spec, err := json.Marshal(workload.WorkerSpec{Name: w.name + "." + strconv.Itoa(w.lives), Address: w.door.Address(), Log: w.history(w.lives),
+	spec, err := json.Marshal(workload.WorkerSpec{
+		Name: w.name + "." + strconv.Itoa(w.lives), Address: w.door.Address(), Log: w.history(w.lives),
 		Slots: w.system.shape.Slots, Spin: w.system.shape.Spin, Stamp: w.lives})
 	if err != nil {
 		return err

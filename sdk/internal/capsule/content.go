@@ -88,7 +88,8 @@ func Read(r io.ReaderAt, size int64) (*Content, error) {
 	return c, c.Manifest.check()
 }
 
-// checkEntry holds names to plain relative paths. Nothing is unpacked to disk here, but a file that tries is no capsule of ours.
+// checkEntry holds names to plain relative paths. Nothing is unpacked to disk here, but a file that
+// tries is no capsule of ours.
 func checkEntry(name string) error {
 	name = strings.TrimSuffix(name, "/") // of a folder
 	if name == "" || len(name) > 512 || path.IsAbs(name) || path.Clean(name) != name || strings.HasPrefix(name, "..") ||
@@ -103,7 +104,8 @@ func (m *Manifest) check() error {
 	case m.Format != Format:
 		return fmt.Errorf("not a capsule: the manifest's format is %.40q, want %q", m.Format, Format)
 	case m.Version > version:
-		return fmt.Errorf("version %d was written by a newer Kagzi (%.40q); this one reads version %d", m.Version, m.KagziVersion, version)
+		return fmt.Errorf("version %d was written by a newer Kagzi (%.40q); this one reads version %d", m.Version,
+			m.KagziVersion, version)
 	case m.Version != version:
 		return fmt.Errorf("the manifest's version is %d, want %d", m.Version, version)
 	case len(m.Runs) == 0 || len(m.Runs) > MaxRuns:

@@ -11,7 +11,8 @@ import (
 // Narrow returns n as an int32. A number that does not fit becomes the nearest that does, which the server refuses.
 func Narrow(n int) int32 { return int32(min(max(n, math.MinInt32), math.MaxInt32)) }
 
-// WholeMs returns d in milliseconds, rounded away from 0: 0 means the default on the wire. The server refuses negative values.
+// WholeMs returns d in milliseconds, rounded away from 0: 0 means the default on the wire. The
+// server refuses negative values.
 func WholeMs(d time.Duration) int64 {
 	if d < 0 {
 		return min(d.Milliseconds(), -1)

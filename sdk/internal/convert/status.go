@@ -8,8 +8,9 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// ItemStatus returns the refusal of one item of a batch as the status that a call for this item alone would end with. Servers that do
-// not send the code send 0; then the code follows from the detail.
+// ItemStatus returns the refusal of one item of a batch as the status that a call for this item
+// alone would end with. Servers that do not send the code send 0; then the code follows from the
+// detail.
 func ItemStatus(code int32, d *kagziv1.ErrorDetail) *status.Status {
 	st := status.New(codes.Code(code), d.GetMessage())
 	if code == 0 {
@@ -53,22 +54,29 @@ func Transient(err error) bool {
 	return false
 }
 
-// sentences put what gRPC says for want of a server's word into sentences that say what to do, by a sign in its message; what stands behind the
-// sign is the reason. The first that fits counts.
+// sentences put what gRPC says for want of a server's word into sentences that say what to do, by a
+// sign in its message; what stands behind the sign is the reason. The first that fits counts.
 var sentences = []struct {
 	code       codes.Code
 	sign       string
 	says, next string
 }{
-	{codes.Unavailable, "Error while dialing: ", "no server answers: ", "; see that one runs there (kagzi server), or name another address"},
-	{codes.Unavailable, "authentication handshake failed: ", "no encrypted connection to the server: ", "; see the TLS settings and the certificates of both sides"},
-	{codes.Unavailable, "use of closed network connection", "what listens there does not answer: the server stands still, or it is none of Kagzi's", ""},
-	{codes.Unavailable, "error reading server preface: ", "what answers there does not speak as a server of Kagzi without TLS does: ", "; if that lasts, see the address, and turn on TLS if it wants that"},
+	{codes.Unavailable, "Error while dialing: ", "no server answers: ",
+		"; see that one runs there (kagzi server), or name another address"},
+	{codes.Unavailable, "authentication handshake failed: ", "no encrypted connection to the server: ",
+		"; see the TLS settings and the certificates of both sides"},
+	{codes.Unavailable, "use of closed network connection",
+		"what listens there does not answer: the server stands still, or it is none of Kagzi's", ""},
+	{codes.Unavailable, "error reading server preface: ",
+		"what answers there does not speak as a server of Kagzi without TLS does: ",
+		"; if that lasts, see the address, and turn on TLS if it wants that"},
 	{codes.Unavailable, "name resolver error: ", "the server's name leads nowhere: ", "; see the address"},
 	{codes.Unavailable, "", "the server gave no answer: ", ""},
 	{codes.Canceled, "the client connection is closing", "the client is closed", ""},
-	{codes.ResourceExhausted, "trying to send message larger than max ", "the call has more bytes than a server takes: ", "; send less in one call"},
-	{codes.Internal, "grpc: error while marshaling: ", "the call cannot be sent: ", "; names, ids and texts have to be UTF-8"},
+	{codes.ResourceExhausted, "trying to send message larger than max ",
+		"the call has more bytes than a server takes: ", "; send less in one call"},
+	{codes.Internal, "grpc: error while marshaling: ", "the call cannot be sent: ",
+		"; names, ids and texts have to be UTF-8"},
 	{codes.Unimplemented, "", "the server does not offer this: ", "; it may be older than this program"},
 }
 

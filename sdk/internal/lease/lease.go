@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// Clock knows until when the worker can believe that its leases hold. It measures from the moment before the last confirmed heartbeat was
-// sent, on the monotonic and on the wall clock: the monotonic one stands still while a virtual machine is suspended.
+// Clock knows until when the worker can believe that its leases hold. It measures from the moment
+// before the last confirmed heartbeat was sent, on the monotonic and on the wall clock: the
+// monotonic one stands still while a virtual machine is suspended.
 type Clock struct {
 	mu        sync.Mutex
 	length    time.Duration
@@ -49,8 +50,9 @@ func (l *Clock) putOff(sentAt time.Time) {
 	}
 }
 
-// Start sets the length of the lease. expired is called after twice that time without contact, which is told how long there was none, and returns
-// with how much of that it wants to be called again; 0: it need not be.
+// Start sets the length of the lease. expired is called after twice that time without contact,
+// which is told how long there was none, and returns with how much of that it wants to be called
+// again; 0: it need not be.
 func (l *Clock) Start(length time.Duration, expired func(silent time.Duration) (next time.Duration)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -60,8 +62,9 @@ func (l *Clock) Start(length time.Duration, expired func(silent time.Duration) (
 	}
 }
 
-// expire has those leases given up that cannot be believed in any more. It looks again after twice the lease at the latest: the timer stands still
-// while a virtual machine is suspended, and what has come meanwhile has to be given up as well.
+// expire has those leases given up that cannot be believed in any more. It looks again after twice
+// the lease at the latest: the timer stands still while a virtual machine is suspended, and what
+// has come meanwhile has to be given up as well.
 func (l *Clock) expire() {
 	l.mu.Lock()
 	contact := l.contact

@@ -18,20 +18,22 @@ func TestLeaseClock(t *testing.T) {
 		equal(t, l.confirmed.Equal(now), true)
 	})
 
-	t.Run("twice the lease is measured from when the message was sent, and not past the end of the worker", bubble(func(t *testing.T) {
-		var l Clock
-		expired := make(chan time.Time, 2)
-		began := time.Now()
-		l.Start(30*time.Second, func(time.Duration) time.Duration { expired <- time.Now(); return 0 })
-		time.AfterFunc(50*time.Second, func() { l.Confirm(time.Now().Add(-20 * time.Second)) })
-		equal(t, (<-expired).Sub(began), 90*time.Second)
-		l.Confirm(time.Now())
-		l.Stop()
-		time.Sleep(time.Hour)
-		equal(t, len(expired), 0)
-	}))
+	t.Run("twice the lease is measured from when the message was sent, and not past the end of the worker",
+		bubble(func(t *testing.T) {
+			var l Clock
+			expired := make(chan time.Time, 2)
+			began := time.Now()
+			l.Start(30*time.Second, func(time.Duration) time.Duration { expired <- time.Now(); return 0 })
+			time.AfterFunc(50*time.Second, func() { l.Confirm(time.Now().Add(-20 * time.Second)) })
+			equal(t, (<-expired).Sub(began), 90*time.Second)
+			l.Confirm(time.Now())
+			l.Stop()
+			time.Sleep(time.Hour)
+			equal(t, len(expired), 0)
+		}))
 
-	// looks has the leases expire, those longer than the worker's as next says, and tells how long after the contact it was looked.
+	// looks has the leases expire, those longer than the worker's as next says, and tells how long
+	// after the contact it was looked.
 	looks := func(l *Clock, next func(silent time.Duration) time.Duration) <-chan time.Duration {
 		looked, contact := make(chan time.Duration, 100), time.Now()
 		l.Start(30*time.Second, func(silent time.Duration) time.Duration {
@@ -42,21 +44,24 @@ func TestLeaseClock(t *testing.T) {
 		return looked
 	}
 
-	t.Run("a longer lease is looked at again when it is over, and after twice the worker's at the latest", bubble(func(t *testing.T) {
-		var l Clock
-		looked := looks(&l, func(silent time.Duration) time.Duration {
-			for _, own := range []time.Duration{70 * time.Second, 200 * time.Second} {
-				if silent < own {
-					return own
+	t.Run("a longer lease is looked at again when it is over, and after twice the worker's at the latest",
+		bubble(func(t *testing.T) {
+			var l Clock
+			looked := looks(&l, func(silent time.Duration) time.Duration {
+				for _, own := range []time.Duration{70 * time.Second, 200 * time.Second} {
+					if silent < own {
+						return own
+					}
 				}
+				return 0
+			})
+			for _, want := range []time.Duration{60 * time.Second, 70 * time.Second, 130 * time.Second,
+				190 * time.Second,
+				200 * time.Second, 260 * time.Second} {
+				equal(t, <-looked, want)
 			}
-			return 0
-		})
-		for _, want := range []time.Duration{60 * time.Second, 70 * time.Second, 130 * time.Second, 190 * time.Second, 200 * time.Second, 260 * time.Second} {
-			equal(t, <-looked, want)
-		}
-		l.Stop()
-	}))
+			l.Stop()
+		}))
 
 	t.Run("contact that comes while the leases are looked at puts the next look off", bubble(func(t *testing.T) {
 		var l Clock

@@ -1,4 +1,5 @@
-// Package mux lets the calls of one client share calls to the server: starts go in batches, waits for ends share a stream.
+// Package mux lets the calls of one client share calls to the server: starts go in batches, waits
+// for ends share a stream.
 package mux
 
 import (
@@ -24,13 +25,15 @@ import (
 const (
 	MaxAwaiting = 10_000           // waits that a server holds for one stream
 	AwaitsIdle  = 10 * time.Second // that a stream stays without a wait
-	awaitsTries = 3                // after so many, the pause before the next does not grow: a wait that comes meanwhile has to wait for it
+	// after so many, the pause before the next does not grow: a wait that comes meanwhile has to wait for it
+	awaitsTries = 3
 
 	MaxAwaitsHerd = 100 * time.Millisecond // within which the clients of a restarted server open their streams again
 )
 
-// Awaits holds the waits of a client for the ends of runs. One stream carries up to MaxAwaiting of them; a further stream carries the next ones.
-// A stream is opened for the first wait, opened again when it breaks, and closed when it has carried none for a while.
+// Awaits holds the waits of a client for the ends of runs. One stream carries up to MaxAwaiting of
+// them; a further stream carries the next ones. A stream is opened for the first wait, opened again
+// when it breaks, and closed when it has carried none for a while.
 type Awaits struct {
 	AwaitOptions
 	ctx     context.Context
@@ -91,7 +94,8 @@ func (a *Awaits) Close() {
 	a.group.Wait()
 }
 
-// Await waits until a run has ended. The error is ErrAlone, the refusal of this wait as a gRPC status, or the end of ctx.
+// Await waits until a run has ended. The error is ErrAlone, the refusal of this wait as a gRPC
+// status, or the end of ctx.
 func (a *Awaits) Await(ctx context.Context, runID string, whole bool) (*kagziv1.AwaitWorkflowsResponse_Ended, error) {
 	if !utf8.ValidString(runID) { // sent, it would end the stream of all the others
 		return nil, ErrAlone
@@ -117,7 +121,8 @@ func (a *Awaits) enter(runID string, whole bool) *awaited {
 	}
 	s := a.freeStream()
 	s.seq++
-	w := &awaited{on: s, done: make(chan struct{}), request: &kagziv1.AwaitWorkflowsRequest_Wait{Seq: s.seq, RunId: runID, Whole: whole}}
+	w := &awaited{on: s, done: make(chan struct{}),
+		request: &kagziv1.AwaitWorkflowsRequest_Wait{Seq: s.seq, RunId: runID, Whole: whole}}
 	if len(s.waits) == 0 {
 		s.idle.Stop()
 	}
@@ -209,7 +214,8 @@ func (s *awaitStream) run() {
 		failures++
 		if s.connected() {
 			delay := transport.Backoff(min(failures, awaitsTries))
-			log.Warn("waiting for runs: refused", "error", s.of.Explain(err), "attempt", failures, "next_attempt_in", delay.Round(time.Millisecond))
+			log.Warn("waiting for runs: refused", "error", s.of.Explain(err), "attempt", failures, "next_attempt_in",
+				delay.Round(time.Millisecond))
 			s.pause(delay)
 			continue
 		}
@@ -294,7 +300,8 @@ func (s *awaitStream) again() {
 }
 
 // write sends what there is to send. When the stream breaks, the reader learns why.
-func (s *awaitStream) write(ctx context.Context, stream grpc.BidiStreamingClient[kagziv1.AwaitWorkflowsRequest, kagziv1.AwaitWorkflowsResponse]) {
+func (s *awaitStream) write(ctx context.Context,
+	stream grpc.BidiStreamingClient[kagziv1.AwaitWorkflowsRequest, kagziv1.AwaitWorkflowsResponse]) {
 	for {
 		select {
 		case <-s.wake:
@@ -327,7 +334,8 @@ func (s *awaitStream) message() *kagziv1.AwaitWorkflowsRequest {
 }
 
 // read hands out answers until the stream ends.
-func (s *awaitStream) read(stream grpc.BidiStreamingClient[kagziv1.AwaitWorkflowsRequest, kagziv1.AwaitWorkflowsResponse]) (answered bool, err error) {
+func (s *awaitStream) read(stream grpc.BidiStreamingClient[kagziv1.AwaitWorkflowsRequest,
+	kagziv1.AwaitWorkflowsResponse]) (answered bool, err error) {
 	for {
 		r, err := stream.Recv()
 		switch {

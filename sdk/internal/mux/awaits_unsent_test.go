@@ -13,12 +13,16 @@ import (
 
 func TestWaitsGivenUpWithoutAServerAreNotKept(t *testing.T) {
 	conn, err := grpc.NewClient("passthrough:///none", grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) { return nil, errors.New("nobody is there") }))
+		grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) {
+			return nil, errors.New("nobody is there")
+		}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	a := NewAwaits(AwaitOptions{Conn: conn, Log: slog.New(slog.DiscardHandler), Explain: func(err error) error { return err }})
+	a := NewAwaits(AwaitOptions{Conn: conn, Log: slog.New(slog.DiscardHandler), Explain: func(err error) error {
+		return err
+	}})
 	defer a.Close()
 	a.enter("a", false)
 	for range 3 * MaxAwaiting {

@@ -21,8 +21,9 @@ const (
 	MaxQueued     = 20 * time.Millisecond // that a start waits for others that are on their way
 )
 
-// Starts batches the starts of a client. A start that comes while no call is in flight goes to the server at once, alone. Starts that come while
-// one is in flight are queued, and then go together in one call, which costs the server little more than one start.
+// Starts batches the starts of a client. A start that comes while no call is in flight goes to the
+// server at once, alone. Starts that come while one is in flight are queued, and then go together
+// in one call, which costs the server little more than one start.
 type Starts struct {
 	workflows kagziv1.WorkflowServiceClient
 	most      int // starts in one call
@@ -61,10 +62,13 @@ type startBatch struct {
 // errStartAlone tells a start to make a call of its own.
 var errStartAlone = errors.New("kagzi: not together with others")
 
-// Start calls StartWorkflow, together with other starts where that helps. traceparent is the one that the metadata of ctx carries as well. A caller
-// with other metadata (own) may be somebody else to the server, so its start shares no call.
-func (s *Starts) Start(ctx context.Context, traceparent string, own bool, request *kagziv1.StartWorkflowRequest) (*kagziv1.StartWorkflowResponse, error) {
-	one := &pendingStart{ctx: ctx, traceparent: traceparent, request: request, size: proto.Size(request) + len(traceparent) + 16}
+// Start calls StartWorkflow, together with other starts where that helps. traceparent is the one
+// that the metadata of ctx carries as well. A caller with other metadata (own) may be somebody else
+// to the server, so its start shares no call.
+func (s *Starts) Start(ctx context.Context, traceparent string, own bool,
+	request *kagziv1.StartWorkflowRequest) (*kagziv1.StartWorkflowResponse, error) {
+	one := &pendingStart{ctx: ctx, traceparent: traceparent, request: request,
+		size: proto.Size(request) + len(traceparent) + 16}
 	if own || one.size > AloneBytes {
 		return s.workflows.StartWorkflow(ctx, request)
 	}
@@ -109,7 +113,8 @@ func (s *Starts) enqueue(one *pendingStart) bool {
 	return true
 }
 
-// abandon records that the caller of a start has stopped waiting. The outcome is unknown, as with any call that is given up.
+// abandon records that the caller of a start has stopped waiting. The outcome is unknown, as with
+// any call that is given up.
 func (s *Starts) abandon(one *pendingStart) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -211,8 +216,9 @@ func (s *Starts) send(ctx context.Context, b *startBatch) {
 	}
 }
 
-// failed returns the error for the starts of a batch whose call failed. A server that is unavailable is so for all of them. Anything else may be
-// about one start, or about batches: then each start makes its own call, and gets its own error.
+// failed returns the error for the starts of a batch whose call failed. A server that is
+// unavailable is so for all of them. Anything else may be about one start, or about batches: then
+// each start makes its own call, and gets its own error.
 func (s *Starts) failed(err error) error {
 	switch status.Code(err) {
 	case codes.Unavailable, codes.DeadlineExceeded, codes.Canceled:

@@ -10,7 +10,8 @@ type Operation struct {
 	Owner Owner // the run; nil for operations of the worker itself
 	// Prev is the run's operation before this one, if it was unanswered when this one was issued.
 	Prev *Operation
-	// Answer is called with the answer; nil when nobody waits. Operations of the worker itself get refusals too, and nil when the stream broke.
+	// Answer is called with the answer; nil when nobody waits. Operations of the worker itself get
+	// refusals too, and nil when the stream broke.
 	Answer func(r *kagziv1.SessionResponse)
 	// Refused is called when the server will never accept the operation; nil when the run cannot continue without it.
 	Refused func(d *kagziv1.ErrorDetail)
@@ -20,8 +21,9 @@ type Operation struct {
 	Ending bool  // its refusal is ending the run's code
 
 	epoch int64 // of the stream that it was queued on last; 0 for none
-	// unknown is the epoch of the stream on which it was refused last: the operations behind it that are still to be sent there must not count
-	// before it does. 0: none, or they need not wait. Guarded by Session.mu.
+	// unknown is the epoch of the stream on which it was refused last: the operations behind it
+	// that are still to be sent there must not count before it does. 0: none, or they need not
+	// wait. Guarded by Session.mu.
 	unknown int64
 }
 
@@ -73,7 +75,8 @@ func (op *Operation) Subject() string {
 // MayEndLease reports whether the operation may end the lease, so that nothing after it counts.
 func MayEndLease(msg *kagziv1.SessionRequest) bool {
 	switch m := msg.Operation.(type) {
-	case *kagziv1.SessionRequest_CompleteWorkflow, *kagziv1.SessionRequest_FailWorkflow, *kagziv1.SessionRequest_ReleaseTask:
+	case *kagziv1.SessionRequest_CompleteWorkflow, *kagziv1.SessionRequest_FailWorkflow,
+		*kagziv1.SessionRequest_ReleaseTask:
 		return true
 	case *kagziv1.SessionRequest_FailStep:
 		return !m.FailStep.GetHold()
@@ -90,7 +93,8 @@ func MayEndLease(msg *kagziv1.SessionRequest) bool {
 // Repeatable reports whether a refusal leaves open if the operation counted.
 func Repeatable(d *kagziv1.ErrorDetail) bool {
 	switch d.GetCode() {
-	case kagziv1.ErrorCode_ERROR_CODE_UNAVAILABLE, kagziv1.ErrorCode_ERROR_CODE_INTERNAL, kagziv1.ErrorCode_ERROR_CODE_TIMEOUT:
+	case kagziv1.ErrorCode_ERROR_CODE_UNAVAILABLE, kagziv1.ErrorCode_ERROR_CODE_INTERNAL,
+		kagziv1.ErrorCode_ERROR_CODE_TIMEOUT:
 		return true
 	case kagziv1.ErrorCode_ERROR_CODE_RESOURCE_EXHAUSTED:
 		return !d.GetNonRetryable() // a full disk passes, a limit does not
@@ -101,7 +105,8 @@ func Repeatable(d *kagziv1.ErrorDetail) bool {
 // LeaseGone reports whether a refusal means that the worker no longer holds the run.
 func LeaseGone(d *kagziv1.ErrorDetail) bool {
 	switch d.GetCode() {
-	case kagziv1.ErrorCode_ERROR_CODE_LEASE_LOST, kagziv1.ErrorCode_ERROR_CODE_NOT_FOUND, kagziv1.ErrorCode_ERROR_CODE_CANCELLED,
+	case kagziv1.ErrorCode_ERROR_CODE_LEASE_LOST, kagziv1.ErrorCode_ERROR_CODE_NOT_FOUND,
+		kagziv1.ErrorCode_ERROR_CODE_CANCELLED,
 		kagziv1.ErrorCode_ERROR_CODE_UNAUTHORIZED:
 		return true
 	}

@@ -14,15 +14,16 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// MaxBatch limits the bytes of operations that are sent before urgent ones get their next chance. On a slow connection the results of all runs may
-// take longer than the worker's leases hold.
+// MaxBatch limits the bytes of operations that are sent before urgent ones get their next chance.
+// On a slow connection the results of all runs may take longer than the worker's leases hold.
 const MaxBatch = 256 << 10
 
 // Stream is the worker's stream to the server.
 type Stream = grpc.BidiStreamingClient[kagziv1.SessionRequest, kagziv1.SessionResponse]
 
-// Session is the worker's queue of operations, and the stream that carries them while there is one. It keeps nothing when the stream breaks:
-// the runs know which of their operations are unanswered, and queue them again.
+// Session is the worker's queue of operations, and the stream that carries them while there is one.
+// It keeps nothing when the stream breaks: the runs know which of their operations are unanswered,
+// and queue them again.
 type Session struct {
 	mu      sync.Mutex
 	epoch   int64 // number of the stream, from 1; 0 while there is none
@@ -76,7 +77,8 @@ func (s *Session) AddCredit(n int) {
 	}
 }
 
-// CountTask counts a task that came on this stream. The worker calls it once it holds the task, and so names it in its heartbeats.
+// CountTask counts a task that came on this stream. The worker calls it once it holds the task, and
+// so names it in its heartbeats.
 func (s *Session) CountTask() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -191,10 +193,12 @@ func (s *Session) Write(ctx context.Context, stream Stream) {
 	}
 }
 
-// refuse answers an operation that gRPC refuses to send because of its content. That ends the stream; sent again, the operation would end the next
-// stream too, and so block all of the worker's runs.
+// refuse answers an operation that gRPC refuses to send because of its content. That ends the
+// stream; sent again, the operation would end the next stream too, and so block all of the worker's
+// runs.
 func (s *Session) refuse(op *Operation, err error) {
-	d := &kagziv1.ErrorDetail{NonRetryable: true, Message: convert.CleanText(convert.PlainMessage(status.Convert(err)), convert.MaxErrorText)}
+	d := &kagziv1.ErrorDetail{NonRetryable: true,
+		Message: convert.CleanText(convert.PlainMessage(status.Convert(err)), convert.MaxErrorText)}
 	switch status.Code(err) {
 	case codes.Internal:
 		d.Code = kagziv1.ErrorCode_ERROR_CODE_INVALID_ARGUMENT

@@ -41,7 +41,8 @@ type Counters struct {
 	usage             usage
 }
 
-// Finished counts what has become of a run by what its code returned. One that is tried again, or was cancelled, has neither completed nor failed.
+// Finished counts what has become of a run by what its code returned. One that is tried again, or
+// was cancelled, has neither completed nor failed.
 func (c *Counters) Finished(status kagziv1.WorkflowStatus, took time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -55,8 +56,8 @@ func (c *Counters) Finished(status kagziv1.WorkflowStatus, took time.Duration) {
 	c.spent += took
 }
 
-// Report is what is to be counted by the server now. The next report, which may go out before this one is answered, does not count it
-// again.
+// Report is what is to be counted by the server now. The next report, which may go out before this
+// one is answered, does not count it again.
 func (c *Counters) Report() (completed, failed int32, s *kagziv1.WorkerStats) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -11,13 +11,15 @@ func TestAReportCountsNothingThatAnEarlierOneDoes(t *testing.T) {
 	var c Counters
 	const done, failed = kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED, kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED
 	for _, status := range []kagziv1.WorkflowStatus{done, done, failed,
-		kagziv1.WorkflowStatus_WORKFLOW_STATUS_PENDING, kagziv1.WorkflowStatus_WORKFLOW_STATUS_CANCELLED} { // is tried again, and was cancelled
+		// is tried again, and was cancelled
+		kagziv1.WorkflowStatus_WORKFLOW_STATUS_PENDING, kagziv1.WorkflowStatus_WORKFLOW_STATUS_CANCELLED} {
 		c.Finished(status, time.Millisecond)
 	}
 	want := func(what string, completed, failed int32) {
 		t.Helper()
 		if gotCompleted, gotFailed, _ := c.Report(); gotCompleted != completed || gotFailed != failed {
-			t.Errorf("%s counts %d completed and %d failed, want %d and %d", what, gotCompleted, gotFailed, completed, failed)
+			t.Errorf("%s counts %d completed and %d failed, want %d and %d", what, gotCompleted, gotFailed,
+				completed, failed)
 		}
 	}
 	want("the first report", 2, 1)

@@ -44,8 +44,9 @@ func diskAvailable() int64 {
 	return inBytes(s.Bavail, int64(s.Bsize))
 }
 
-// inBytes is the size of so many blocks, or the most that the wire has: a file system on an object store says that it has no end. What is more would
-// come out below 0, for which a server refuses the heartbeat.
+// inBytes is the size of so many blocks, or the most that the wire has: a file system on an object
+// store says that it has no end. What is more would come out below 0, for which a server refuses
+// the heartbeat.
 func inBytes(blocks uint64, size int64) int64 {
 	if size > 0 && blocks > math.MaxInt64/uint64(size) {
 		return math.MaxInt64

@@ -11,9 +11,11 @@ import (
 
 const maxReconnectBackoff = 60 * time.Second
 
-// Backoff returns the delay after the n-th failure in a row: a random time of up to 1, 2, 4 … 60 s. This is full jitter ("Exponential Backoff And
-// Jitter", AWS Architecture Blog, 2015). With ten percent of jitter, ten thousand workers whose sessions end together when their server restarts
-// would come back within a fifth of a second; this spreads them over the whole second, and a single worker waits half as long on average.
+// Backoff returns the delay after the n-th failure in a row: a random time of up to 1, 2, 4 … 60 s.
+// This is full jitter ("Exponential Backoff And Jitter", AWS Architecture Blog, 2015). With ten
+// percent of jitter, ten thousand workers whose sessions end together when their server restarts
+// would come back within a fifth of a second; this spreads them over the whole second, and a single
+// worker waits half as long on average.
 func Backoff(n int) time.Duration {
 	return rand.N(min(time.Second<<min(n-1, 10), maxReconnectBackoff)) + time.Millisecond
 }
@@ -30,7 +32,8 @@ func Sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// AwaitConnection returns when the connection is ready, is closed, or ctx ends. A call made afterwards gets gRPC's own error.
+// AwaitConnection returns when the connection is ready, is closed, or ctx ends. A call made
+// afterwards gets gRPC's own error.
 func AwaitConnection(ctx context.Context, conn *grpc.ClientConn) {
 	for {
 		state := conn.GetState()

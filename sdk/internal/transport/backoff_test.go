@@ -19,7 +19,8 @@ func TestWorkersOfAServerThatComesBackAreSpreadOverTheWholeDelay(t *testing.T) {
 		}
 		for i, got := range in {
 			if got > 2*draws/parts {
-				t.Errorf("%d of %d workers come in tenth %d of %s, want about as many in each", got, draws, i+1, longest)
+				t.Errorf("%d of %d workers come in tenth %d of %s, want about as many in each", got, draws,
+					i+1, longest)
 			}
 		}
 	}

@@ -25,15 +25,17 @@ const (
 	MaxRequest = 8 << 20
 )
 
-// How much may be on its way to us, of one stream and of one connection, that has not been read. They stand still because gRPC feels for
-// better ones with a ping for about every message, which costs more than the message.
+// How much may be on its way to us, of one stream and of one connection, that has not been read.
+// They stand still because gRPC feels for better ones with a ping for about every message, which
+// costs more than the message.
 const (
 	streamWindow = 2 << 20
 	connWindow   = 8 << 20
 )
 
-// streamRetries makes gRPC itself repeat streams that found no server; see retrier for all other calls. AwaitWorkflows is left out: what was
-// sent on a stream that broke would be kept for it, and the client knows what to send.
+// streamRetries makes gRPC itself repeat streams that found no server; see retrier for all other
+// calls. AwaitWorkflows is left out: what was sent on a stream that broke would be kept for it, and
+// the client knows what to send.
 const streamRetries = `{
 	"methodConfig": [{
 		"name": [
@@ -49,9 +51,11 @@ const streamRetries = `{
 	"retryThrottling": {"maxTokens": 100, "tokenRatio": 0.1}
 }`
 
-// ReconnectSoon makes a client reconnect within a second, because people wait for it. Workers, which may be thousands, reconnect more slowly.
+// ReconnectSoon makes a client reconnect within a second, because people wait for it. Workers,
+// which may be thousands, reconnect more slowly.
 var ReconnectSoon = grpc.WithConnectParams(grpc.ConnectParams{
-	Backoff:           grpcbackoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.5, Jitter: 0.3, MaxDelay: 750 * time.Millisecond},
+	Backoff: grpcbackoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.5, Jitter: 0.3,
+		MaxDelay: 750 * time.Millisecond},
 	MinConnectTimeout: 10 * time.Second,
 })
 
@@ -72,9 +76,11 @@ func (e *Endpoint) Complete(log *slog.Logger) error {
 	for _, warning := range p.Warnings {
 		log.Warn("settings: " + warning)
 	}
-	// gRPC would look for a name without a port for ever, or knock at port 443. What else it takes for a target is its own affair.
+	// gRPC would look for a name without a port for ever, or knock at port 443. What else it takes
+	// for a target is its own affair.
 	scheme, _, target := strings.Cut(p.Address, "://")
-	if _, port, err := net.SplitHostPort(p.Address); (err != nil || port == "") && !target || target && strings.HasPrefix(scheme, "http") {
+	if _, port, err := net.SplitHostPort(p.Address); (err != nil || port == "") && !target || target &&
+		strings.HasPrefix(scheme, "http") {
 		return fmt.Errorf("kagzi: address %q: want host:port, such as 127.0.0.1:50051", p.Address)
 	}
 	key, err := p.Key()
@@ -99,13 +105,16 @@ func Dial(address, apiKey string, tlsConfig *tls.Config, more []grpc.DialOption)
 		grpc.WithTransportCredentials(transport),
 		grpc.WithStaticStreamWindowSize(streamWindow),
 		grpc.WithStaticConnWindowSize(connWindow),
-		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 30 * time.Second, Timeout: 10 * time.Second, PermitWithoutStream: true}),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(MaxMessage), grpc.MaxCallSendMsgSize(MaxRequest), grpc.MaxRetryRPCBufferSize(MaxMessage),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{
+			Time: 30 * time.Second, Timeout: 10 * time.Second, PermitWithoutStream: true}),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(MaxMessage), grpc.MaxCallSendMsgSize(MaxRequest),
+			grpc.MaxRetryRPCBufferSize(MaxMessage),
 			grpc.ForceCodecV2(wire.Codec{})),
 		grpc.WithDefaultServiceConfig(streamRetries),
 		grpc.WithChainUnaryInterceptor(new(retrier).unary, wire.NameText),
 		grpc.WithConnectParams(grpc.ConnectParams{
-			Backoff:           grpcbackoff.Config{BaseDelay: 500 * time.Millisecond, Multiplier: 2, Jitter: 0.5, MaxDelay: 5 * time.Second},
+			Backoff: grpcbackoff.Config{
+				BaseDelay: 500 * time.Millisecond, Multiplier: 2, Jitter: 0.5, MaxDelay: 5 * time.Second},
 			MinConnectTimeout: 10 * time.Second,
 		}),
 	}
@@ -114,8 +123,10 @@ func Dial(address, apiKey string, tlsConfig *tls.Config, more []grpc.DialOption)
 	}
 	conn, err := grpc.NewClient(address, append(options, more...)...)
 	if err != nil && apiKey != "" && strings.Contains(err.Error(), "require transport level security") {
-		return nil, fmt.Errorf("kagzi: an API key is not sent to %q in the clear: turn on TLS (tls = true in the profile, KAGZI_TLS=true, "+
-			"or TLS in the options), or reach the server on this machine's own address", address)
+		return nil,
+			fmt.Errorf(
+				"kagzi: an API key is not sent to %q in the clear: turn on TLS (tls = true in the profile, KAGZI_TLS=true, "+
+					"or TLS in the options), or reach the server on this machine's own address", address)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("kagzi: connect to %q: %w", address, err)

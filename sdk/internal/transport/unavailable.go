@@ -14,9 +14,10 @@ import (
 )
 
 const (
-	retryFor   = 4 * time.Second       // for a server that is away, or refuses a call as UNAVAILABLE
-	firstDelay = 50 * time.Millisecond // at most, before a refused call goes again; the next ones are up to twice as long
-	maxDelays  = 6                     // of one call
+	retryFor = 4 * time.Second // for a server that is away, or refuses a call as UNAVAILABLE
+	// at most, before a refused call goes again; the next ones are up to twice as long
+	firstDelay = 50 * time.Millisecond
+	maxDelays  = 6 // of one call
 
 	maxRefused   = 1000 // tenths of refused calls that count
 	refusedLimit = maxRefused / 2
@@ -24,11 +25,13 @@ const (
 
 // retrier makes the unary calls of a connection outlast a server that is briefly away.
 //
-// While there is no connection, calls wait instead of dialing themselves: gRPC reconnects on its own. A call goes out as soon as the connection
-// is ready, and fails after retryFor. A server that restarts within that time costs only the delay.
+// While there is no connection, calls wait instead of dialing themselves: gRPC reconnects on its
+// own. A call goes out as soon as the connection is ready, and fails after retryFor. A server that
+// restarts within that time costs only the delay.
 //
-// A call whose connection broke is made again on the next one. A call that the server refuses as UNAVAILABLE is repeated with jitter, unless
-// many calls were refused lately: thousands of clients must not storm an overloaded server.
+// A call whose connection broke is made again on the next one. A call that the server refuses as
+// UNAVAILABLE is repeated with jitter, unless many calls were refused lately: thousands of clients
+// must not storm an overloaded server.
 type retrier struct {
 	refused atomic.Int64 // tenths of calls: a refused call adds ten, any other takes one off
 }
@@ -36,7 +39,8 @@ type retrier struct {
 // repeatableMethod reports whether a method can be repeated without a second effect: it reads, or it names an id.
 func repeatableMethod(name string) bool {
 	for _, known := range [...]string{
-		"/kagzi.v1.WorkflowService/", "/kagzi.v1.WorkflowScheduleService/", "/kagzi.v1.WorkerService/GetHistory", "/kagzi.v1.AdminService/ListSteps",
+		"/kagzi.v1.WorkflowService/", "/kagzi.v1.WorkflowScheduleService/", "/kagzi.v1.WorkerService/GetHistory",
+		"/kagzi.v1.AdminService/ListSteps",
 	} {
 		if strings.HasPrefix(name, known) {
 			return true
@@ -47,7 +51,8 @@ func repeatableMethod(name string) bool {
 
 // unary is the interceptor of the connection's unary calls.
 func (r *retrier) unary(
-	ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption,
+	ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker,
+	options ...grpc.CallOption,
 ) error {
 	var limit context.Context
 	for delays := 0; ; {

@@ -70,7 +70,8 @@ func TestUnavailableServer(t *testing.T) {
 			defer back.Stop()
 			began := time.Now()
 			if err := get(); err != nil || time.Since(began) > 3*time.Second || h.calls.Load() != 1 {
-				t.Errorf("%v after %s with %d calls, want one within a second of the server", err, time.Since(began), h.calls.Load())
+				t.Errorf("%v after %s with %d calls, want one within a second of the server", err, time.Since(began),
+					h.calls.Load())
 			}
 		},
 		"a call whose connection breaks goes again": func(t *testing.T, h *house, get func() error) {
@@ -84,7 +85,8 @@ func TestUnavailableServer(t *testing.T) {
 			}()
 			began := time.Now()
 			if err := get(); err != nil || time.Since(began) > 2*time.Second || h.calls.Load() != 2 {
-				t.Errorf("%v after %s with %d calls, want the second within a second of the server", err, time.Since(began), h.calls.Load())
+				t.Errorf("%v after %s with %d calls, want the second within a second of the server", err,
+					time.Since(began), h.calls.Load())
 			}
 		},
 		"a server that stays away is told of in time": func(t *testing.T, h *house, get func() error) {
@@ -123,7 +125,8 @@ func TestUnavailableServer(t *testing.T) {
 				h := &house{}
 				get := h.client(t)
 				tell(t, h, func() error {
-					_, err := kagziv1.NewWorkflowServiceClient(get).GetWorkflow(t.Context(), &kagziv1.GetWorkflowRequest{RunId: "r"})
+					_, err := kagziv1.NewWorkflowServiceClient(get).GetWorkflow(
+						t.Context(), &kagziv1.GetWorkflowRequest{RunId: "r"})
 					return err
 				})
 			})
@@ -144,13 +147,14 @@ func TestUnavailableServer(t *testing.T) {
 
 // client is a connection as the SDK makes them.
 func (h *house) client(t *testing.T) *grpc.ClientConn {
-	conn, err := Dial("passthrough:///house", "", nil, []grpc.DialOption{ReconnectSoon, grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
-			if l := h.listener.Load(); l != nil {
-				return l.DialContext(ctx)
-			}
-			return nil, errors.New("nobody is there")
-		})})
+	conn, err := Dial("passthrough:///house", "", nil,
+		[]grpc.DialOption{ReconnectSoon, grpc.WithTransportCredentials(insecure.NewCredentials()),
+			grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+				if l := h.listener.Load(); l != nil {
+					return l.DialContext(ctx)
+				}
+				return nil, errors.New("nobody is there")
+			})})
 	if err != nil {
 		t.Fatal(err)
 	}

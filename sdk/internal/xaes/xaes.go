@@ -13,8 +13,8 @@ const (
 	nonceSize = 24
 )
 
-// Cipher is one key of XAES-256-GCM, as c2sp.org/XAES-256-GCM describes it: AES-256-GCM under a key derived from the first half of a
-// nonce that is long enough to be drawn at random, without end.
+// Cipher is one key of XAES-256-GCM, as c2sp.org/XAES-256-GCM describes it: AES-256-GCM under a key
+// derived from the first half of a nonce that is long enough to be drawn at random, without end.
 type Cipher struct {
 	block cipher.Block
 	k1    [aes.BlockSize]byte // the subkey of CMAC for whole blocks

@@ -18,28 +18,31 @@ import (
 	"github.com/kagzi/kagzi/tui/widget"
 )
 
-// Draw draws a tview.Primitive or a func(widget.Canvas) on an empty screen of w by h cells, and is what stands there, without blanks at
-// the ends of lines. The theme is for the function; a primitive has its own.
+// Draw draws a tview.Primitive or a func(widget.Canvas) on an empty screen of w by h cells, and is
+// what stands there, without blanks at the ends of lines. The theme is for the function; a
+// primitive has its own.
 func Draw(t testing.TB, what any, w, h int, look *theme.Theme) string {
 	t.Helper()
 	return text(paint(t, what, w, h, look))
 }
 
-// DrawStyles is Draw with a second grid below that has a letter for each style where the first has a character, and a line for each letter
-// that says what it looks like.
+// DrawStyles is Draw with a second grid below that has a letter for each style where the first has
+// a character, and a line for each letter that says what it looks like.
 func DrawStyles(t testing.TB, what any, w, h int, look *theme.Theme) string {
 	t.Helper()
 	cells := paint(t, what, w, h, look)
 	return text(cells) + styles(cells)
 }
 
-// Harmless draws and fails the test when a cell holds a character that a terminal might obey, hide or reorder others because of.
+// Harmless draws and fails the test when a cell holds a character that a terminal might obey, hide
+// or reorder others because of.
 func Harmless(t testing.TB, what any, w, h int, look *theme.Theme) {
 	t.Helper()
 	for y, row := range paint(t, what, w, h, look) {
 		for x, cell := range row {
 			for _, r := range cell.Runes {
-				if unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Cs, unicode.Co, unicode.Variation_Selector) {
+				if unicode.IsControl(r) || unicode.In(
+					r, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Cs, unicode.Co, unicode.Variation_Selector) {
 					t.Fatalf("the cell at %d, %d holds %U", x, y, r)
 				}
 			}
@@ -47,7 +50,8 @@ func Harmless(t testing.TB, what any, w, h int, look *theme.Theme) {
 	}
 }
 
-// Golden compares what was drawn with testdata/name.golden of the package under test. With UPDATE=1 in the environment it writes the file.
+// Golden compares what was drawn with testdata/name.golden of the package under test. With UPDATE=1
+// in the environment it writes the file.
 func Golden(t testing.TB, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name+".golden")
@@ -120,7 +124,8 @@ func grid(cells [][]tcell.SimCell, show func(tcell.SimCell) string) string {
 	return b.String()
 }
 
-// styles is the grid of letters and what they mean. The style of the upper left cell that is blank and plain has no letter.
+// styles is the grid of letters and what they mean. The style of the upper left cell that is blank
+// and plain has no letter.
 func styles(cells [][]tcell.SimCell) string {
 	letters := map[tcell.Style]string{}
 	legend := ""
@@ -152,7 +157,8 @@ func describe(style tcell.Style) string {
 	for _, a := range []struct {
 		mask tcell.AttrMask
 		word string
-	}{{tcell.AttrBold, "bold"}, {tcell.AttrDim, "dim"}, {tcell.AttrItalic, "italic"}, {tcell.AttrReverse, "reverse"}, {tcell.AttrBlink, "blink"},
+	}{{tcell.AttrBold, "bold"}, {tcell.AttrDim, "dim"}, {tcell.AttrItalic, "italic"}, {tcell.AttrReverse, "reverse"},
+		{tcell.AttrBlink, "blink"},
 		{tcell.AttrStrikeThrough, "strike"}} {
 		if attributes&a.mask != 0 {
 			words = append(words, a.word)
@@ -169,8 +175,10 @@ func describe(style tcell.Style) string {
 
 // named are the keys that have names instead of letters.
 var named = map[string]tcell.Key{
-	"enter": tcell.KeyEnter, "esc": tcell.KeyEscape, "tab": tcell.KeyTab, "shift-tab": tcell.KeyBacktab, "up": tcell.KeyUp, "down": tcell.KeyDown,
-	"left": tcell.KeyLeft, "right": tcell.KeyRight, "home": tcell.KeyHome, "end": tcell.KeyEnd, "pgup": tcell.KeyPgUp, "pgdn": tcell.KeyPgDn,
+	"enter": tcell.KeyEnter, "esc": tcell.KeyEscape, "tab": tcell.KeyTab, "shift-tab": tcell.KeyBacktab,
+	"up": tcell.KeyUp, "down": tcell.KeyDown,
+	"left": tcell.KeyLeft, "right": tcell.KeyRight, "home": tcell.KeyHome, "end": tcell.KeyEnd, "pgup": tcell.KeyPgUp,
+	"pgdn":      tcell.KeyPgDn,
 	"backspace": tcell.KeyBackspace2, "delete": tcell.KeyDelete, "ctrl-space": tcell.KeyCtrlSpace,
 }
 

@@ -96,7 +96,8 @@ func TranslateError(err error) error {
 	return fmt.Errorf("back up: %w", err)
 }
 
-var errNoRoomForBackup = &engine.Error{Kind: engine.KindExhausted, Message: "there is no room for a backup on its disk; choose another directory, or make room"}
+var errNoRoomForBackup = &engine.Error{Kind: engine.KindExhausted,
+	Message: "there is no room for a backup on its disk; choose another directory, or make room"}
 
 // CopyTo fills the empty file part with the database as it is now.
 func CopyTo(ctx context.Context, c *sqlite3.Conn, part string) (err error) {

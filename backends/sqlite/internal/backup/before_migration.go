@@ -32,7 +32,8 @@ func BeforeMigration(ctx context.Context, c *sqlite3.Conn, path string, pending 
 		return engine.Micros(time.Now()), CopyTo(ctx, c, part)
 	})
 	if err != nil {
-		return fmt.Errorf("the backup before migration %s, without which nothing is migrated: %w", pending[0].Name, TranslateError(err))
+		return fmt.Errorf("the backup before migration %s, without which nothing is migrated: %w", pending[0].Name,
+			TranslateError(err))
 	}
 	return dropOldest(path, filepath.Base(file))
 }
@@ -41,7 +42,8 @@ func BeforeMigration(ctx context.Context, c *sqlite3.Conn, path string, pending 
 // those whatever the clock said when the others were made: the migration relies on it. Other files
 // stay, whatever they are called.
 func dropOldest(path, made string) error {
-	ours := regexp.MustCompile(`^` + regexp.QuoteMeta(filepath.Base(path)) + `\.before-[0-9]{4}-([0-9]{8}T[0-9]{6}(?:\.[0-9]{6})?Z)\.db$`)
+	ours := regexp.MustCompile(`^` + regexp.QuoteMeta(filepath.Base(path)) +
+		`\.before-[0-9]{4}-([0-9]{8}T[0-9]{6}(?:\.[0-9]{6})?Z)\.db$`)
 	entries, err := os.ReadDir(filepath.Dir(path))
 	if err != nil {
 		return err

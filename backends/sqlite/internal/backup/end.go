@@ -44,7 +44,8 @@ func OpenEnd(ctx context.Context, path string) (*End, error) {
 	if err := e.lock.Describe("copying the database"); err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
-	e.control, err = sqlite3.Open(sqlite3.DSN(path, "busy_timeout(5000)", "foreign_keys(1)", "mmap_size(0)", "synchronous(full)", "journal_mode(wal)",
+	e.control, err = sqlite3.Open(sqlite3.DSN(
+		path, "busy_timeout(5000)", "foreign_keys(1)", "mmap_size(0)", "synchronous(full)", "journal_mode(wal)",
 		fmt.Sprintf("journal_size_limit(%d)", dbfile.MaxLogBytes), "wal_autocheckpoint(8000)", "cache_size(-65536)"))
 	if err == nil {
 		err = dbfile.RequireNewestSchema(ctx, e.control)
@@ -208,7 +209,9 @@ func (e *End) Read(ctx context.Context, p engine.CopyRange) (rows [][]any, err e
 	if err := e.begin(ctx); err != nil {
 		return nil, dbfile.Translate("read", err)
 	}
-	statement := e.text(fmt.Sprint("read ", p.Table.Name, len(p.Table.Columns), p.After == nil), func() string { return composeRead(p) })
+	statement := e.text(fmt.Sprint("read ", p.Table.Name, len(p.Table.Columns), p.After == nil), func() string {
+		return composeRead(p)
+	})
 	arguments := []sqlite3.Arg{sqlite3.Int("limit", int64(p.Rows))}
 	for i, value := range p.After {
 		arguments = append(arguments, sqlite3.Value(fmt.Sprint("key", i), value))
@@ -254,7 +257,8 @@ func composeRead(p engine.CopyRange) string {
 	if p.After != nil {
 		where = " where (" + key + ") > (" + strings.Join(places, ", ") + ")"
 	}
-	return "select " + strings.Join(columns, ", ") + " from " + quoted(p.Table.Name) + where + " order by " + key + " limit @limit"
+	return "select " + strings.Join(columns, ", ") + " from " + quoted(p.Table.Name) + where + " order by " + key +
+		" limit @limit"
 }
 
 func quoted(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
@@ -280,7 +284,8 @@ func (e *End) transact(ctx context.Context, verb string, do func(c *sqlite3.Conn
 func (e *End) Write(ctx context.Context, b engine.CopyBatch) error {
 	statement := e.text("insert "+b.Table.Name, func() string { return composeInsert(b.Table) })
 	return e.transact(ctx, "write", func(c *sqlite3.Conn) error {
-		err := once(c.Exec(ctx, &amendStandingSQL, sqlite3.Text("name", engine.StandingFilling), sqlite3.Text("old", b.Old), sqlite3.Text("new", b.New)))
+		err := once(c.Exec(ctx, &amendStandingSQL, sqlite3.Text("name", engine.StandingFilling),
+			sqlite3.Text("old", b.Old), sqlite3.Text("new", b.New)))
 		if err != nil {
 			return err
 		}
@@ -305,7 +310,8 @@ func composeInsert(t *engine.CopyTable) string {
 	for i, c := range t.Columns {
 		columns[i], places[i] = quoted(c.Name), fmt.Sprint("@c", i)
 	}
-	return "insert into " + quoted(t.Name) + " (" + strings.Join(columns, ", ") + ") values (" + strings.Join(places, ", ") + ")"
+	return "insert into " + quoted(t.Name) + " (" + strings.Join(columns, ", ") + ") values (" +
+		strings.Join(places, ", ") + ")"
 }
 
 // Settle does nothing: the next lane gets the number after the highest.

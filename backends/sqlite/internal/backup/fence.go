@@ -128,6 +128,7 @@ func endStanding(ctx context.Context, c *sqlite3.Conn, standing, old, copied str
 // Amend changes a state of the file.
 func (e *End) Amend(ctx context.Context, standing, old, new string) error {
 	return e.transact(ctx, "note how the database stands", func(c *sqlite3.Conn) error {
-		return once(c.Exec(ctx, &amendStandingSQL, sqlite3.Text("name", standing), sqlite3.Text("old", old), sqlite3.Text("new", new)))
+		return once(c.Exec(ctx, &amendStandingSQL, sqlite3.Text("name", standing), sqlite3.Text("old", old),
+			sqlite3.Text("new", new)))
 	})
 }

@@ -35,7 +35,8 @@ func Place(ctx context.Context, file string, fill func(part string) (time.Time, 
 }
 
 // PlaceAs is Place; pattern names the file while it is made.
-func PlaceAs(ctx context.Context, file, pattern string, fill func(part string) (time.Time, error)) (b engine.Backup, err error) {
+func PlaceAs(ctx context.Context, file, pattern string, fill func(part string) (time.Time, error)) (b engine.Backup,
+	err error) {
 	return place(file, pattern, func(part string) (engine.Backup, error) {
 		at, err := fill(part)
 		if err != nil {

@@ -57,7 +57,8 @@ func (r *restoring) refuseMoved(ctx context.Context) (refusal error) {
 	}
 	_ = dbfile.Refusing(ctx, old.Conn, func(name, value string) {
 		if name == engine.StandingMoved {
-			refusal = &engine.Error{Kind: engine.KindPrecondition, Message: "restore: " + engine.ServingRefused(name, value).Error()}
+			refusal = &engine.Error{Kind: engine.KindPrecondition,
+				Message: "restore: " + engine.ServingRefused(name, value).Error()}
 		}
 	})
 	return refusal

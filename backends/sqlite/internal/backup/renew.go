@@ -28,7 +28,8 @@ const renewSlack = 64 << 20 // bytes to be left free on the disk
 // file beside it, with checksums, and reads that back. Nothing is left in the log of the database.
 func Renew(ctx context.Context, c *sqlite3.Conn, path string, size int64) (next string, err error) {
 	if free, err := dbfile.FreeBytes(filepath.Dir(path)); err == nil && free < uint64(size)+renewSlack {
-		return "", fmt.Errorf("it takes %s of room on its disk, and %s are free", dbfile.BytesText(size+renewSlack), dbfile.BytesText(int64(free)))
+		return "", fmt.Errorf("it takes %s of room on its disk, and %s are free", dbfile.BytesText(size+renewSlack),
+			dbfile.BytesText(int64(free)))
 	}
 	next = path + dbfile.Renewing
 	remove := func() error {
@@ -64,7 +65,8 @@ func Renew(ctx context.Context, c *sqlite3.Conn, path string, size int64) (next 
 	return next, SameAs(ctx, c, next)
 }
 
-var ErrOthersHave = &engine.Error{Kind: engine.KindPrecondition, Message: "another process has the database open; end it first"}
+var ErrOthersHave = &engine.Error{Kind: engine.KindPrecondition,
+	Message: "another process has the database open; end it first"}
 
 // checkpointAll leaves nothing in the log.
 func checkpointAll(ctx context.Context, c *sqlite3.Conn) error {
@@ -93,7 +95,8 @@ func SameAs(ctx context.Context, c *sqlite3.Conn, next string) error {
 	}
 	checked, err := made.HasChecksums()
 	if err == nil && (!checked || of.Schema != number) {
-		err = fmt.Errorf("the file that was made is not what it was made of: schema %d, want %d; checksums: %t", of.Schema, number, checked)
+		err = fmt.Errorf("the file that was made is not what it was made of: schema %d, want %d; checksums: %t",
+			of.Schema, number, checked)
 	}
 	return err
 }
@@ -144,7 +147,8 @@ func Accept(ctx context.Context, path string, check CheckRows) (kept string, fin
 	if err := refuseOthers(path); err != nil {
 		return "", nil, err
 	}
-	c, err := sqlite3.Open(sqlite3.DSN(path, "busy_timeout(5000)", "foreign_keys(1)", "mmap_size(0)", "synchronous(full)") + "&" + sqlite3.UncheckedParam + "=1")
+	c, err := sqlite3.Open(sqlite3.DSN(path, "busy_timeout(5000)", "foreign_keys(1)", "mmap_size(0)",
+		"synchronous(full)") + "&" + sqlite3.UncheckedParam + "=1")
 	if err != nil {
 		return "", nil, dbfile.OpenError(path, err)
 	}
@@ -167,7 +171,8 @@ func Accept(ctx context.Context, path string, check CheckRows) (kept string, fin
 
 // acceptable is the file that is made of a database without reading checksums, unless there is
 // something else to be found.
-func acceptable(ctx context.Context, c *sqlite3.Conn, path string, check CheckRows) (next string, findings []engine.Finding, err error) {
+func acceptable(ctx context.Context, c *sqlite3.Conn, path string, check CheckRows) (next string,
+	findings []engine.Finding, err error) {
 	var of engine.Backup
 	if err := inspectRows(ctx, c, &of); err != nil {
 		return "", nil, err

@@ -59,7 +59,8 @@ func Restore(ctx context.Context, path string, p engine.RestoreParams, rows Rows
 
 // RestoreElsewhere makes of the backup p.File what is to be served, in a file that carry takes
 // elsewhere and that is gone afterwards. from is for people: which backup, and of when.
-func RestoreElsewhere(ctx context.Context, p engine.RestoreParams, rows Rows, carry func(file, from string) error) (out engine.Restoration, err error) {
+func RestoreElsewhere(ctx context.Context, p engine.RestoreParams, rows Rows,
+	carry func(file, from string) error) (out engine.Restoration, err error) {
 	r := &restoring{p: p, rows: rows, out: &out}
 	if err := r.verify(ctx); err != nil {
 		return out, err

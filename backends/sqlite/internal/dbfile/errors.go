@@ -20,7 +20,8 @@ type FatalError struct {
 
 func (e *FatalError) Error() string {
 	if e.Corrupt {
-		return "the database file is damaged (" + e.cause.Error() + "); `kagzi db check` tells more, `kagzi db restore` puts a backup in its place"
+		return "the database file is damaged (" + e.cause.Error() +
+			"); `kagzi db check` tells more, `kagzi db restore` puts a backup in its place"
 	}
 	return "the disk failed a write: " + e.cause.Error()
 }
@@ -71,15 +72,19 @@ func OpenError(path string, err error) error {
 }
 
 var (
-	ErrExhausted   = &engine.Error{Kind: engine.KindExhausted, Message: "no room is left on the disk of the database; it passes when there is room again"}
-	errNoIndex     = &engine.Error{Kind: engine.KindUnavailable, Message: "no room is left on the disk for the index of the database's log; it passes when there is room again, and the call may or may not have counted"}
+	ErrExhausted = &engine.Error{Kind: engine.KindExhausted,
+		Message: "no room is left on the disk of the database; it passes when there is room again"}
+	errNoIndex = &engine.Error{Kind: engine.KindUnavailable,
+		Message: "no room is left on the disk for the index of the database's log; it passes when there is room again, and the call may or may not have counted"}
 	ErrUnavailable = &engine.Error{Kind: engine.KindUnavailable, Message: "the database cannot write"}
 	errBusy        = &engine.Error{Kind: engine.KindUnavailable, Message: "another process keeps the database locked"}
 	errUnreadable  = &engine.Error{Kind: engine.KindUnavailable, Message: "the database cannot be read"}
 	errGone        = &engine.Error{Kind: engine.KindUnavailable, Message: "the database file is not there any more"}
-	ErrMoving      = &engine.Error{Kind: engine.KindUnavailable, Message: "another process keeps changing what lies beside the database"}
-	ErrClosed      = &engine.Error{Kind: engine.KindUnavailable, Message: "the database is closed"}
-	errGaveUp      = &engine.Error{Kind: engine.KindUnavailable, Message: "the caller stopped waiting; the call may or may not have counted"}
+	ErrMoving      = &engine.Error{Kind: engine.KindUnavailable,
+		Message: "another process keeps changing what lies beside the database"}
+	ErrClosed = &engine.Error{Kind: engine.KindUnavailable, Message: "the database is closed"}
+	errGaveUp = &engine.Error{Kind: engine.KindUnavailable,
+		Message: "the caller stopped waiting; the call may or may not have counted"}
 )
 
 // IsRefusal reports whether err is an answer of the engine and not a failure of the database.

@@ -12,11 +12,13 @@ import (
 // writes.
 type Identity struct{ file, log, lock fs.FileInfo }
 
-var errPulledAway = errors.New("the database file, or the log beside it, was deleted, renamed or replaced while the server had it open; " +
-	"bring back what was taken away, or restore a backup with `kagzi db restore`")
+var errPulledAway = errors.New(
+	"the database file, or the log beside it, was deleted, renamed or replaced while the server had it open; " +
+		"bring back what was taken away, or restore a backup with `kagzi db restore`")
 
-var errUnlocked = errors.New("the lock file beside the database was deleted, renamed or replaced while the server had it open, so that another server " +
-	"could write to the database as well; start one server again, and leave that file alone: it does no harm")
+var errUnlocked = errors.New(
+	"the lock file beside the database was deleted, renamed or replaced while the server had it open, so that another server " +
+		"could write to the database as well; start one server again, and leave that file alone: it does no harm")
 
 // Identify identifies the files that were just opened.
 func Identify(path string, l *Lock) (f Identity, err error) {

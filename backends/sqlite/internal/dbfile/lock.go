@@ -92,7 +92,8 @@ func soleName(path string) error {
 	}
 	if n > 1 {
 		return &engine.Error{Kind: engine.KindPrecondition,
-			Message: fmt.Sprintf("the database %s has %d names (hard links), by which several servers could write it at once; remove the others, or copy the file", path, n)}
+			Message: fmt.Sprintf(
+				"the database %s has %d names (hard links), by which several servers could write it at once; remove the others, or copy the file", path, n)}
 	}
 	return nil
 }

@@ -10,7 +10,8 @@ import (
 // tryLock takes the lock unless another open file has it. It locks one byte far behind the text,
 // which others may read.
 func tryLock(file *os.File) (bool, error) {
-	err := windows.LockFileEx(windows.Handle(file.Fd()), windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY,
+	err := windows.LockFileEx(windows.Handle(file.Fd()),
+		windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY,
 		0, 1, 0, &windows.Overlapped{OffsetHigh: 1})
 	if errors.Is(err, windows.ERROR_LOCK_VIOLATION) {
 		return false, nil

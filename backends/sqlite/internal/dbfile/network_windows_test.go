@@ -21,7 +21,8 @@ func TestAShareIsKnownByItsName(t *testing.T) {
 }
 
 func TestADatabaseOnAShareIsRefused(t *testing.T) {
-	if err := RefuseNetwork(`\\server\share\kagzi.db`); err == nil || !strings.Contains(err.Error(), "KAGZI_ALLOW_NETWORK_FS") {
+	if err := RefuseNetwork(`\\server\share\kagzi.db`); err == nil ||
+		!strings.Contains(err.Error(), "KAGZI_ALLOW_NETWORK_FS") {
 		t.Errorf("a database on a share is refused with %v, want what to do about it", err)
 	}
 	if err := RefuseNetwork(filepath.Join(t.TempDir(), "kagzi.db")); err != nil {

@@ -96,8 +96,9 @@ func RefuseLoneLog(path string) error {
 	if err != nil || log == nil || log.Size() <= sqlite3.LogHeaderBytes {
 		return err
 	}
-	return &engine.Error{Kind: engine.KindPrecondition, Message: fmt.Sprintf("there is no database %s, but the log of one, %s-wal, with its last commits: "+
-		"bring the database back beside it, or restore a backup with `kagzi db restore`; to begin with an empty one, move the log away", path, path)}
+	return &engine.Error{Kind: engine.KindPrecondition,
+		Message: fmt.Sprintf("there is no database %s, but the log of one, %s-wal, with its last commits: "+
+			"bring the database back beside it, or restore a backup with `kagzi db restore`; to begin with an empty one, move the log away", path, path)}
 }
 
 // Locate returns where the database at path really is.

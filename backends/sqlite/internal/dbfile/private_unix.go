@@ -52,12 +52,16 @@ func RefuseWritableByOthers(path string, log *slog.Logger) error {
 	switch mode := file.Mode().Perm(); {
 	case mode&othersWrite != 0:
 		return &engine.Error{Kind: engine.KindPrecondition,
-			Message: fmt.Sprintf("anybody may write to the database %s (mode %04o); say chmod 600, and look at what is in it", path, mode)}
+			Message: fmt.Sprintf(
+				"anybody may write to the database %s (mode %04o); say chmod 600, and look at what is in it",
+				path, mode)}
 	case mode&othersRead != 0 && dir.Mode().Perm()&0o001 != 0:
-		log.Warn("anybody on this machine may read the database; say chmod 600", "file", path, "mode", fmt.Sprintf("%04o", mode))
+		log.Warn("anybody on this machine may read the database; say chmod 600", "file", path, "mode",
+			fmt.Sprintf("%04o", mode))
 	}
 	if mode := dir.Mode(); mode.Perm()&othersWrite != 0 && mode&os.ModeSticky == 0 {
-		log.Warn("anybody on this machine may put another database in the place of this one; say chmod 700 of its directory, or take another",
+		log.Warn(
+			"anybody on this machine may put another database in the place of this one; say chmod 700 of its directory, or take another",
 			"directory", filepath.Dir(path), "mode", fmt.Sprintf("%04o", mode.Perm()))
 	}
 	return nil

@@ -156,7 +156,8 @@ func OpenReader(path string) (*Reader, error) {
 		return nil, err
 	}
 	const noNew = "&mode=rw" // if the file has been taken away, a new one must not be created in its place
-	c, err := sqlite3.Open(sqlite3.DSN(path, "busy_timeout(5000)", "foreign_keys(1)", "mmap_size(0)", "synchronous(full)", "query_only(1)") + noNew)
+	c, err := sqlite3.Open(sqlite3.DSN(path, "busy_timeout(5000)", "foreign_keys(1)", "mmap_size(0)",
+		"synchronous(full)", "query_only(1)") + noNew)
 	if err != nil {
 		return nil, err
 	}

@@ -28,7 +28,8 @@ func RenameNew(from, to string) error {
 	if err == nil || errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	taken, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) // a file system without links: take the place, or find it taken
+	// a file system without links: take the place, or find it taken
+	taken, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}

@@ -67,7 +67,8 @@ func OpenElsewhere(path string) (bool, error) {
 			return false, err
 		}
 		err = retrying(func() error {
-			file, err := windows.CreateFile(name, windows.GENERIC_READ, 0, nil, windows.OPEN_EXISTING, windows.FILE_ATTRIBUTE_NORMAL, 0)
+			file, err := windows.CreateFile(name, windows.GENERIC_READ, 0, nil, windows.OPEN_EXISTING,
+				windows.FILE_ATTRIBUTE_NORMAL, 0)
 			if err == nil {
 				err = windows.CloseHandle(file)
 			}

@@ -45,7 +45,8 @@ func NewestSchema() (int, error) {
 // NewerSchemaError is the error of a database that a newer program has migrated.
 func NewerSchemaError(number, newest int) error {
 	return &engine.Error{Kind: engine.KindPrecondition,
-		Message: fmt.Sprintf("the database has schema %d and this program knows schemas up to %d: a newer kagzi has used it; run that one", number, newest)}
+		Message: fmt.Sprintf(
+			"the database has schema %d and this program knows schemas up to %d: a newer kagzi has used it; run that one", number, newest)}
 }
 
 // RequireNewestSchema refuses a schema that is not this program's.
@@ -61,7 +62,8 @@ func RequireNewestSchema(ctx context.Context, c *sqlite3.Conn) error {
 	case number > newest:
 		return NewerSchemaError(number, newest)
 	case number < newest:
-		return fmt.Errorf("the database has schema %d and this program needs schema %d: run `kagzi db migrate`", number, newest)
+		return fmt.Errorf("the database has schema %d and this program needs schema %d: run `kagzi db migrate`",
+			number, newest)
 	}
 	return nil
 }

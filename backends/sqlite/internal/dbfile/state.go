@@ -63,7 +63,8 @@ var deleteStandingSQL string
 
 // SetState sets a state of the database, and returns how many rows that changed.
 func SetState(ctx context.Context, c *sqlite3.Conn, name, value string, at time.Time) (int64, error) {
-	return c.Exec(ctx, &setStandingSQL, sqlite3.Text("name", name), sqlite3.Text("value", value), sqlite3.Time("at", at))
+	return c.Exec(ctx, &setStandingSQL, sqlite3.Text("name", name), sqlite3.Text("value", value),
+		sqlite3.Time("at", at))
 }
 
 // DeleteState deletes a state of the database, and returns how many rows that changed.

@@ -100,7 +100,8 @@ func readFile(tls *libc.TLS, at, to uintptr, n int32, offset int64) int32 {
 		return f.readFrame(under, to, n, offset-FrameHeaderBytes)
 	}
 	code := under.read(to, n, offset)
-	if code == lib.SQLITE_OK && f.database != 0 && n == LogHeaderBytes && offset == 0 { // SQLite is about to recover what is in the log
+	if code == lib.SQLITE_OK && f.database != 0 && n == LogHeaderBytes && offset == 0 {
+		// SQLite is about to recover what is in the log
 		return f.examineLog(under)
 	}
 	return code

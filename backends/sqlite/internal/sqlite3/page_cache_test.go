@@ -34,7 +34,8 @@ func TestThePageCacheForgetsTheNumberThatPagesAreExchangedBy(t *testing.T) {
 	}
 	random := rand.New(rand.NewPCG(1, 1))
 	for range 3000 { // in no order, so that pages are split in the midst of others
-		if err := c.Script(t.Context(), fmt.Sprintf("insert or ignore into any values (%d, '%0200d')", random.IntN(1e6), 0)); err != nil {
+		if err := c.Script(t.Context(), fmt.Sprintf(
+			"insert or ignore into any values (%d, '%0200d')", random.IntN(1e6), 0)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -73,7 +74,8 @@ func TestAConnectionThatReadsMuchTakesNoPagesFromAnother(t *testing.T) {
 	writer := open("journal_mode(wal)", fmt.Sprintf("cache_size(%d)", pages))
 	do(writer, "create table small (key integer primary key, text text); insert into small values (1, 'one')")
 	do(writer, "create table large (key integer primary key, text text)")
-	do(writer, "with recursive n(i) as (select 1 union all select i + 1 from n where i < 4000) insert into large select i, printf('%0500d', i) from n")
+	do(writer,
+		"with recursive n(i) as (select 1 union all select i + 1 from n where i < 4000) insert into large select i, printf('%0500d', i) from n")
 	reader := open(fmt.Sprintf("cache_size(%d)", pages/10))
 	for range 3 {
 		do(writer, "select sum(length(text)) from large")

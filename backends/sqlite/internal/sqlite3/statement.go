@@ -58,7 +58,8 @@ func Positional(text string) (string, []string) {
 			i += len(line)
 		case text[i] == '@':
 			end := i + 1
-			for end < len(text) && (text[end] == '_' || 'a' <= text[end] && text[end] <= 'z' || '0' <= text[end] && text[end] <= '9') {
+			for end < len(text) && (text[end] == '_' || 'a' <= text[end] && text[end] <= 'z' || '0' <= text[end] &&
+				text[end] <= '9') {
 				end++
 			}
 			names = append(names, text[i+1:end])

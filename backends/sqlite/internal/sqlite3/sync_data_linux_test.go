@@ -75,10 +75,12 @@ func TestASyncIsLeftToTheWriterButForThatOfALogsHeader(t *testing.T) {
 		{"of the header, before the frames of that commit", 1, 1, lib.SQLITE_IOERR_FSYNC, 0},
 		{"at a checkpoint", 0, 0, lib.SQLITE_IOERR_FSYNC, 0},
 	} {
-		p := &placed{file{nameSynced: 1, headerUnsynced: test.begun, deferSync: test.later}, lib.TunixFile{Fh: -1}} // a real sync fails
+		// a real sync fails
+		p := &placed{file{nameSynced: 1, headerUnsynced: test.begun, deferSync: test.later}, lib.TunixFile{Fh: -1}}
 		code := syncFile(nil, uintptr(unsafe.Pointer(p)), lib.SQLITE_SYNC_NORMAL)
 		if code != test.code || p.file.syncOwed != test.owed || p.file.headerUnsynced != 0 {
-			t.Errorf("sync %s = %d, owed %d, header to be synced %d; want %d, %d, 0", test.name, code, p.file.syncOwed, p.file.headerUnsynced, test.code, test.owed)
+			t.Errorf("sync %s = %d, owed %d, header to be synced %d; want %d, %d, 0", test.name, code, p.file.syncOwed,
+				p.file.headerUnsynced, test.code, test.owed)
 		}
 		runtime.KeepAlive(p)
 	}

@@ -30,11 +30,13 @@ func (u underlying) ReadAt(p []byte, offset int64) (int, error) {
 }
 
 func (u underlying) read(to uintptr, n int32, offset int64) int32 {
-	return function[func(*libc.TLS, uintptr, uintptr, int32, int64) int32](system(u.at).FxRead)(u.tls, u.at+behind, to, n, offset)
+	return function[func(*libc.TLS, uintptr, uintptr, int32, int64) int32](system(u.at).FxRead)(
+		u.tls, u.at+behind, to, n, offset)
 }
 
 func (u underlying) write(from uintptr, n int32, offset int64) int32 {
-	return function[func(*libc.TLS, uintptr, uintptr, int32, int64) int32](system(u.at).FxWrite)(u.tls, u.at+behind, from, n, offset)
+	return function[func(*libc.TLS, uintptr, uintptr, int32, int64) int32](system(u.at).FxWrite)(
+		u.tls, u.at+behind, from, n, offset)
 }
 
 func (u underlying) size() (size int64, code int32) {

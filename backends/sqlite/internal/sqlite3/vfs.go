@@ -111,9 +111,12 @@ var methods = sync.OnceValue(func() (tables [2]uintptr) {
 		m := (*lib.Tsqlite3_io_methods)(memory(tables[i]))
 		*m = lib.Tsqlite3_io_methods{
 			FiVersion: 2, // the third could map pages into memory
-			FxClose:   pointer(closeFile), FxRead: pointer(readFile), FxWrite: pointer(writeFile), FxTruncate: pointer(truncateFile),
-			FxSync: pointer(syncFile), FxFileSize: pointer(sizeFile), FxLock: pointer(lockFile), FxUnlock: pointer(unlockFile),
-			FxCheckReservedLock: pointer(checkReservedLock), FxFileControl: pointer(controlFile), FxSectorSize: pointer(sectorSize),
+			FxClose:   pointer(closeFile), FxRead: pointer(readFile), FxWrite: pointer(writeFile),
+			FxTruncate: pointer(truncateFile),
+			FxSync:     pointer(syncFile), FxFileSize: pointer(sizeFile), FxLock: pointer(lockFile),
+			FxUnlock:            pointer(unlockFile),
+			FxCheckReservedLock: pointer(checkReservedLock), FxFileControl: pointer(controlFile),
+			FxSectorSize:            pointer(sectorSize),
 			FxDeviceCharacteristics: pointer(deviceCharacteristics), FxShmBarrier: pointer(barrierIndex),
 		}
 		if i == 0 {
@@ -125,7 +128,8 @@ var methods = sync.OnceValue(func() (tables [2]uintptr) {
 
 func openFile(tls *libc.TLS, vfs, name, at uintptr, flags int32, flagsOut uintptr) int32 {
 	base := (*passing)(memory(vfs)).base
-	open := function[func(*libc.TLS, uintptr, uintptr, uintptr, int32, uintptr) int32]((*lib.Tsqlite3_vfs)(memory(base)).FxOpen)
+	open := function[func(*libc.TLS, uintptr, uintptr, uintptr, int32, uintptr) int32](
+		(*lib.Tsqlite3_vfs)(memory(base)).FxOpen)
 	if name == 0 || flags&(lib.SQLITE_OPEN_MAIN_DB|lib.SQLITE_OPEN_WAL) == 0 {
 		return open(tls, base, name, at, flags, flagsOut)
 	}
@@ -175,7 +179,8 @@ func controlFile(tls *libc.TLS, at uintptr, operation int32, argument uintptr) i
 		*(*int32)(memory(argument)) = int32(fileAt(at).broken)
 		return lib.SQLITE_OK
 	}
-	return function[func(*libc.TLS, uintptr, int32, uintptr) int32](system(at).FxFileControl)(tls, at+behind, operation, argument)
+	return function[func(*libc.TLS, uintptr, int32, uintptr) int32](system(at).FxFileControl)(
+		tls, at+behind, operation, argument)
 }
 
 func truncateFile(tls *libc.TLS, at uintptr, size int64) int32 {
@@ -231,11 +236,13 @@ func deviceCharacteristics(tls *libc.TLS, at uintptr) int32 {
 }
 
 func mapIndex(tls *libc.TLS, at uintptr, region, size, extend int32, to uintptr) int32 {
-	return function[func(*libc.TLS, uintptr, int32, int32, int32, uintptr) int32](system(at).FxShmMap)(tls, at+behind, region, size, extend, to)
+	return function[func(*libc.TLS, uintptr, int32, int32, int32, uintptr) int32](system(at).FxShmMap)(
+		tls, at+behind, region, size, extend, to)
 }
 
 func lockIndex(tls *libc.TLS, at uintptr, offset, n, flags int32) int32 {
-	return function[func(*libc.TLS, uintptr, int32, int32, int32) int32](system(at).FxShmLock)(tls, at+behind, offset, n, flags)
+	return function[func(*libc.TLS, uintptr, int32, int32, int32) int32](system(at).FxShmLock)(
+		tls, at+behind, offset, n, flags)
 }
 
 func barrierIndex(tls *libc.TLS, at uintptr) {

@@ -19,12 +19,13 @@ var (
 	fullSleeping = flag.Int("storetest.sleeping", 2_000, "how many sleeping runs a full table has in benchmarks")
 )
 
-// Fill puts ended runs and sleeping runs into a fresh store, faster than the verbs can: runs of the namespace "default", queue
-// "orders" and type "order". The sleeping ones must not be due within a year of now.
+// Fill puts ended runs and sleeping runs into a fresh store, faster than the verbs can: runs of the
+// namespace "default", queue "orders" and type "order". The sleeping ones must not be due within a
+// year of now.
 type Fill func(tb testing.TB, s engine.Store, ended, sleeping int, now time.Time)
 
-// Bench measures the verbs of a store as its callers see them: each call is durable when it returns. A million ended runs
-// take the verbs a while; give a Fill, or lower the flags.
+// Bench measures the verbs of a store as its callers see them: each call is durable when it
+// returns. A million ended runs take the verbs a while; give a Fill, or lower the flags.
 func Bench(b *testing.B, open func(tb testing.TB) engine.Store, fill ...Fill) {
 	b.Run("CompleteStep/1 caller", func(b *testing.B) { benchCompleteStep(newBench(b, open), 1) })
 	b.Run("CompleteStep/100 callers", func(b *testing.B) { benchCompleteStep(newBench(b, open), 100) })
@@ -69,7 +70,8 @@ func fullBench(b *testing.B, open func(tb testing.TB) engine.Store, fill []Fill)
 	}
 	f.cycle(*fullEnded, func(l engine.Lease, _ engine.ID) error { return f.TryFinish(l, "done") })
 	f.cycle(*fullSleeping, func(l engine.Lease, id engine.ID) error {
-		return f.Store.Sleep(f.Ctx, engine.SleepParams{Lease: l, Step: fixture.Named("nap"), ID: id, Duration: 10_000 * time.Hour, Now: f.Now})
+		return f.Store.Sleep(f.Ctx, engine.SleepParams{
+			Lease: l, Step: fixture.Named("nap"), ID: id, Duration: 10_000 * time.Hour, Now: f.Now})
 	})
 	return f
 }
@@ -144,7 +146,8 @@ func benchCompleteStep(f *bench, callers int) {
 	for i := range params {
 		params[i] = engine.CompleteStepParams{
 			Lease: leases[i%len(leases)], Step: fixture.Named(fmt.Sprintf("step-%d", i/len(leases))), ID: f.ID(),
-			Output: fixture.Text(`{"charge":"ch_1234567890","amount":4200,"currency":"eur","captured":true}`), Now: f.Now,
+			Output: fixture.Text(`{"charge":"ch_1234567890","amount":4200,"currency":"eur","captured":true}`),
+			Now:    f.Now,
 		}
 	}
 	f.measured(callers, 1, func(ctx context.Context, i int) error {
@@ -212,8 +215,9 @@ func benchCompleteRun(f *bench, callers int) {
 	f.measured(callers, 1, func(_ context.Context, i int) error { return f.TryFinish(leases[i], `{"ok":true}`) })
 }
 
-// benchLife takes runs from their start to their end, with one step of each; one call is in it for each of start, step and end. Claims
-// are shared by the callers that wait for one, as the dispatcher shares them.
+// benchLife takes runs from their start to their end, with one step of each; one call is in it for
+// each of start, step and end. Claims are shared by the callers that wait for one, as the
+// dispatcher shares them.
 func benchLife(f *bench, callers int) {
 	starts := make([]engine.StartRun, f.b.N)
 	steps := make([]engine.ID, f.b.N)
@@ -240,7 +244,8 @@ func benchLife(f *bench, callers int) {
 			return err
 		}
 		if _, err := f.Store.CompleteStep(ctx, engine.CompleteStepParams{
-			Lease: l, Step: fixture.Named("charge"), ID: steps[i], Output: fixture.Text(`{"charge":"ch_1234567890"}`), Now: f.Now,
+			Lease: l, Step: fixture.Named("charge"), ID: steps[i], Output: fixture.Text(`{"charge":"ch_1234567890"}`),
+			Now: f.Now,
 		}); err != nil {
 			return err
 		}
@@ -295,7 +300,8 @@ func shareClaims(ctx context.Context, store engine.Store, waiting <-chan claiman
 func benchHeartbeat(f *bench, workers int) {
 	beats := make([]engine.HeartbeatParams, workers)
 	for i := range beats {
-		beats[i] = engine.HeartbeatParams{WorkerID: f.Worker(fmt.Sprintf("beat-%d", i)), Whole: true, NameWithin: time.Hour, Now: f.Now}
+		beats[i] = engine.HeartbeatParams{WorkerID: f.Worker(fmt.Sprintf("beat-%d", i)), Whole: true,
+			NameWithin: time.Hour, Now: f.Now}
 		var starts []engine.StartRun
 		var slots []string
 		for range 10 {
@@ -319,7 +325,9 @@ func benchHistory(f *bench, steps int) {
 	f.measured(1, steps, func(ctx context.Context, _ int) error {
 		got := 0
 		for from := int64(1); from != 0; {
-			page, next, err := f.Store.GetHistory(ctx, engine.HistoryParams{Namespace: fixture.Space, RunID: l.RunID, From: from, Bytes: engine.HistoryBytes})
+			page, next, err := f.Store.GetHistory(
+				ctx, engine.HistoryParams{Namespace: fixture.Space, RunID: l.RunID, From: from,
+					Bytes: engine.HistoryBytes})
 			if err != nil {
 				return err
 			}

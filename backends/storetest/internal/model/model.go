@@ -10,8 +10,9 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// model is the contract in memory, without any thought of speed, disk or rivals: what a store must answer to one call after
-// another. It knows less than a store: no payloads of runs, no rings, and none of what the contract leaves open.
+// model is the contract in memory, without any thought of speed, disk or rivals: what a store must
+// answer to one call after another. It knows less than a store: no payloads of runs, no rings, and
+// none of what the contract leaves open.
 type model struct {
 	runs     []*modelRun // by id
 	workers  map[string]*engine.Worker
@@ -39,7 +40,8 @@ type modelStart struct {
 type modelWrite struct{ content, answer string }
 
 func newModel() *model {
-	return &model{workers: map[string]*engine.Worker{}, requests: map[string]modelStart{}, writes: map[string]modelWrite{}}
+	return &model{workers: map[string]*engine.Worker{}, requests: map[string]modelStart{},
+		writes: map[string]modelWrite{}}
 }
 
 func (m *model) run(id engine.ID) *modelRun {
@@ -215,7 +217,8 @@ func (m *model) claim(p engine.ClaimParams) string {
 		if len(grants) == 0 {
 			break
 		}
-		if limit := p.TypeLimits[r.Type]; p.QueueLimit > 0 && running >= p.QueueLimit || limit > 0 && ofType[r.Type] >= limit {
+		if limit := p.TypeLimits[r.Type]; p.QueueLimit > 0 && running >= p.QueueLimit || limit > 0 &&
+			ofType[r.Type] >= limit {
 			limited = true
 			continue
 		}

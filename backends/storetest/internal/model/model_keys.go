@@ -109,7 +109,8 @@ func (f *stream) keyCall() act {
 	}
 	var uses []engine.KeyUse
 	for range 1 + f.roll.IntN(4) {
-		uses = append(uses, engine.KeyUse{ID: f.someKey(), At: f.now.Add(time.Duration(f.roll.IntN(3)-1) * time.Second)})
+		uses = append(uses, engine.KeyUse{ID: f.someKey(),
+			At: f.now.Add(time.Duration(f.roll.IntN(3)-1) * time.Second)})
 	}
 	return act{text: fmt.Sprintf("note %d uses of keys", len(uses)),
 		store: func(ctx context.Context, s engine.Store) string {
@@ -136,7 +137,8 @@ func (f *stream) someKey() engine.ID {
 }
 
 func (f *stream) createKey() act {
-	p := engine.CreateKeyParams{Key: engine.APIKey{ID: f.mint.ID(f.now), Name: f.one("a", "b", "c", "d"), Role: engine.KeyRole(1 + f.roll.IntN(5))},
+	p := engine.CreateKeyParams{Key: engine.APIKey{
+		ID: f.mint.ID(f.now), Name: f.one("a", "b", "c", "d"), Role: engine.KeyRole(1 + f.roll.IntN(5))},
 		By: fixture.Somebody, AuditID: f.mint.ID(f.now), Now: f.now}
 	k := &p.Key
 	k.Hash = sha256.Sum256(k.ID[:])

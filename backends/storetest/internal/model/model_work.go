@@ -45,7 +45,8 @@ func (m *model) note(l engine.Lease, target, content, answer string) string {
 }
 
 // attempt is the RUNNING attempt of a step, or a new one in the place of its last.
-func (m *model) attempt(r *modelRun, id engine.ID, name string, kind engine.StepKind, policy *engine.RetryPolicy) *engine.Step {
+func (m *model) attempt(r *modelRun, id engine.ID, name string, kind engine.StepKind,
+	policy *engine.RetryPolicy) *engine.Step {
 	last := r.latest(name)
 	if last != nil && last.Status == engine.StepRunning {
 		return last
@@ -116,8 +117,9 @@ func (m *model) fail(p engine.FailStepParams) string {
 	if r == nil {
 		return answer
 	}
-	if last := r.latest(p.Step.Name); last != nil && (last.Kind == engine.StepSleep || last.Status == engine.StepCompleted ||
-		last.Status == engine.StepFailed && !last.Interrupted()) {
+	if last := r.latest(p.Step.Name); last != nil &&
+		(last.Kind == engine.StepSleep || last.Status == engine.StepCompleted ||
+			last.Status == engine.StepFailed && !last.Interrupted()) {
 		return errText(engine.ErrConflict)
 	}
 	a := m.attempt(r, p.ID, p.Step.Name, engine.StepFunction, p.RetryPolicy)

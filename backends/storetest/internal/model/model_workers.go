@@ -131,7 +131,8 @@ func (m *model) timeoutSteps(p engine.TimeoutStepsParams) string {
 	}
 	for _, r := range m.runs {
 		for _, a := range r.attempts {
-			if a.Status == engine.StepRunning && a.Kind == engine.StepFunction && (out.Next.IsZero() || a.TimeoutAt.Before(out.Next)) {
+			if a.Status == engine.StepRunning && a.Kind == engine.StepFunction &&
+				(out.Next.IsZero() || a.TimeoutAt.Before(out.Next)) {
 				out.Next = a.TimeoutAt
 			}
 		}

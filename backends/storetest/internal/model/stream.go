@@ -57,15 +57,16 @@ func ModelCases() []fixture.Case {
 	}
 	var cases []fixture.Case
 	for _, seed := range seeds {
-		cases = append(cases, fixture.Case{Name: fmt.Sprintf("a random life answers like the model, seed %d", seed), Run: func(s *fixture.F) {
-			follow(s, seed, s.Store)
-		}})
+		cases = append(cases, fixture.Case{Name: fmt.Sprintf("a random life answers like the model, seed %d", seed),
+			Run: func(s *fixture.F) {
+				follow(s, seed, s.Store)
+			}})
 	}
 	return cases
 }
 
-// SameRows lives one random life in several stores, which must answer alike and hold the same rows after it, as seen through
-// their Views.
+// SameRows lives one random life in several stores, which must answer alike and hold the same rows
+// after it, as seen through their Views.
 func SameRows(t *testing.T, opens ...func(tb testing.TB) engine.Store) {
 	for seed := range uint64(max(*modelSeeds, 1)) {
 		t.Run(fmt.Sprintf("seed %d", seed+1), func(t *testing.T) {
@@ -108,8 +109,9 @@ func follow(s *fixture.F, seed uint64, stores ...engine.Store) {
 	}
 }
 
-// vaguer says that a store answered LeaseLost where the model knows of a conflict: an attempt that its run's end has closed shows
-// no longer what was reported about it. Both refuse, and nothing else passes.
+// vaguer says that a store answered LeaseLost where the model knows of a conflict: an attempt that
+// its run's end has closed shows no longer what was reported about it. Both refuse, and nothing
+// else passes.
 func vaguer(got, want string) bool {
 	return want == errText(engine.ErrConflict) && strings.HasPrefix(got, errText(engine.ErrLeaseLost))
 }
@@ -130,7 +132,8 @@ func (f *stream) content() string {
 func (f *stream) next() act {
 	for {
 		if f.chance(30) {
-			steps := []time.Duration{time.Millisecond, 300 * time.Millisecond, time.Second, 5 * time.Second, time.Minute}
+			steps := []time.Duration{time.Millisecond, 300 * time.Millisecond, time.Second, 5 * time.Second,
+				time.Minute}
 			f.now = f.now.Add(steps[f.roll.IntN(len(steps))])
 		}
 		if a, ok := f.pick(); ok {

@@ -13,7 +13,8 @@ import (
 
 func (f *stream) start() act {
 	p := engine.StartRun{Run: engine.Run{
-		ID: f.mint.ID(f.now), Namespace: fixture.Space, Queue: fixture.Queue, Type: f.one("a", "b"), Priority: f.roll.IntN(3), CreatedAt: f.now,
+		ID: f.mint.ID(f.now), Namespace: fixture.Space, Queue: fixture.Queue, Type: f.one("a", "b"),
+		Priority: f.roll.IntN(3), CreatedAt: f.now,
 		AvailableAt: f.now.Add(time.Duration(f.roll.IntN(2)) * time.Second), Input: fixture.Text(f.one("x", "y")),
 		ExternalID: f.one("", "", "ext-1", "ext-2"), RequestID: f.one("", "", "", f.content()),
 	}, Reuse: engine.ExternalIDReuse(f.roll.IntN(3))}
@@ -30,7 +31,8 @@ func (f *stream) start() act {
 		p.Requirements = map[string]string{"gpu": f.one("", "x")}
 	}
 	return act{
-		text: fmt.Sprintf("start %s %s external %q request %q reuse %d", p.ID, p.Type, p.ExternalID, p.RequestID, p.Reuse), run: p.ID,
+		text: fmt.Sprintf("start %s %s external %q request %q reuse %d", p.ID, p.Type, p.ExternalID, p.RequestID,
+			p.Reuse), run: p.ID,
 		store: func(ctx context.Context, s engine.Store) string {
 			answers, err := s.StartRuns(ctx, engine.StartRunsParams{Runs: []engine.StartRun{p}})
 			if err != nil {
@@ -43,7 +45,8 @@ func (f *stream) start() act {
 }
 
 func (f *stream) claim() act {
-	p := engine.ClaimParams{Namespace: fixture.Space, Queue: fixture.Queue, HistoryBytes: engine.HistoryBytes, Now: f.now,
+	p := engine.ClaimParams{Namespace: fixture.Space, Queue: fixture.Queue, HistoryBytes: engine.HistoryBytes,
+		Now:   f.now,
 		Types: [][]string{{"a"}, {"a", "b"}, {"b", "a"}}[f.roll.IntN(3)]}
 	if f.chance(60) {
 		p.Offers = []engine.Offer{{Key: "gpu", Value: f.one("x", "y")}}
@@ -59,7 +62,8 @@ func (f *stream) claim() act {
 		p.Slots = append(p.Slots, engine.ClaimSlot{WorkerID: worker, Token: f.mint.Token()})
 	}
 	return act{
-		text: fmt.Sprintf("claim %v for %s, %d grants, limits %d %v", p.Types, worker, len(p.Slots), p.QueueLimit, p.TypeLimits),
+		text: fmt.Sprintf("claim %v for %s, %d grants, limits %d %v", p.Types, worker, len(p.Slots), p.QueueLimit,
+			p.TypeLimits),
 		store: func(ctx context.Context, s engine.Store) string {
 			claimed, err := s.Claim(ctx, p)
 			if err != nil {
@@ -90,7 +94,8 @@ func (f *stream) claim() act {
 }
 
 func (f *stream) end() act {
-	p := engine.EndRunParams{Namespace: fixture.Space, RunID: f.mint.ID(f.now), Reason: f.one("", "why"), AuditID: f.mint.ID(f.now), Now: f.now}
+	p := engine.EndRunParams{Namespace: fixture.Space, RunID: f.mint.ID(f.now), Reason: f.one("", "why"),
+		AuditID: f.mint.ID(f.now), Now: f.now}
 	if n := len(f.model.runs); n > 0 {
 		p.RunID = f.model.runs[f.roll.IntN(n)].ID
 	}
@@ -128,7 +133,8 @@ func (f *stream) workerCall() (act, bool) {
 		}, true
 	}
 	p := engine.RegisterWorkerParams{Chosen: true, Now: f.now, Worker: engine.Worker{ID: id, Namespace: fixture.Space,
-		InstanceID: id + f.one("-first", "-first", "-second"), Queues: []string{fixture.Queue}, Types: []string{"a", "b"}, MaxConcurrent: 10}}
+		InstanceID: id + f.one("-first", "-first", "-second"), Queues: []string{fixture.Queue},
+		Types: []string{"a", "b"}, MaxConcurrent: 10}}
 	for _, w := range f.model.workers { // an instance that is known under its id keeps it; no other may ask for it
 		if w.InstanceID == p.Worker.InstanceID && w.ID != id {
 			return act{}, false
@@ -144,7 +150,8 @@ func (f *stream) workerCall() (act, bool) {
 }
 
 func (f *stream) heartbeat() act {
-	p := engine.HeartbeatParams{WorkerID: f.one("w1", "w2", "w3"), Completed: f.roll.IntN(3), NameWithin: time.Second, Now: f.now}
+	p := engine.HeartbeatParams{WorkerID: f.one("w1", "w2", "w3"), Completed: f.roll.IntN(3), NameWithin: time.Second,
+		Now: f.now}
 	for _, l := range f.leases[max(0, len(f.leases)-8):] {
 		if f.chance(60) {
 			p.Held = append(p.Held, l)
@@ -270,10 +277,12 @@ func (f *stream) keep(a act, l engine.Lease, target string) act {
 		before := m.writes[writeKey(l, target)]
 		answer := call(m)
 		if mine := m.writes[writeKey(l, target)]; mine != before {
-			f.past = append(f.past, act{text: a.text + " once more by " + l.Token.Wire()[:8], run: a.run, store: a.store, model: call,
+			f.past = append(f.past, act{text: a.text + " once more by " + l.Token.Wire()[:8], run: a.run,
+				store: a.store, model: call,
 				still: func(m *model) bool {
 					r := m.run(l.RunID)
-					return m.writes[writeKey(l, target)] == mine && (r == nil || r.attemptsBy(l, target) < 2 && !r.closed(target))
+					return m.writes[writeKey(l, target)] == mine &&
+						(r == nil || r.attemptsBy(l, target) < 2 && !r.closed(target))
 				}})
 		}
 		return answer
@@ -281,14 +290,16 @@ func (f *stream) keep(a act, l engine.Lease, target string) act {
 	return a
 }
 
-// clear says that the contract is clear about a new result for this step: not while it waits for a retry, unless that is due
-// and the last word came from another lease; not for a timer; and not when the run's end may have closed what this lease reported before.
+// clear says that the contract is clear about a new result for this step: not while it waits for a
+// retry, unless that is due and the last word came from another lease; not for a timer; and not
+// when the run's end may have closed what this lease reported before.
 func (f *stream) clear(r *modelRun, l engine.Lease, name string) bool {
 	if r == nil || r.token != l.Token {
 		return !f.model.wrote(l, name) || r == nil || !r.Status.Ended()
 	}
 	last := r.latest(name)
-	return last == nil || last.Kind == engine.StepFunction && (last.Status != engine.StepPending || !last.RetryAt.After(f.now) && last.Token != l.Token)
+	return last == nil || last.Kind == engine.StepFunction &&
+		(last.Status != engine.StepPending || !last.RetryAt.After(f.now) && last.Token != l.Token)
 }
 
 // closed says that the run's end has closed the step.
@@ -308,8 +319,8 @@ func (r *modelRun) attemptsBy(l engine.Lease, name string) int {
 	return n
 }
 
-// touched says that this lease has begun or written the step, so that beginning it again when the lease is over could be
-// taken for a repetition.
+// touched says that this lease has begun or written the step, so that beginning it again when the
+// lease is over could be taken for a repetition.
 func (f *stream) touched(r *modelRun, l engine.Lease, name string) bool {
 	return f.model.wrote(l, name) || r != nil && r.attemptsBy(l, name) > 0
 }
@@ -327,7 +338,8 @@ func (f *stream) begin(l engine.Lease, name string) act {
 }
 
 func (f *stream) completeStep(l engine.Lease, name string) act {
-	p := engine.CompleteStepParams{Lease: l, Step: fixture.Named(name), ID: f.mint.ID(f.now), Output: fixture.Text(f.content()), Now: f.now}
+	p := engine.CompleteStepParams{Lease: l, Step: fixture.Named(name), ID: f.mint.ID(f.now),
+		Output: fixture.Text(f.content()), Now: f.now}
 	return act{text: "complete " + name, run: l.RunID,
 		store: func(ctx context.Context, s engine.Store) string {
 			step, err := s.CompleteStep(ctx, p)
@@ -338,7 +350,8 @@ func (f *stream) completeStep(l engine.Lease, name string) act {
 }
 
 func (f *stream) failStep(l engine.Lease, name string) act {
-	p := engine.FailStepParams{Lease: l, Step: fixture.Named(name), ID: f.mint.ID(f.now), Failure: fixture.Boom(f.content()), Now: f.now,
+	p := engine.FailStepParams{Lease: l, Step: fixture.Named(name), ID: f.mint.ID(f.now),
+		Failure: fixture.Boom(f.content()), Now: f.now,
 		Hold: f.chance(40), Jitter: f.roll.Float64()}
 	if f.chance(20) {
 		p.Failure.NonRetryable = true
@@ -354,8 +367,9 @@ func (f *stream) failStep(l engine.Lease, name string) act {
 
 // sleep has one length for each name.
 func (f *stream) sleep(l engine.Lease, name string) act {
-	p := engine.SleepParams{Lease: l, Step: fixture.Named(name), ID: f.mint.ID(f.now), Duration: time.Duration(name[1]-'0') * time.Second,
-		Hold: f.chance(40), Now: f.now}
+	p := engine.SleepParams{Lease: l, Step: fixture.Named(name), ID: f.mint.ID(f.now),
+		Duration: time.Duration(name[1]-'0') * time.Second,
+		Hold:     f.chance(40), Now: f.now}
 	return act{text: fmt.Sprintf("sleep %s hold %t", name, p.Hold), run: l.RunID,
 		store: func(ctx context.Context, s engine.Store) string { return errOr(s.Sleep(ctx, p), "ok") },
 		model: func(m *model) string { return m.sleep(p) },

@@ -15,7 +15,8 @@ import (
 
 func errText(err error) string {
 	answer := fmt.Sprintf("error of kind %d", engine.KindOf(err))
-	if e, ok := errors.AsType[*engine.Error](err); ok && (e.Kind == engine.KindLeaseLost || e.Kind == engine.KindPrecondition) && e.Status != 0 {
+	if e, ok := errors.AsType[*engine.Error](err); ok &&
+		(e.Kind == engine.KindLeaseLost || e.Kind == engine.KindPrecondition) && e.Status != 0 {
 		answer += " " + e.Status.String()
 	}
 	if engine.KindOf(err) == engine.KindInternal {
@@ -48,7 +49,8 @@ func begunText(b engine.Begun) string {
 
 // stepLine is what the model knows of an attempt.
 func stepLine(a engine.Step) string {
-	line := fmt.Sprintf("%s#%d %s %s failures %d latest %t at %d %q", a.Name, a.Attempt, a.Kind, a.Status, a.Failures, a.Latest, a.Sequence, a.Output.Data)
+	line := fmt.Sprintf("%s#%d %s %s failures %d latest %t at %d %q", a.Name, a.Attempt, a.Kind, a.Status, a.Failures,
+		a.Latest, a.Sequence, a.Output.Data)
 	if a.Error != nil {
 		line += " error " + a.Error.Message
 	}
@@ -62,8 +64,10 @@ func stepLine(a engine.Step) string {
 }
 
 func runLine(r engine.Run) string {
-	line := fmt.Sprintf("%s %s attempts %d failures %d steps %d due %s started %s finished %s worker %q waits %q", r.Type, r.Status, r.Attempts,
-		r.Failures, r.Steps, fixture.Clock(r.AvailableAt), fixture.Clock(r.StartedAt), fixture.Clock(r.FinishedAt), r.WorkerID, r.WaitingFor)
+	line := fmt.Sprintf("%s %s attempts %d failures %d steps %d due %s started %s finished %s worker %q waits %q",
+		r.Type, r.Status, r.Attempts,
+		r.Failures, r.Steps, fixture.Clock(r.AvailableAt), fixture.Clock(r.StartedAt), fixture.Clock(r.FinishedAt),
+		r.WorkerID, r.WaitingFor)
 	if r.Status == engine.RunPending || r.Status == engine.RunSleeping {
 		line += fmt.Sprintf(" losses %d", r.LeaseLosses)
 	}

@@ -48,7 +48,10 @@ var ManyKeysCases = []fixture.Case{
 			for i := range params {
 				params[i] = s.NewKey(fmt.Sprint("ci-", n), engine.RoleClient)
 			}
-			errs := fixture.AtOnce(fixture.Racers, func(i int) error { _, err := s.Store.CreateKey(s.Ctx, params[i]); return err })
+			errs := fixture.AtOnce(fixture.Racers, func(i int) error {
+				_, err := s.Store.CreateKey(s.Ctx, params[i])
+				return err
+			})
 			winner := s.OnlyWinner(errs, engine.ErrExists)
 			ring := s.Keyring()
 			fixture.Equal(s, "keys in the ring", len(ring), n+2)
@@ -62,7 +65,10 @@ var ManyKeysCases = []fixture.Case{
 				params[i] = s.NewKey(fmt.Sprint("k", i), engine.RoleViewer)
 			}
 			params[fixture.Racers/2].Key.Role, params[fixture.Racers/2].Key.Namespaces = engine.RoleAdmin, nil
-			errs := fixture.AtOnce(fixture.Racers, func(i int) error { _, err := s.Store.CreateKey(s.Ctx, params[i]); return err })
+			errs := fixture.AtOnce(fixture.Racers, func(i int) error {
+				_, err := s.Store.CreateKey(s.Ctx, params[i])
+				return err
+			})
 			s.Must(errs[fixture.Racers/2], "CreateKey of the admin's")
 			for _, err := range errs {
 				if err != nil {
@@ -90,10 +96,14 @@ var ManyKeysCases = []fixture.Case{
 			var admins []engine.RevokeKeyParams
 			for _, k := range s.Keyring() {
 				if k.Role == engine.RoleAdmin {
-					admins = append(admins, engine.RevokeKeyParams{ID: k.ID, By: fixture.Somebody, AuditID: s.ID(), Now: s.Now})
+					admins = append(admins, engine.RevokeKeyParams{
+						ID: k.ID, By: fixture.Somebody, AuditID: s.ID(), Now: s.Now})
 				}
 			}
-			errs := fixture.AtOnce(len(admins), func(i int) error { _, err := s.Store.RevokeKey(s.Ctx, admins[i]); return err })
+			errs := fixture.AtOnce(len(admins), func(i int) error {
+				_, err := s.Store.RevokeKey(s.Ctx, admins[i])
+				return err
+			})
 			fixture.Equal(s, "admins that were not revoked", countErrors(errs), 1)
 			for _, err := range errs {
 				if err != nil {

@@ -50,9 +50,14 @@ var RaceCases = []fixture.Case{
 				name := fmt.Sprint("step-", n)
 				params := make([]engine.CompleteStepParams, fixture.Racers)
 				for i := range params {
-					params[i] = engine.CompleteStepParams{Lease: l, Step: fixture.Named(name), ID: s.ID(), Output: fixture.Text(fmt.Sprint(i)), Now: s.Now}
+					params[i] = engine.CompleteStepParams{
+						Lease: l, Step: fixture.Named(name), ID: s.ID(), Output: fixture.Text(fmt.Sprint(i)),
+						Now: s.Now}
 				}
-				errs := fixture.AtOnce(fixture.Racers, func(i int) error { _, err := s.Store.CompleteStep(s.Ctx, params[i]); return err })
+				errs := fixture.AtOnce(fixture.Racers, func(i int) error {
+					_, err := s.Store.CompleteStep(s.Ctx, params[i])
+					return err
+				})
 				winner := s.OnlyWinner(errs, engine.ErrConflict)
 				s.Payload("output", s.Step(l.RunID, name).Output, fixture.Text(fmt.Sprint(winner)))
 				fixture.Equal(s, "attempts", len(s.Attempts(l.RunID, name)), 1)
@@ -66,7 +71,8 @@ var RaceCases = []fixture.Case{
 			l := s.HeldAgain()
 			params := make([]engine.BeginStepParams, fixture.Racers)
 			for i := range params {
-				params[i] = engine.BeginStepParams{Lease: l, ID: s.ID(), Name: "pay", Kind: engine.StepFunction, Now: s.Now}
+				params[i] = engine.BeginStepParams{Lease: l, ID: s.ID(), Name: "pay", Kind: engine.StepFunction,
+					Now: s.Now}
 			}
 			attempts := make([]engine.ID, fixture.Racers)
 			errs := fixture.AtOnce(fixture.Racers, func(i int) error {
@@ -199,7 +205,8 @@ var RaceCases = []fixture.Case{
 				if i%2 == 1 {
 					n = 19 - k
 				}
-				batches[i] = append(batches[i], s.NewRun(fixture.WithExternal(fmt.Sprint("ext-", n)), fixture.WithRequest(fmt.Sprint("req-", i, "-", n))))
+				batches[i] = append(batches[i], s.NewRun(
+					fixture.WithExternal(fmt.Sprint("ext-", n)), fixture.WithRequest(fmt.Sprint("req-", i, "-", n))))
 			}
 		}
 		for _, err := range fixture.AtOnce(len(batches), func(i int) error {
@@ -231,35 +238,36 @@ var RaceCases = []fixture.Case{
 			}
 		}
 	}},
-	{Name: "one request has one answer, although the run that holds its external id ends meanwhile", Run: func(s *fixture.F) {
-		for n := range fixture.Rounds(20) {
-			holder := s.Start(fixture.WithExternal("ext"))
-			p := s.EndParams(holder, "")
-			start := func() engine.StartRun {
-				return s.NewRun(fixture.WithExternal("ext"), fixture.WithRequest(fmt.Sprint("req-", n)))
-			}
-			starts := []engine.StartRun{start(), start()}
-			answers := make([]engine.Started, len(starts))
-			for _, err := range fixture.AtOnce(len(starts)+1, func(i int) error {
-				if i == len(starts) {
-					_, err := s.Store.CancelRun(s.Ctx, p)
+	{Name: "one request has one answer, although the run that holds its external id ends meanwhile",
+		Run: func(s *fixture.F) {
+			for n := range fixture.Rounds(20) {
+				holder := s.Start(fixture.WithExternal("ext"))
+				p := s.EndParams(holder, "")
+				start := func() engine.StartRun {
+					return s.NewRun(fixture.WithExternal("ext"), fixture.WithRequest(fmt.Sprint("req-", n)))
+				}
+				starts := []engine.StartRun{start(), start()}
+				answers := make([]engine.Started, len(starts))
+				for _, err := range fixture.AtOnce(len(starts)+1, func(i int) error {
+					if i == len(starts) {
+						_, err := s.Store.CancelRun(s.Ctx, p)
+						return err
+					}
+					got, err := s.Store.StartRuns(s.Ctx, engine.StartRunsParams{Runs: starts[i : i+1]})
+					if err == nil {
+						answers[i], err = got[0], got[0].Err
+					}
 					return err
+				}) {
+					s.Must(err, "StartRuns or CancelRun")
 				}
-				got, err := s.Store.StartRuns(s.Ctx, engine.StartRunsParams{Runs: starts[i : i+1]})
-				if err == nil {
-					answers[i], err = got[0], got[0].Err
+				fixture.Equal(s, "run of the second answer", answers[1].RunID, answers[0].RunID)
+				fixture.Equal(s, "run of the answer again", s.Started(starts[0]).RunID, answers[0].RunID)
+				if answers[0].RunID != holder {
+					s.Cancel(answers[0].RunID)
 				}
-				return err
-			}) {
-				s.Must(err, "StartRuns or CancelRun")
 			}
-			fixture.Equal(s, "run of the second answer", answers[1].RunID, answers[0].RunID)
-			fixture.Equal(s, "run of the answer again", s.Started(starts[0]).RunID, answers[0].RunID)
-			if answers[0].RunID != holder {
-				s.Cancel(answers[0].RunID)
-			}
-		}
-	}},
+		}},
 	{Name: "a heartbeat against the second look: either the worker stays or it is told", Run: func(s *fixture.F) {
 		for range fixture.Rounds(20) {
 			l := s.HeldAgain()
@@ -268,10 +276,12 @@ var RaceCases = []fixture.Case{
 			now := s.Now
 			errs := fixture.AtOnce(2, func(i int) (err error) {
 				if i == 0 {
-					_, err = s.Store.Heartbeat(s.Ctx, engine.HeartbeatParams{WorkerID: "w1", Held: []engine.Lease{l}, Now: now})
+					_, err = s.Store.Heartbeat(s.Ctx, engine.HeartbeatParams{
+						WorkerID: "w1", Held: []engine.Lease{l}, Now: now})
 					return err
 				}
-				_, err = s.Store.ForceOfflineWorker(s.Ctx, engine.OfflineWorkerParams{WorkerID: "w1", Reason: engine.OfflineLost, HeardAt: heard, Now: now})
+				_, err = s.Store.ForceOfflineWorker(s.Ctx,
+					engine.OfflineWorkerParams{WorkerID: "w1", Reason: engine.OfflineLost, HeardAt: heard, Now: now})
 				return err
 			})
 			s.Must(errs[1], "ForceOfflineWorker")
@@ -295,7 +305,8 @@ var RaceCases = []fixture.Case{
 		s.Worker("w2")
 		now := s.Now
 		for _, err := range fixture.AtOnce(3*fixture.Racers, func(i int) error {
-			p := engine.HeartbeatParams{WorkerID: "w1", Active: 7, Completed: 1 + i%3, Failed: 1, Now: now.Add(time.Duration(i) * time.Second)}
+			p := engine.HeartbeatParams{WorkerID: "w1", Active: 7, Completed: 1 + i%3, Failed: 1,
+				Now: now.Add(time.Duration(i) * time.Second)}
 			if i%3 == 0 {
 				p.WorkerID = "w2"
 			}
@@ -311,51 +322,54 @@ var RaceCases = []fixture.Case{
 		}
 		fixture.Equal(s, "failed of w1", s.WorkerState("w1").Failed, 2*fixture.Racers)
 	}},
-	{Name: "heartbeats against the ends of leases: who is told nothing holds it still, or is told next time", Run: func(s *fixture.F) {
-		for range fixture.RoundsOf(fixture.Racers, 10) {
-			leases := make([]engine.Lease, fixture.Racers)
-			ends := make([]engine.EndRunParams, fixture.Racers)
-			for i := range leases {
-				worker := fmt.Sprint("w", i)
-				s.Worker(worker)
-				run := s.Start()
-				leases[i], ends[i] = s.Claim(worker).Lease, s.EndParams(run, "")
-			}
-			beat := func(i int) (engine.Beat, error) {
-				return s.Store.Heartbeat(s.Ctx, engine.HeartbeatParams{WorkerID: fmt.Sprint("w", i), Held: leases[i : i+1], Whole: true, Now: s.Now})
-			}
-			beats := make([]engine.Beat, fixture.Racers)
-			over := make([]bool, fixture.Racers) // before its heartbeat
-			for _, err := range fixture.AtOnce(2*fixture.Racers, func(n int) (err error) {
-				i := n / 2
-				switch {
-				case n%2 == 0 && i%4 == 1: // the end first
-					if _, err = s.Store.CancelRun(s.Ctx, ends[i]); err == nil {
-						over[i] = true
+	{Name: "heartbeats against the ends of leases: who is told nothing holds it still, or is told next time",
+		Run: func(s *fixture.F) {
+			for range fixture.RoundsOf(fixture.Racers, 10) {
+				leases := make([]engine.Lease, fixture.Racers)
+				ends := make([]engine.EndRunParams, fixture.Racers)
+				for i := range leases {
+					worker := fmt.Sprint("w", i)
+					s.Worker(worker)
+					run := s.Start()
+					leases[i], ends[i] = s.Claim(worker).Lease, s.EndParams(run, "")
+				}
+				beat := func(i int) (engine.Beat, error) {
+					return s.Store.Heartbeat(s.Ctx, engine.HeartbeatParams{
+						WorkerID: fmt.Sprint("w", i), Held: leases[i : i+1], Whole: true, Now: s.Now})
+				}
+				beats := make([]engine.Beat, fixture.Racers)
+				over := make([]bool, fixture.Racers) // before its heartbeat
+				for _, err := range fixture.AtOnce(2*fixture.Racers, func(n int) (err error) {
+					i := n / 2
+					switch {
+					case n%2 == 0 && i%4 == 1: // the end first
+						if _, err = s.Store.CancelRun(s.Ctx, ends[i]); err == nil {
+							over[i] = true
+							beats[i], err = beat(i)
+						}
+					case n%2 == 0:
 						beats[i], err = beat(i)
+					case i%2 == 0:
+						_, err = s.Store.CancelRun(s.Ctx, ends[i])
 					}
-				case n%2 == 0:
-					beats[i], err = beat(i)
-				case i%2 == 0:
-					_, err = s.Store.CancelRun(s.Ctx, ends[i])
+					return err
+				}) {
+					s.Must(err, "Heartbeat or CancelRun")
 				}
-				return err
-			}) {
-				s.Must(err, "Heartbeat or CancelRun")
-			}
-			for i := range leases {
-				status := s.Run(leases[i].RunID).Status
-				told := len(beats[i].Lost) > 0
-				if told && status == engine.RunRunning || over[i] && !told {
-					s.Fatalf("the run is %s, over before the heartbeat: %t, and its worker was told so: %t", status, over[i], told)
+				for i := range leases {
+					status := s.Run(leases[i].RunID).Status
+					told := len(beats[i].Lost) > 0
+					if told && status == engine.RunRunning || over[i] && !told {
+						s.Fatalf("the run is %s, over before the heartbeat: %t, and its worker was told so: %t", status,
+							over[i], told)
+					}
+					later, err := beat(i)
+					s.Must(err, "Heartbeat")
+					fixture.Equal(s, "told by the next heartbeat", len(later.Lost) > 0, status != engine.RunRunning)
+					s.CancelAnyway(leases[i].RunID)
 				}
-				later, err := beat(i)
-				s.Must(err, "Heartbeat")
-				fixture.Equal(s, "told by the next heartbeat", len(later.Lost) > 0, status != engine.RunRunning)
-				s.CancelAnyway(leases[i].RunID)
 			}
-		}
-	}},
+		}},
 	{Name: "a claim against its worker's end leaves no run with a worker that is gone", Run: func(s *fixture.F) {
 		for range fixture.Rounds(20) {
 			s.Worker("w1")
@@ -366,7 +380,8 @@ var RaceCases = []fixture.Case{
 					_, err = s.Store.Claim(s.Ctx, p)
 					return err
 				}
-				_, err = s.Store.ForceOfflineWorker(s.Ctx, engine.OfflineWorkerParams{WorkerID: "w1", Reason: engine.OfflineForced, Now: p.Now})
+				_, err = s.Store.ForceOfflineWorker(s.Ctx,
+					engine.OfflineWorkerParams{WorkerID: "w1", Reason: engine.OfflineForced, Now: p.Now})
 				return err
 			})
 			s.Must(errs[0], "Claim")
@@ -380,13 +395,15 @@ var RaceCases = []fixture.Case{
 		for range fixture.Rounds(20) {
 			l := s.HeldAgain()
 			now := s.Now
-			params := engine.CompleteStepParams{Lease: l, Step: fixture.Named("pay"), ID: s.ID(), Output: fixture.Text("paid"), Now: now}
+			params := engine.CompleteStepParams{Lease: l, Step: fixture.Named("pay"), ID: s.ID(),
+				Output: fixture.Text("paid"), Now: now}
 			errs := fixture.AtOnce(2, func(i int) (err error) {
 				if i == 0 {
 					_, err = s.Store.CompleteStep(s.Ctx, params)
 					return err
 				}
-				_, err = s.Store.ForceOfflineWorker(s.Ctx, engine.OfflineWorkerParams{WorkerID: "w1", Reason: engine.OfflineLost, HeardAt: now, Now: now})
+				_, err = s.Store.ForceOfflineWorker(s.Ctx,
+					engine.OfflineWorkerParams{WorkerID: "w1", Reason: engine.OfflineLost, HeardAt: now, Now: now})
 				return err
 			})
 			s.Must(errs[1], "ForceOfflineWorker")
@@ -405,8 +422,10 @@ var RaceCases = []fixture.Case{
 		for range fixture.Rounds(20) {
 			l := s.HeldAgain()
 			s.Begin(l, "pay")
-			done := engine.CompleteStepParams{Lease: l, Step: fixture.Named("pay"), ID: s.ID(), Output: fixture.Text("paid"), Now: s.Now}
-			failed := engine.FailStepParams{Lease: l, Step: fixture.Named("pay"), ID: s.ID(), Failure: fixture.Boom("no"), Hold: true, Now: s.Now}
+			done := engine.CompleteStepParams{Lease: l, Step: fixture.Named("pay"), ID: s.ID(),
+				Output: fixture.Text("paid"), Now: s.Now}
+			failed := engine.FailStepParams{Lease: l, Step: fixture.Named("pay"), ID: s.ID(),
+				Failure: fixture.Boom("no"), Hold: true, Now: s.Now}
 			errs := fixture.AtOnce(2, func(i int) (err error) {
 				if i == 0 {
 					_, err = s.Store.CompleteStep(s.Ctx, done)
@@ -435,26 +454,27 @@ var RaceCases = []fixture.Case{
 			s.Cancel(l.RunID)
 		}
 	}},
-	{Name: "a release against an end: the run is done or due, and whoever holds it next is the only one", Run: func(s *fixture.F) {
-		for range fixture.Rounds(20) {
-			l := s.HeldAgain()
-			errs := fixture.AtOnce(2, func(i int) error {
-				if i == 0 {
-					return s.TryFinish(l, "done")
+	{Name: "a release against an end: the run is done or due, and whoever holds it next is the only one",
+		Run: func(s *fixture.F) {
+			for range fixture.Rounds(20) {
+				l := s.HeldAgain()
+				errs := fixture.AtOnce(2, func(i int) error {
+					if i == 0 {
+						return s.TryFinish(l, "done")
+					}
+					return s.TryRelease(l, false)
+				})
+				if (errs[0] == nil) == (errs[1] == nil) {
+					s.Fatalf("end: %v, release: %v, want one of them to count", errs[0], errs[1])
 				}
-				return s.TryRelease(l, false)
-			})
-			if (errs[0] == nil) == (errs[1] == nil) {
-				s.Fatalf("end: %v, release: %v, want one of them to count", errs[0], errs[1])
+				want := engine.RunCompleted
+				if errs[0] != nil {
+					want = engine.RunPending
+				}
+				s.Status(l.RunID, want)
+				s.CancelAnyway(l.RunID)
 			}
-			want := engine.RunCompleted
-			if errs[0] != nil {
-				want = engine.RunPending
-			}
-			s.Status(l.RunID, want)
-			s.CancelAnyway(l.RunID)
-		}
-	}},
+		}},
 	{Name: "a drain against a claim: nothing is handed out once the drain is known", Run: func(s *fixture.F) {
 		for range fixture.Rounds(20) {
 			s.Register(s.NewWorker("w1"), true)

@@ -36,33 +36,38 @@ var RaceAroundCases = []fixture.Case{
 			s.Cancel(id)
 		}
 	}},
-	{Name: "retries under one request: one counts, and those that ask for the same have its answer", Run: func(s *fixture.F) {
-		run := s.Failed("a")
-		for round := range fixture.Rounds(10) {
-			params := make([]engine.RetryRunParams, fixture.Racers)
-			for i := range params {
-				params[i] = engine.RetryRunParams{SteerParams: s.Steer(run, "once more"), ID: s.ID(), RequestID: fmt.Sprint("r", round), Restart: i%2 == 1}
-			}
-			answers := make([]engine.Started, fixture.Racers)
-			errs := fixture.AtOnce(fixture.Racers, func(i int) (err error) {
-				answers[i], err = s.Store.RetryRun(s.Ctx, params[i])
-				return err
-			})
-			first := slices.IndexFunc(answers, func(a engine.Started) bool { return !a.RunID.IsZero() && !a.Repeated })
-			if first < 0 {
-				s.Fatalf("round %d: no retry was the first: %v, %v", round, answers, errs)
-			}
-			for i, err := range errs {
-				if params[i].Restart != params[first].Restart {
-					s.Refused(err, engine.ErrConflict, "RetryRun for something else")
-					continue
+	{Name: "retries under one request: one counts, and those that ask for the same have its answer",
+		Run: func(s *fixture.F) {
+			run := s.Failed("a")
+			for round := range fixture.Rounds(10) {
+				params := make([]engine.RetryRunParams, fixture.Racers)
+				for i := range params {
+					params[i] = engine.RetryRunParams{SteerParams: s.Steer(run, "once more"), ID: s.ID(),
+						RequestID: fmt.Sprint("r", round), Restart: i%2 == 1}
 				}
-				s.Must(err, "RetryRun")
-				fixture.Equal(s, "answer", answers[i], engine.Started{RunID: params[first].ID, Repeated: i != first})
+				answers := make([]engine.Started, fixture.Racers)
+				errs := fixture.AtOnce(fixture.Racers, func(i int) (err error) {
+					answers[i], err = s.Store.RetryRun(s.Ctx, params[i])
+					return err
+				})
+				first := slices.IndexFunc(answers, func(a engine.Started) bool {
+					return !a.RunID.IsZero() && !a.Repeated
+				})
+				if first < 0 {
+					s.Fatalf("round %d: no retry was the first: %v, %v", round, answers, errs)
+				}
+				for i, err := range errs {
+					if params[i].Restart != params[first].Restart {
+						s.Refused(err, engine.ErrConflict, "RetryRun for something else")
+						continue
+					}
+					s.Must(err, "RetryRun")
+					fixture.Equal(s, "answer", answers[i],
+						engine.Started{RunID: params[first].ID, Repeated: i != first})
+				}
+				s.Cancel(params[first].ID)
 			}
-			s.Cancel(params[first].ID)
-		}
-	}},
+		}},
 	{Name: "a termination against a claim: the run has ended and nobody holds it", Run: func(s *fixture.F) {
 		s.Worker("w1")
 		for range fixture.Rounds(10) {
@@ -249,7 +254,8 @@ var RaceAroundCases = []fixture.Case{
 				runs += fired[i].Runs
 			}
 			fixture.Equal(s, "runs that were started", runs, 1)
-			open := s.Listed(engine.RunFilter{Namespace: fixture.Space, ScheduleID: plan.ID.String(), Statuses: []engine.RunStatus{engine.RunPending}})
+			open := s.Listed(engine.RunFilter{Namespace: fixture.Space, ScheduleID: plan.ID.String(),
+				Statuses: []engine.RunStatus{engine.RunPending}})
 			fixture.Equal(s, "runs that are there", len(open), 1)
 			s.Cancel(open[0])
 		}
@@ -259,7 +265,8 @@ var RaceAroundCases = []fixture.Case{
 			plan := s.Plan()
 			s.Pass(time.Minute)
 			fire := s.FireParams(plan.ID, 1)
-			remove := engine.DeleteScheduleParams{Namespace: fixture.Space, Ref: plan.ID.String(), By: fixture.Somebody, AuditID: s.ID(), Now: s.Now}
+			remove := engine.DeleteScheduleParams{
+				Namespace: fixture.Space, Ref: plan.ID.String(), By: fixture.Somebody, AuditID: s.ID(), Now: s.Now}
 			var fired engine.Fired
 			errs := fixture.AtOnce(2, func(i int) (err error) {
 				if i == 0 {
@@ -288,7 +295,10 @@ var RaceAroundCases = []fixture.Case{
 				params[i] = s.NewKey(fmt.Sprint("key-", n), engine.RoleViewer)
 			}
 			made := 0
-			for _, err := range fixture.AtOnce(fixture.Racers, func(i int) error { _, err := s.Store.CreateKey(s.Ctx, params[i]); return err }) {
+			for _, err := range fixture.AtOnce(fixture.Racers, func(i int) error {
+				_, err := s.Store.CreateKey(s.Ctx, params[i])
+				return err
+			}) {
 				switch {
 				case err == nil:
 					made++

@@ -86,7 +86,8 @@ var AgainCases = []fixture.Case{
 		fixture.Equal(s, "bytes", task.Run.Bytes, int64(len("other")))
 		list := s.Audit(run.String())
 		fixture.Equal(s, "audit events", len(list), 1)
-		fixture.Equal(s, "what was done", list[0].Method+" "+list[0].Detail, "RetryWorkflow as "+answer.RunID.String()+", restarted with another input")
+		fixture.Equal(s, "what was done", list[0].Method+" "+list[0].Detail,
+			"RetryWorkflow as "+answer.RunID.String()+", restarted with another input")
 	}},
 	{Name: "a retry while one is open is that one", Run: func(s *fixture.F) {
 		run := s.Failed("a")
@@ -107,13 +108,15 @@ var AgainCases = []fixture.Case{
 		for range 2 {
 			next := s.NewRun()
 			last = next.ID
-			s.Must(s.TryEnd(engine.CompleteRunParams{Lease: s.Claim("w1").Lease, ContinueAs: &next, Now: s.Now}), "CompleteRun")
+			s.Must(s.TryEnd(engine.CompleteRunParams{Lease: s.Claim("w1").Lease, ContinueAs: &next, Now: s.Now}),
+				"CompleteRun")
 		}
 		by := func(p *engine.RetryRunParams) { p.RequestID = "r" }
 		again := s.Retry(run, by)
 		fixture.Equal(s, "run", again.RunID, last)
 		fixture.Equal(s, "existed", again.Existed, true)
-		fixture.Equal(s, "the same request again", s.Retry(run, by), engine.Started{RunID: last, Existed: true, Repeated: true})
+		fixture.Equal(s, "the same request again", s.Retry(run, by),
+			engine.Started{RunID: last, Existed: true, Repeated: true})
 		s.Cancel(last)
 		third := s.Retry(run)
 		if third.RunID == last || third.Existed {
@@ -160,10 +163,12 @@ var AgainCases = []fixture.Case{
 				s.Cancel(first.RunID)
 				for n, change := range otherwise {
 					_, err := s.TryRetry(run, under, ask, change)
-					s.Refused(err, engine.ErrConflict, fmt.Sprintf("retry %d (an earlier one: %t) with change %d", i, existed, n))
+					s.Refused(err, engine.ErrConflict, fmt.Sprintf(
+						"retry %d (an earlier one: %t) with change %d", i, existed, n))
 				}
 				again := s.Retry(run, under, ask, func(p *engine.RetryRunParams) { p.Reason = "asked again" })
-				fixture.Equal(s, fmt.Sprintf("retry %d again", i), again, engine.Started{RunID: first.RunID, Existed: existed, Repeated: true})
+				fixture.Equal(s, fmt.Sprintf("retry %d again", i), again,
+					engine.Started{RunID: first.RunID, Existed: existed, Repeated: true})
 			}
 		}
 	}},
@@ -201,7 +206,9 @@ var AgainCases = []fixture.Case{
 	}},
 	{Name: "a deadline that has passed is left behind, and a limit counts anew", Run: func(s *fixture.F) {
 		late := s.Start(func(r *engine.StartRun) { r.DeadlineAt = s.Now.Add(time.Second) })
-		limited := s.Start(fixture.WithTimeouts(engine.Timeouts{Execution: time.Second}), func(r *engine.StartRun) { r.DeadlineAt = s.Now.Add(time.Second) })
+		limited := s.Start(fixture.WithTimeouts(engine.Timeouts{Execution: time.Second}), func(r *engine.StartRun) {
+			r.DeadlineAt = s.Now.Add(time.Second)
+		})
 		s.Pass(time.Second)
 		s.Expire()
 		s.SameTime("deadline", s.Run(s.Retry(late).RunID).DeadlineAt, time.Time{})
@@ -220,25 +227,26 @@ var AgainCases = []fixture.Case{
 		fixture.Equal(s, "bytes", s.Run(answer.RunID).Bytes, int64(len("input")+len("1")+len("2")))
 		fixture.Equal(s, "repeated", s.Signal(answer.RunID, "b", "2", fixture.SignalID("x")).Repeated, true)
 	}},
-	{Name: "a retry keeps a wait whose limit has passed, and from that wait on waits anew, without the signals that it had taken", Run: func(s *fixture.F) {
-		fromWait := func(p *engine.RetryRunParams) { p.FromStep = "approval" }
-		l := s.Held()
-		s.Await(l, "approval", "approval", fixture.AtMost(time.Hour))
-		s.Pass(time.Hour)
-		s.FailRun(s.Claim("w1").Lease, "nobody approved")
-		s.Retry(l.RunID)
-		kept := s.Claim("w1")
-		s.Signal(kept.Run.ID, "approval", "late")
-		fixture.Equal(s, "timed out", s.Await(kept.Lease, "approval", "approval").Step.TimedOut, true)
-		s.FailRun(kept.Lease, "nobody approved")
-		s.Retry(kept.Run.ID, fromWait)
-		anew := s.Claim("w1")
-		fixture.Equal(s, "steps kept", len(anew.History), 0)
-		s.Payload("taken", s.Await(anew.Lease, "approval", "approval").Step.Output, fixture.Text("late"))
-		s.FailRun(anew.Lease, "no")
-		s.Retry(anew.Run.ID, fromWait)
-		fixture.Equal(s, "waiting", s.Await(s.Claim("w1").Lease, "approval", "approval").Waiting, true)
-	}},
+	{
+		Name: "a retry keeps a wait whose limit has passed, and from that wait on waits anew, without the signals that it had taken", Run: func(s *fixture.F) {
+			fromWait := func(p *engine.RetryRunParams) { p.FromStep = "approval" }
+			l := s.Held()
+			s.Await(l, "approval", "approval", fixture.AtMost(time.Hour))
+			s.Pass(time.Hour)
+			s.FailRun(s.Claim("w1").Lease, "nobody approved")
+			s.Retry(l.RunID)
+			kept := s.Claim("w1")
+			s.Signal(kept.Run.ID, "approval", "late")
+			fixture.Equal(s, "timed out", s.Await(kept.Lease, "approval", "approval").Step.TimedOut, true)
+			s.FailRun(kept.Lease, "nobody approved")
+			s.Retry(kept.Run.ID, fromWait)
+			anew := s.Claim("w1")
+			fixture.Equal(s, "steps kept", len(anew.History), 0)
+			s.Payload("taken", s.Await(anew.Lease, "approval", "approval").Step.Output, fixture.Text("late"))
+			s.FailRun(anew.Lease, "no")
+			s.Retry(anew.Run.ID, fromWait)
+			fixture.Equal(s, "waiting", s.Await(s.Claim("w1").Lease, "approval", "approval").Waiting, true)
+		}},
 	{Name: "a retry is nobody's child", Run: func(s *fixture.F) {
 		s.ChildWorker()
 		l := s.Held()

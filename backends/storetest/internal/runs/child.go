@@ -12,7 +12,9 @@ import (
 var ChildCases = []fixture.Case{
 	{Name: "a child is a run with its parent, and a step that runs as long as it does", Run: func(s *fixture.F) {
 		l := s.Held()
-		child := s.Child(l, "ship", fixture.WithExternal("shipment"), func(r *engine.StartRun) { r.Input = fixture.Text("parcel") })
+		child := s.Child(l, "ship", fixture.WithExternal("shipment"), func(r *engine.StartRun) {
+			r.Input = fixture.Text("parcel")
+		})
 		run := s.Run(child)
 		fixture.Equal(s, "parent", run.ParentRunID, l.RunID)
 		step := s.Step(l.RunID, "ship")
@@ -33,7 +35,8 @@ var ChildCases = []fixture.Case{
 		fixture.Equal(s, "child, asked under the old lease", s.Child(l, "ship"), child)
 		next := s.Claim("w1").Lease
 		fixture.Equal(s, "child, asked under the next lease", s.Child(next, "ship"), child)
-		children, _, err := s.Store.ListRuns(s.Ctx, engine.RunFilter{Namespace: fixture.Space, ParentRunID: l.RunID}, engine.Page{Limit: 10})
+		children, _, err := s.Store.ListRuns(s.Ctx, engine.RunFilter{Namespace: fixture.Space, ParentRunID: l.RunID},
+			engine.Page{Limit: 10})
 		s.Must(err, "ListRuns")
 		fixture.Equal(s, "children", len(children), 1)
 		_, err = s.TryChild(l, "other")
@@ -58,27 +61,29 @@ var ChildCases = []fixture.Case{
 		s.Release(l, false)
 		refused(" when the lease is over")
 		fixture.Equal(s, "child", s.Child(l, "ship", fixture.WithExternal("shipment")), child)
-		fixture.Equal(s, "child, asked under the next lease", s.Child(s.Claim("w1").Lease, "ship", fixture.WithExternal("other")), child)
+		fixture.Equal(s, "child, asked under the next lease",
+			s.Child(s.Claim("w1").Lease, "ship", fixture.WithExternal("other")), child)
 	}},
-	{Name: "the parent's step completes with the child's output in the transaction that ends the child", Run: func(s *fixture.F) {
-		s.ChildWorker()
-		l := s.Held()
-		child := s.Child(l, "ship")
-		fixture.Equal(s, "finished", len(s.AwaitChildren(l, child)), 0)
-		s.Parked(l.RunID, "child:"+child.String(), time.Time{})
-		s.Finish(s.ClaimChild(child), "delivered")
-		step := s.Step(l.RunID, "ship")
-		fixture.Equal(s, "status of the step", step.Status, engine.StepCompleted)
-		s.Payload("output of the step", step.Output, fixture.Text("delivered"))
-		s.SameTime("finished at", step.FinishedAt, s.Now)
-		s.Due(l.RunID)
-		task := s.Claim("w1")
-		s.Payload("output in the history", task.History[0].Output, fixture.Text("delivered"))
-		steps := s.AwaitChildren(task.Lease, child)
-		fixture.Equal(s, "finished", len(steps), 1)
-		s.Payload("output of the answer", steps[0].Output, fixture.Text("delivered"))
-		s.Status(l.RunID, engine.RunRunning)
-	}},
+	{Name: "the parent's step completes with the child's output in the transaction that ends the child",
+		Run: func(s *fixture.F) {
+			s.ChildWorker()
+			l := s.Held()
+			child := s.Child(l, "ship")
+			fixture.Equal(s, "finished", len(s.AwaitChildren(l, child)), 0)
+			s.Parked(l.RunID, "child:"+child.String(), time.Time{})
+			s.Finish(s.ClaimChild(child), "delivered")
+			step := s.Step(l.RunID, "ship")
+			fixture.Equal(s, "status of the step", step.Status, engine.StepCompleted)
+			s.Payload("output of the step", step.Output, fixture.Text("delivered"))
+			s.SameTime("finished at", step.FinishedAt, s.Now)
+			s.Due(l.RunID)
+			task := s.Claim("w1")
+			s.Payload("output in the history", task.History[0].Output, fixture.Text("delivered"))
+			steps := s.AwaitChildren(task.Lease, child)
+			fixture.Equal(s, "finished", len(steps), 1)
+			s.Payload("output of the answer", steps[0].Output, fixture.Text("delivered"))
+			s.Status(l.RunID, engine.RunRunning)
+		}},
 	{Name: "a child that fails fails the step, with its error and its name", Run: func(s *fixture.F) {
 		s.ChildWorker()
 		l := s.Held()
@@ -238,57 +243,61 @@ var ChildCases = []fixture.Case{
 		_, err := s.TryChild(l, "pay")
 		s.Refused(err, engine.ErrConflict, "StartChild")
 	}},
-	{Name: "when the parent ends its open children end as their policy says, and theirs in turn", Run: func(s *fixture.F) {
-		s.ChildWorker()
-		l := s.Held()
-		stay, unset := s.Child(l, "stay", fixture.Closing(engine.CloseAbandon)), s.Child(l, "unset")
-		cancelled, killed := s.Child(l, "cancelled", fixture.Closing(engine.CloseCancel)), s.Child(l, "killed", fixture.Closing(engine.CloseTerminate))
-		over := s.Child(l, "over", fixture.Closing(engine.CloseCancel))
-		for _, child := range []engine.ID{stay, unset, cancelled, killed} {
-			s.ClaimChild(child)
-		}
-		s.Finish(s.ClaimChild(over), "done")
-		grandchild := s.Child(s.LeaseOf(cancelled), "grandchild", fixture.Closing(engine.CloseTerminate))
-		s.Finish(l, "done")
-		s.Status(stay, engine.RunRunning)
-		s.Status(unset, engine.RunRunning)
-		s.Status(cancelled, engine.RunCancelled)
-		s.Status(killed, engine.RunTerminated)
-		s.Status(grandchild, engine.RunTerminated)
-		s.Status(over, engine.RunCompleted)
-		fixture.Equal(s, "leases of the children's worker", len(s.HeldBy("nurse")), 2)
-	}},
-	{Name: "children that are not to outlive a run that continues as new end with the run that goes on", Run: func(s *fixture.F) {
-		s.ChildWorker()
-		l := s.Held()
-		stay := s.Child(l, "stay", fixture.Closing(engine.CloseAbandon))
-		cancelled, killed := s.Child(l, "cancelled", fixture.Closing(engine.CloseCancel)), s.Child(l, "killed", fixture.Closing(engine.CloseTerminate))
-		over := s.Child(l, "over", fixture.Closing(engine.CloseCancel))
-		s.ClaimChild(stay)
-		held := s.ClaimChild(cancelled)
-		s.ClaimChild(killed)
-		s.Finish(s.ClaimChild(over), "done")
-		first := l.RunID
-		for range 2 {
-			next := s.NewRun()
-			s.Must(s.TryEnd(engine.CompleteRunParams{Lease: l, ContinueAs: &next, Now: s.Now}), "CompleteRun")
-			for _, child := range []engine.ID{cancelled, killed} {
-				s.Status(child, engine.RunRunning)
-				fixture.Equal(s, "parent", s.Run(child).ParentRunID, next.ID)
-				fixture.Equal(s, "step that started it", s.Run(child).ParentStepID, engine.ID{})
+	{Name: "when the parent ends its open children end as their policy says, and theirs in turn",
+		Run: func(s *fixture.F) {
+			s.ChildWorker()
+			l := s.Held()
+			stay, unset := s.Child(l, "stay", fixture.Closing(engine.CloseAbandon)), s.Child(l, "unset")
+			cancelled, killed := s.Child(l, "cancelled", fixture.Closing(engine.CloseCancel)),
+				s.Child(l, "killed", fixture.Closing(engine.CloseTerminate))
+			over := s.Child(l, "over", fixture.Closing(engine.CloseCancel))
+			for _, child := range []engine.ID{stay, unset, cancelled, killed} {
+				s.ClaimChild(child)
 			}
-			s.Complete(held, "work of "+next.ID.String(), "x") // its lease goes on
-			l = s.Claim("w1").Lease
-		}
-		fixture.Equal(s, "parent of one that is to stay", s.Run(stay).ParentRunID, first)
-		fixture.Equal(s, "parent of one that was over", s.Run(over).ParentRunID, first)
-		s.Finish(l, "done")
-		s.Status(stay, engine.RunRunning)
-		s.Status(cancelled, engine.RunCancelled)
-		s.Status(killed, engine.RunTerminated)
-		s.Status(over, engine.RunCompleted)
-		fixture.Equal(s, "leases of the children's worker", len(s.HeldBy("nurse")), 1)
-	}},
+			s.Finish(s.ClaimChild(over), "done")
+			grandchild := s.Child(s.LeaseOf(cancelled), "grandchild", fixture.Closing(engine.CloseTerminate))
+			s.Finish(l, "done")
+			s.Status(stay, engine.RunRunning)
+			s.Status(unset, engine.RunRunning)
+			s.Status(cancelled, engine.RunCancelled)
+			s.Status(killed, engine.RunTerminated)
+			s.Status(grandchild, engine.RunTerminated)
+			s.Status(over, engine.RunCompleted)
+			fixture.Equal(s, "leases of the children's worker", len(s.HeldBy("nurse")), 2)
+		}},
+	{Name: "children that are not to outlive a run that continues as new end with the run that goes on",
+		Run: func(s *fixture.F) {
+			s.ChildWorker()
+			l := s.Held()
+			stay := s.Child(l, "stay", fixture.Closing(engine.CloseAbandon))
+			cancelled, killed := s.Child(l, "cancelled", fixture.Closing(engine.CloseCancel)),
+				s.Child(l, "killed", fixture.Closing(engine.CloseTerminate))
+			over := s.Child(l, "over", fixture.Closing(engine.CloseCancel))
+			s.ClaimChild(stay)
+			held := s.ClaimChild(cancelled)
+			s.ClaimChild(killed)
+			s.Finish(s.ClaimChild(over), "done")
+			first := l.RunID
+			for range 2 {
+				next := s.NewRun()
+				s.Must(s.TryEnd(engine.CompleteRunParams{Lease: l, ContinueAs: &next, Now: s.Now}), "CompleteRun")
+				for _, child := range []engine.ID{cancelled, killed} {
+					s.Status(child, engine.RunRunning)
+					fixture.Equal(s, "parent", s.Run(child).ParentRunID, next.ID)
+					fixture.Equal(s, "step that started it", s.Run(child).ParentStepID, engine.ID{})
+				}
+				s.Complete(held, "work of "+next.ID.String(), "x") // its lease goes on
+				l = s.Claim("w1").Lease
+			}
+			fixture.Equal(s, "parent of one that is to stay", s.Run(stay).ParentRunID, first)
+			fixture.Equal(s, "parent of one that was over", s.Run(over).ParentRunID, first)
+			s.Finish(l, "done")
+			s.Status(stay, engine.RunRunning)
+			s.Status(cancelled, engine.RunCancelled)
+			s.Status(killed, engine.RunTerminated)
+			s.Status(over, engine.RunCompleted)
+			fixture.Equal(s, "leases of the children's worker", len(s.HeldBy("nurse")), 1)
+		}},
 	{Name: "a parent that is tried again keeps its children", Run: func(s *fixture.F) {
 		l := s.Held(fixture.WithPolicy(engine.RetryPolicy{MaximumAttempts: 2}))
 		child := s.Child(l, "ship", fixture.Closing(engine.CloseTerminate))
@@ -310,7 +319,9 @@ var ChildCases = []fixture.Case{
 		s.ChildWorker()
 		l := s.Held()
 		step := s.Begin(l, "pay")
-		child := s.Start(fixture.OfType("child"), func(r *engine.StartRun) { r.ParentRunID, r.ParentStepID = l.RunID, step.ID })
+		child := s.Start(fixture.OfType("child"), func(r *engine.StartRun) {
+			r.ParentRunID, r.ParentStepID = l.RunID, step.ID
+		})
 		s.Finish(s.ClaimChild(child), "done")
 		fixture.Equal(s, "status of the step", s.Step(l.RunID, "pay").Status, engine.StepRunning)
 		s.Complete(l, "pay", "x")
@@ -321,7 +332,8 @@ var ChildCases = []fixture.Case{
 		child := s.Child(l, "ship")
 		s.AwaitChildren(l, child)
 		next := s.NewRun(fixture.OfType("child"))
-		_, err := s.Store.CompleteRun(s.Ctx, engine.CompleteRunParams{Lease: s.ClaimChild(child), ContinueAs: &next, Now: s.Now})
+		_, err := s.Store.CompleteRun(s.Ctx, engine.CompleteRunParams{
+			Lease: s.ClaimChild(child), ContinueAs: &next, Now: s.Now})
 		s.Must(err, "CompleteRun")
 		fixture.Equal(s, "status of the step", s.Step(l.RunID, "ship").Status, engine.StepRunning)
 		s.Status(l.RunID, engine.RunSleeping)
@@ -330,51 +342,60 @@ var ChildCases = []fixture.Case{
 		fixture.Equal(s, "output of the step", string(s.Step(l.RunID, "ship").Output.Data), "arrived")
 		s.Due(l.RunID)
 	}},
-	{Name: "the output of a child that has continued as new names the run that it is of, and of no other child", Run: func(s *fixture.F) {
-		s.ChildWorker()
-		l := s.Held()
-		first, plain := s.Child(l, "ship"), s.Child(l, "plain")
-		held := s.ClaimChild(first)
-		last := first
-		own := map[string]string{"encoding": "x", engine.MetaChildRunID: "what the code wrote"}
-		s.Must(s.TryEnd(engine.CompleteRunParams{Lease: s.ClaimChild(plain), Output: engine.Payload{Data: []byte("done"), Metadata: own}, Now: s.Now}), "CompleteRun")
-		for range 2 {
-			next := s.NewRun(fixture.OfType("child"))
-			s.Must(s.TryEnd(engine.CompleteRunParams{Lease: held, ContinueAs: &next, Now: s.Now}), "CompleteRun")
-			held, last = s.ClaimChild(next.ID), next.ID
-		}
-		before := s.Run(l.RunID).Bytes
-		s.Must(s.TryEnd(engine.CompleteRunParams{Lease: held, Output: engine.Payload{Data: []byte("arrived"), Metadata: own}, Now: s.Now}), "CompleteRun")
-		want := map[string]engine.Payload{
-			"ship":  {Data: []byte("arrived"), Metadata: map[string]string{"encoding": "x", engine.MetaChildRunID: last.String()}},
-			"plain": {Data: []byte("done"), Metadata: map[string]string{"encoding": "x"}},
-		}
-		for name, output := range want {
-			s.Payload("output of step "+name, s.Step(l.RunID, name).Output, output)
-		}
-		fixture.Equal(s, "child of the step", s.Step(l.RunID, "ship").ChildRunID, first)
-		fixture.Equal(s, "bytes", s.Run(l.RunID).Bytes-before, int64(want["ship"].Size()))
-		s.Payload("the last run's own output", s.Run(last).Output, engine.Payload{Data: []byte("arrived"), Metadata: own})
-		steps := s.AwaitChildren(l, first, plain)
-		fixture.Equal(s, "finished", len(steps), 2)
-		for _, step := range steps {
-			s.Payload("output of the answer for "+step.Name, step.Output, want[step.Name])
-		}
-		s.Release(l, false)
-		for _, step := range s.Claim("w1").History {
-			s.Payload("output in the history of "+step.Name, step.Output, want[step.Name])
-		}
-	}},
+	{Name: "the output of a child that has continued as new names the run that it is of, and of no other child",
+		Run: func(s *fixture.F) {
+			s.ChildWorker()
+			l := s.Held()
+			first, plain := s.Child(l, "ship"), s.Child(l, "plain")
+			held := s.ClaimChild(first)
+			last := first
+			own := map[string]string{"encoding": "x", engine.MetaChildRunID: "what the code wrote"}
+			s.Must(s.TryEnd(engine.CompleteRunParams{
+				Lease: s.ClaimChild(plain), Output: engine.Payload{Data: []byte("done"), Metadata: own}, Now: s.Now}),
+				"CompleteRun")
+			for range 2 {
+				next := s.NewRun(fixture.OfType("child"))
+				s.Must(s.TryEnd(engine.CompleteRunParams{Lease: held, ContinueAs: &next, Now: s.Now}), "CompleteRun")
+				held, last = s.ClaimChild(next.ID), next.ID
+			}
+			before := s.Run(l.RunID).Bytes
+			s.Must(s.TryEnd(engine.CompleteRunParams{
+				Lease: held, Output: engine.Payload{Data: []byte("arrived"), Metadata: own}, Now: s.Now}),
+				"CompleteRun")
+			want := map[string]engine.Payload{
+				"ship": {Data: []byte("arrived"), Metadata: map[string]string{
+					"encoding": "x", engine.MetaChildRunID: last.String()}},
+				"plain": {Data: []byte("done"), Metadata: map[string]string{"encoding": "x"}},
+			}
+			for name, output := range want {
+				s.Payload("output of step "+name, s.Step(l.RunID, name).Output, output)
+			}
+			fixture.Equal(s, "child of the step", s.Step(l.RunID, "ship").ChildRunID, first)
+			fixture.Equal(s, "bytes", s.Run(l.RunID).Bytes-before, int64(want["ship"].Size()))
+			s.Payload("the last run's own output", s.Run(last).Output,
+				engine.Payload{Data: []byte("arrived"), Metadata: own})
+			steps := s.AwaitChildren(l, first, plain)
+			fixture.Equal(s, "finished", len(steps), 2)
+			for _, step := range steps {
+				s.Payload("output of the answer for "+step.Name, step.Output, want[step.Name])
+			}
+			s.Release(l, false)
+			for _, step := range s.Claim("w1").History {
+				s.Payload("output in the history of "+step.Name, step.Output, want[step.Name])
+			}
+		}},
 	{Name: "a result that the parent has no room for is a failure", Run: func(s *fixture.F) {
 		s.ChildWorker()
 		l := s.Held()
 		big := engine.Payload{Data: make([]byte, engine.MaxPayload)}
 		for i := range 31 {
-			_, err := s.Store.CompleteStep(s.Ctx, engine.CompleteStepParams{Lease: l, Step: fixture.Named(fmt.Sprint(i)), ID: s.ID(), Output: big, Now: s.Now})
+			_, err := s.Store.CompleteStep(s.Ctx, engine.CompleteStepParams{
+				Lease: l, Step: fixture.Named(fmt.Sprint(i)), ID: s.ID(), Output: big, Now: s.Now})
 			s.Must(err, "CompleteStep")
 		}
 		child := s.Child(l, "ship")
-		s.Must(s.TryEnd(engine.CompleteRunParams{Lease: s.ClaimChild(child), Output: big, Now: s.Now}), "CompleteRun of the child")
+		s.Must(s.TryEnd(engine.CompleteRunParams{Lease: s.ClaimChild(child), Output: big, Now: s.Now}),
+			"CompleteRun of the child")
 		step := s.Step(l.RunID, "ship")
 		fixture.Equal(s, "status of the step", step.Status, engine.StepFailed)
 		fixture.Equal(s, "type", step.Error.Type, "too_large")

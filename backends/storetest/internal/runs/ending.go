@@ -29,13 +29,15 @@ var GraceCases = []fixture.Case{
 		fixture.Equal(s, "cancelling", len(beat.Cancelling), 1)
 		fixture.Equal(s, "lost", len(beat.Lost), 0)
 		s.Complete(l, "clean up", "done")
-		completed, err := s.Store.CompleteRun(s.Ctx, engine.CompleteRunParams{Lease: l, Output: fixture.Text("partial"), Now: s.Now})
+		completed, err := s.Store.CompleteRun(s.Ctx,
+			engine.CompleteRunParams{Lease: l, Output: fixture.Text("partial"), Now: s.Now})
 		s.Must(err, "CompleteRun")
 		fixture.Equal(s, "status", completed.Status, engine.RunCancelled)
 		run = s.Status(l.RunID, engine.RunCancelled)
 		s.Payload("output", run.Output, fixture.Text("partial"))
 		s.Failure("error", run.Error, engine.EndedByFailure(engine.RunCancelled, "please stop"))
-		again, err := s.Store.CompleteRun(s.Ctx, engine.CompleteRunParams{Lease: l, Output: fixture.Text("partial"), Now: s.Now})
+		again, err := s.Store.CompleteRun(s.Ctx,
+			engine.CompleteRunParams{Lease: l, Output: fixture.Text("partial"), Now: s.Now})
 		s.Must(err, "CompleteRun repeated")
 		fixture.Equal(s, "status repeated", again.Status, engine.RunCancelled)
 	}},
@@ -45,7 +47,8 @@ var GraceCases = []fixture.Case{
 		v := s.FailRun(l, "no")
 		fixture.Equal(s, "status", v.Status, engine.RunCancelled)
 		fixture.Equal(s, "retry", v.Retry, false)
-		s.Failure("error", s.Status(l.RunID, engine.RunCancelled).Error, engine.EndedByFailure(engine.RunCancelled, "please stop"))
+		s.Failure("error", s.Status(l.RunID, engine.RunCancelled).Error,
+			engine.EndedByFailure(engine.RunCancelled, "please stop"))
 		fixture.Equal(s, "status repeated", s.FailRun(l, "no").Status, engine.RunCancelled)
 	}},
 	{Name: "a run that nobody holds is woken for it", Run: func(s *fixture.F) {
@@ -84,7 +87,8 @@ var GraceCases = []fixture.Case{
 		e = s.Expire()
 		fixture.Equal(s, "expired", e.Runs, 1)
 		s.SameTime("next", e.Next, s.Now.Add(time.Minute))
-		s.Failure("error", s.Status(l.RunID, engine.RunCancelled).Error, engine.EndedByFailure(engine.RunCancelled, "please stop"))
+		s.Failure("error", s.Status(l.RunID, engine.RunCancelled).Error,
+			engine.EndedByFailure(engine.RunCancelled, "please stop"))
 		s.Lost(s.TryFinish(l, "late"), engine.RunCancelled, "CompleteRun after the grace")
 		s.Pass(time.Minute)
 		s.Expire()
@@ -157,32 +161,35 @@ var GraceCases = []fixture.Case{
 }
 
 var ContinueCases = []fixture.Case{
-	{Name: "the run ends and the next begins in one commit, with its external id and all that was chosen for it", Run: func(s *fixture.F) {
-		l := s.Held(fixture.WithExternal("loop"), fixture.WithPriority(7), fixture.Tagged("customer", "x"), fixture.WithPolicy(engine.RetryPolicy{MaximumAttempts: 4}))
-		s.Complete(l, "pay", "x")
-		s.Pass(time.Minute)
-		next := engine.StartRun{Run: engine.Run{ID: s.ID(), Input: fixture.Text("next input")}}
-		completed, err := s.Store.CompleteRun(s.Ctx, engine.CompleteRunParams{Lease: l, Output: fixture.Text("so far"), ContinueAs: &next, Now: s.Now})
-		s.Must(err, "CompleteRun")
-		fixture.Equal(s, "status", completed.Status, engine.RunCompleted)
-		fixture.Equal(s, "continued as", completed.ContinuedAs, next.ID)
-		old, run := s.Run(l.RunID), s.Run(next.ID)
-		fixture.Equal(s, "old continued as", old.ContinuedAs, next.ID)
-		fixture.Equal(s, "new continued from", run.ContinuedFrom, l.RunID)
-		fixture.Equal(s, "external id", run.ExternalID, "loop")
-		fixture.Equal(s, "priority", run.Priority, 7)
-		fixture.Equal(s, "tag", run.Tags["customer"], "x")
-		fixture.Equal(s, "policy", run.RetryPolicy.MaximumAttempts, 4)
-		fixture.Equal(s, "queue", run.Queue, fixture.Queue)
-		s.Payload("input", run.Input, fixture.Text("next input"))
-		s.SameTime("created at", run.CreatedAt, s.Now)
-		task := s.Claim("w1")
-		fixture.Equal(s, "claimed run", task.Run.ID, next.ID)
-		fixture.Equal(s, "history", len(task.History), 0)
-		found, err := s.Store.GetRunByExternalID(s.Ctx, fixture.Space, "loop")
-		s.Must(err, "GetRunByExternalID")
-		fixture.Equal(s, "run of the external id", found.ID, next.ID)
-	}},
+	{Name: "the run ends and the next begins in one commit, with its external id and all that was chosen for it",
+		Run: func(s *fixture.F) {
+			l := s.Held(fixture.WithExternal("loop"), fixture.WithPriority(7), fixture.Tagged("customer", "x"),
+				fixture.WithPolicy(engine.RetryPolicy{MaximumAttempts: 4}))
+			s.Complete(l, "pay", "x")
+			s.Pass(time.Minute)
+			next := engine.StartRun{Run: engine.Run{ID: s.ID(), Input: fixture.Text("next input")}}
+			completed, err := s.Store.CompleteRun(s.Ctx,
+				engine.CompleteRunParams{Lease: l, Output: fixture.Text("so far"), ContinueAs: &next, Now: s.Now})
+			s.Must(err, "CompleteRun")
+			fixture.Equal(s, "status", completed.Status, engine.RunCompleted)
+			fixture.Equal(s, "continued as", completed.ContinuedAs, next.ID)
+			old, run := s.Run(l.RunID), s.Run(next.ID)
+			fixture.Equal(s, "old continued as", old.ContinuedAs, next.ID)
+			fixture.Equal(s, "new continued from", run.ContinuedFrom, l.RunID)
+			fixture.Equal(s, "external id", run.ExternalID, "loop")
+			fixture.Equal(s, "priority", run.Priority, 7)
+			fixture.Equal(s, "tag", run.Tags["customer"], "x")
+			fixture.Equal(s, "policy", run.RetryPolicy.MaximumAttempts, 4)
+			fixture.Equal(s, "queue", run.Queue, fixture.Queue)
+			s.Payload("input", run.Input, fixture.Text("next input"))
+			s.SameTime("created at", run.CreatedAt, s.Now)
+			task := s.Claim("w1")
+			fixture.Equal(s, "claimed run", task.Run.ID, next.ID)
+			fixture.Equal(s, "history", len(task.History), 0)
+			found, err := s.Store.GetRunByExternalID(s.Ctx, fixture.Space, "loop")
+			s.Must(err, "GetRunByExternalID")
+			fixture.Equal(s, "run of the external id", found.ID, next.ID)
+		}},
 	{Name: "whoever signals or steers the run that has ended is told which one goes on", Run: func(s *fixture.F) {
 		l := s.Held()
 		next := s.NewRun()
@@ -201,16 +208,23 @@ var ContinueCases = []fixture.Case{
 		}
 	}},
 	{Name: "what the next run names of its own holds for it", Run: func(s *fixture.F) {
-		l := s.Held(fixture.Tagged("customer", "x"), fixture.WithPriority(7), fixture.WithPolicy(engine.RetryPolicy{MaximumAttempts: 4}))
-		next := engine.StartRun{Run: engine.Run{ID: s.ID(), ExternalID: "other", Queue: "bulk", Type: "loop", Version: "v2", Priority: 9,
-			RetryPolicy: &engine.RetryPolicy{MaximumAttempts: 5}, Tags: map[string]string{"round": "2"}, Requirements: map[string]string{"gpu": "yes"},
-			Timeouts: engine.Timeouts{StartToClose: time.Minute}, OnFailureWorkflow: "mourn", OnFailureQueue: "graves",
+		l := s.Held(fixture.Tagged("customer", "x"), fixture.WithPriority(7),
+			fixture.WithPolicy(engine.RetryPolicy{MaximumAttempts: 4}))
+		next := engine.StartRun{Run: engine.Run{
+			ID: s.ID(), ExternalID: "other", Queue: "bulk", Type: "loop", Version: "v2", Priority: 9,
+			RetryPolicy: &engine.RetryPolicy{MaximumAttempts: 5}, Tags: map[string]string{"round": "2"},
+			Requirements: map[string]string{"gpu": "yes"},
+			Timeouts:     engine.Timeouts{StartToClose: time.Minute}, OnFailureWorkflow: "mourn",
+			OnFailureQueue: "graves",
 			ConcurrencyKey: "k", ConcurrencyLimit: 3}}
 		s.Must(s.TryEnd(engine.CompleteRunParams{Lease: l, ContinueAs: &next, Now: s.Now}), "CompleteRun")
 		run := s.Run(next.ID)
-		fixture.Equal(s, "names", strings.Join([]string{run.ExternalID, run.Queue, run.Type, run.Version, run.OnFailureWorkflow, run.OnFailureQueue, run.ConcurrencyKey}, " "),
+		fixture.Equal(s, "names", strings.Join([]string{
+			run.ExternalID, run.Queue, run.Type, run.Version, run.OnFailureWorkflow, run.OnFailureQueue,
+			run.ConcurrencyKey}, " "),
 			"other bulk loop v2 mourn graves k")
-		fixture.Equal(s, "numbers", [3]int{run.Priority, run.RetryPolicy.MaximumAttempts, run.ConcurrencyLimit}, [3]int{9, 5, 3})
+		fixture.Equal(s, "numbers", [3]int{run.Priority, run.RetryPolicy.MaximumAttempts, run.ConcurrencyLimit},
+			[3]int{9, 5, 3})
 		fixture.Equal(s, "tags and requirements", fmt.Sprint(run.Tags, run.Requirements), "map[round:2] map[gpu:yes]")
 		fixture.Equal(s, "timeouts", run.Timeouts, next.Timeouts)
 	}},
@@ -239,7 +253,8 @@ var ContinueCases = []fixture.Case{
 		} {
 			other := engine.StartRun{Run: engine.Run{ID: s.ID(), Input: fixture.Text("next")}}
 			change(&other)
-			s.Refused(s.TryEnd(engine.CompleteRunParams{Lease: l, ContinueAs: &other, Now: s.Now}), engine.ErrConflict, "CompleteRun with another "+what)
+			s.Refused(s.TryEnd(engine.CompleteRunParams{Lease: l, ContinueAs: &other, Now: s.Now}), engine.ErrConflict,
+				"CompleteRun with another "+what)
 		}
 		s.Must(s.TryEnd(engine.CompleteRunParams{Lease: l, ContinueAs: &next, Now: s.Now}), "CompleteRun repeated")
 	}},
@@ -247,7 +262,8 @@ var ContinueCases = []fixture.Case{
 		l := s.Held()
 		s.Lose("w1")
 		next := s.NewRun()
-		s.Lost(s.TryEnd(engine.CompleteRunParams{Lease: l, ContinueAs: &next, Now: s.Now}), engine.RunPending, "CompleteRun")
+		s.Lost(s.TryEnd(engine.CompleteRunParams{Lease: l, ContinueAs: &next, Now: s.Now}), engine.RunPending,
+			"CompleteRun")
 		_, err := s.Store.GetRun(s.Ctx, fixture.Space, next.ID)
 		s.Refused(err, engine.ErrNotFound, "GetRun of the next")
 	}},
@@ -255,7 +271,8 @@ var ContinueCases = []fixture.Case{
 		s.Start(fixture.WithExternal("taken"), fixture.OfType("other"))
 		l := s.Held()
 		next := s.NewRun(fixture.WithExternal("taken"))
-		s.Refused(s.TryEnd(engine.CompleteRunParams{Lease: l, ContinueAs: &next, Now: s.Now}), engine.ErrExists, "CompleteRun")
+		s.Refused(s.TryEnd(engine.CompleteRunParams{Lease: l, ContinueAs: &next, Now: s.Now}), engine.ErrExists,
+			"CompleteRun")
 		s.Finish(l, "done")
 	}},
 	{Name: "signals that nothing has consumed pass on, in their order", Run: func(s *fixture.F) {
@@ -274,7 +291,9 @@ var ContinueCases = []fixture.Case{
 		fixture.Equal(s, "signals of the next run", len(s.Signals(next.ID)), 2)
 	}},
 	{Name: "a limit on the whole run counts anew", Run: func(s *fixture.F) {
-		l := s.Held(fixture.WithTimeouts(engine.Timeouts{Execution: time.Hour}), func(r *engine.StartRun) { r.DeadlineAt = s.Now.Add(time.Hour) })
+		l := s.Held(fixture.WithTimeouts(engine.Timeouts{Execution: time.Hour}), func(r *engine.StartRun) {
+			r.DeadlineAt = s.Now.Add(time.Hour)
+		})
 		s.Pass(30 * time.Minute)
 		next := engine.StartRun{Run: engine.Run{ID: s.ID()}}
 		s.Must(s.TryEnd(engine.CompleteRunParams{Lease: l, ContinueAs: &next, Now: s.Now}), "CompleteRun")
@@ -282,31 +301,34 @@ var ContinueCases = []fixture.Case{
 
 		later := s.Now.Add(3 * time.Hour)
 		delayed := engine.StartRun{Run: engine.Run{ID: s.ID(), AvailableAt: later}}
-		s.Must(s.TryEnd(engine.CompleteRunParams{Lease: s.Claim("w1").Lease, ContinueAs: &delayed, Now: s.Now}), "CompleteRun")
+		s.Must(s.TryEnd(engine.CompleteRunParams{Lease: s.Claim("w1").Lease, ContinueAs: &delayed, Now: s.Now}),
+			"CompleteRun")
 		s.SameTime("deadline of one that starts later", s.Run(delayed.ID).DeadlineAt, later.Add(time.Hour))
 	}},
-	{Name: "a deadline that was named beside a shorter limit ends all that goes on for the run", Run: func(s *fixture.F) {
-		named := s.Now.Add(3 * time.Hour)
-		l := s.Held(fixture.WithTimeouts(engine.Timeouts{Execution: 2 * time.Hour}), func(r *engine.StartRun) {
-			r.DeadlineAt = named
-			r.SettleDeadline()
-		})
-		s.SameTime("deadline", s.Run(l.RunID).DeadlineAt, s.Now.Add(2*time.Hour))
-		s.Pass(30 * time.Minute)
-		next := engine.StartRun{Run: engine.Run{ID: s.ID()}}
-		s.Must(s.TryEnd(engine.CompleteRunParams{Lease: l, ContinueAs: &next, Now: s.Now}), "CompleteRun")
-		s.SameTime("deadline of the second", s.Run(next.ID).DeadlineAt, s.Now.Add(2*time.Hour))
-		s.Pass(time.Hour)
-		last := engine.StartRun{Run: engine.Run{ID: s.ID()}}
-		s.Must(s.TryEnd(engine.CompleteRunParams{Lease: s.Claim("w1").Lease, ContinueAs: &last, Now: s.Now}), "CompleteRun")
-		s.SameTime("deadline of the third", s.Run(last.ID).DeadlineAt, named)
-		s.FailRun(s.Claim("w1").Lease, "no")
-		again := s.Retry(last.ID).RunID
-		s.SameTime("deadline of the run that was tried again", s.Run(again).DeadlineAt, named)
-		for _, id := range []engine.ID{l.RunID, next.ID, last.ID, again} {
-			s.SameTime("named deadline", s.Run(id).NamedDeadlineAt, named)
-		}
-	}},
+	{Name: "a deadline that was named beside a shorter limit ends all that goes on for the run",
+		Run: func(s *fixture.F) {
+			named := s.Now.Add(3 * time.Hour)
+			l := s.Held(fixture.WithTimeouts(engine.Timeouts{Execution: 2 * time.Hour}), func(r *engine.StartRun) {
+				r.DeadlineAt = named
+				r.SettleDeadline()
+			})
+			s.SameTime("deadline", s.Run(l.RunID).DeadlineAt, s.Now.Add(2*time.Hour))
+			s.Pass(30 * time.Minute)
+			next := engine.StartRun{Run: engine.Run{ID: s.ID()}}
+			s.Must(s.TryEnd(engine.CompleteRunParams{Lease: l, ContinueAs: &next, Now: s.Now}), "CompleteRun")
+			s.SameTime("deadline of the second", s.Run(next.ID).DeadlineAt, s.Now.Add(2*time.Hour))
+			s.Pass(time.Hour)
+			last := engine.StartRun{Run: engine.Run{ID: s.ID()}}
+			s.Must(s.TryEnd(engine.CompleteRunParams{Lease: s.Claim("w1").Lease, ContinueAs: &last, Now: s.Now}),
+				"CompleteRun")
+			s.SameTime("deadline of the third", s.Run(last.ID).DeadlineAt, named)
+			s.FailRun(s.Claim("w1").Lease, "no")
+			again := s.Retry(last.ID).RunID
+			s.SameTime("deadline of the run that was tried again", s.Run(again).DeadlineAt, named)
+			for _, id := range []engine.ID{l.RunID, next.ID, last.ID, again} {
+				s.SameTime("named deadline", s.Run(id).NamedDeadlineAt, named)
+			}
+		}},
 }
 
 var DeadlineCases = []fixture.Case{
@@ -344,7 +366,9 @@ var DeadlineCases = []fixture.Case{
 	{Name: "the sweep takes the earliest first, at most its limit", Run: func(s *fixture.F) {
 		var ids []engine.ID
 		for i := range 5 {
-			ids = append(ids, s.Start(func(r *engine.StartRun) { r.DeadlineAt = s.Now.Add(time.Duration(5-i) * time.Second) }))
+			ids = append(ids, s.Start(func(r *engine.StartRun) {
+				r.DeadlineAt = s.Now.Add(time.Duration(5-i) * time.Second)
+			}))
 		}
 		s.Pass(time.Minute)
 		e, err := s.Store.EndExpired(s.Ctx, engine.EndExpiredParams{Now: s.Now, Limit: 2})
@@ -358,7 +382,9 @@ var DeadlineCases = []fixture.Case{
 	{Name: "the sweep leaves the first alone that it is to skip", Run: func(s *fixture.F) {
 		var ids []engine.ID
 		for i := range 4 {
-			ids = append(ids, s.Start(func(r *engine.StartRun) { r.DeadlineAt = s.Now.Add(time.Duration(i+1) * time.Second) }))
+			ids = append(ids, s.Start(func(r *engine.StartRun) {
+				r.DeadlineAt = s.Now.Add(time.Duration(i+1) * time.Second)
+			}))
 		}
 		s.Pass(3 * time.Second)
 		for _, want := range []struct {
@@ -393,55 +419,62 @@ var DeadlineCases = []fixture.Case{
 		s.Status(a, engine.RunCancelled)
 		s.Status(b, engine.RunTimedOut)
 	}},
-	{Name: "a child whose time is over before its parent's ends as itself, though one sweep finds both", Run: func(s *fixture.F) {
-		at := s.Now
-		l := s.Held(func(r *engine.StartRun) { r.DeadlineAt = at.Add(2 * time.Minute) })
-		child := s.Child(l, "ship", fixture.Closing(engine.CloseTerminate), func(r *engine.StartRun) { r.DeadlineAt = at.Add(time.Minute) })
-		s.Pass(time.Hour)
-		s.SameExpired(s.Expire(), engine.Expired{Runs: 2, TimedOut: []engine.ID{child, l.RunID}})
-		s.Failure("error of the child", s.Status(child, engine.RunTimedOut).Error, engine.DeadlineFailure(at.Add(time.Minute)))
-		s.Status(l.RunID, engine.RunTimedOut)
-	}},
+	{Name: "a child whose time is over before its parent's ends as itself, though one sweep finds both",
+		Run: func(s *fixture.F) {
+			at := s.Now
+			l := s.Held(func(r *engine.StartRun) { r.DeadlineAt = at.Add(2 * time.Minute) })
+			child := s.Child(l, "ship", fixture.Closing(engine.CloseTerminate), func(r *engine.StartRun) {
+				r.DeadlineAt = at.Add(time.Minute)
+			})
+			s.Pass(time.Hour)
+			s.SameExpired(s.Expire(), engine.Expired{Runs: 2, TimedOut: []engine.ID{child, l.RunID}})
+			s.Failure("error of the child", s.Status(child, engine.RunTimedOut).Error,
+				engine.DeadlineFailure(at.Add(time.Minute)))
+			s.Status(l.RunID, engine.RunTimedOut)
+		}},
 }
 
 var HandlerCases = []fixture.Case{
-	{Name: "a failure starts the run's handler in the same commit, with the event as its input", Run: func(s *fixture.F) {
-		l := s.Held(fixture.WithExternal("order-1"), func(r *engine.StartRun) { r.OnFailureWorkflow, r.OnFailureQueue = "mourn", "graves" })
-		s.Pass(time.Minute)
-		s.FailRun(l, "card declined")
-		handler := s.Handler(l.RunID)
-		fixture.Equal(s, "type", handler.Type, "mourn")
-		fixture.Equal(s, "queue", handler.Queue, "graves")
-		fixture.Equal(s, "external id", handler.ExternalID, "failure-"+l.RunID.String())
-		fixture.Equal(s, "failed run", handler.FailedRunID, l.RunID)
-		fixture.Equal(s, "status", handler.Status, engine.RunPending)
-		s.SameTime("available at", handler.AvailableAt, s.Now)
-		var event struct {
-			Event         string `json:"event"`
-			FailedRunID   string `json:"failed_run_id"`
-			NamespaceID   string `json:"namespace_id"`
-			WorkflowType  string `json:"workflow_type"`
-			TaskQueue     string `json:"task_queue"`
-			Status        string `json:"status"`
-			Attempts      int    `json:"attempts"`
-			OriginalInput []byte `json:"original_input"`
-			StartedAt     string `json:"started_at"`
-			FailedAt      string `json:"failed_at"`
-			Error         struct{ Message, Type string }
-		}
-		s.Must(json.Unmarshal(s.Run(handler.ID).Input.Data, &event), "the event")
-		fixture.Equal(s, "event", event.Event, "kagzi/workflow.failed")
-		fixture.Equal(s, "failed_run_id", event.FailedRunID, l.RunID.String())
-		fixture.Equal(s, "namespace_id", event.NamespaceID, fixture.Space)
-		fixture.Equal(s, "workflow_type", event.WorkflowType, fixture.Kind)
-		fixture.Equal(s, "task_queue", event.TaskQueue, fixture.Queue)
-		fixture.Equal(s, "status", event.Status, "FAILED")
-		fixture.Equal(s, "attempts", event.Attempts, 1)
-		fixture.Equal(s, "original_input", string(event.OriginalInput), "input")
-		fixture.Equal(s, "error", event.Error.Message+event.Error.Type, "card declinedboom")
-		fixture.Equal(s, "failed_at", event.FailedAt, s.Now.Format(time.RFC3339Nano))
-		fixture.Equal(s, "started_at", event.StartedAt, s.Run(l.RunID).StartedAt.Format(time.RFC3339Nano))
-	}},
+	{Name: "a failure starts the run's handler in the same commit, with the event as its input",
+		Run: func(s *fixture.F) {
+			l := s.Held(fixture.WithExternal("order-1"), func(r *engine.StartRun) {
+				r.OnFailureWorkflow, r.OnFailureQueue = "mourn", "graves"
+			})
+			s.Pass(time.Minute)
+			s.FailRun(l, "card declined")
+			handler := s.Handler(l.RunID)
+			fixture.Equal(s, "type", handler.Type, "mourn")
+			fixture.Equal(s, "queue", handler.Queue, "graves")
+			fixture.Equal(s, "external id", handler.ExternalID, "failure-"+l.RunID.String())
+			fixture.Equal(s, "failed run", handler.FailedRunID, l.RunID)
+			fixture.Equal(s, "status", handler.Status, engine.RunPending)
+			s.SameTime("available at", handler.AvailableAt, s.Now)
+			var event struct {
+				Event         string `json:"event"`
+				FailedRunID   string `json:"failed_run_id"`
+				NamespaceID   string `json:"namespace_id"`
+				WorkflowType  string `json:"workflow_type"`
+				TaskQueue     string `json:"task_queue"`
+				Status        string `json:"status"`
+				Attempts      int    `json:"attempts"`
+				OriginalInput []byte `json:"original_input"`
+				StartedAt     string `json:"started_at"`
+				FailedAt      string `json:"failed_at"`
+				Error         struct{ Message, Type string }
+			}
+			s.Must(json.Unmarshal(s.Run(handler.ID).Input.Data, &event), "the event")
+			fixture.Equal(s, "event", event.Event, "kagzi/workflow.failed")
+			fixture.Equal(s, "failed_run_id", event.FailedRunID, l.RunID.String())
+			fixture.Equal(s, "namespace_id", event.NamespaceID, fixture.Space)
+			fixture.Equal(s, "workflow_type", event.WorkflowType, fixture.Kind)
+			fixture.Equal(s, "task_queue", event.TaskQueue, fixture.Queue)
+			fixture.Equal(s, "status", event.Status, "FAILED")
+			fixture.Equal(s, "attempts", event.Attempts, 1)
+			fixture.Equal(s, "original_input", string(event.OriginalInput), "input")
+			fixture.Equal(s, "error", event.Error.Message+event.Error.Type, "card declinedboom")
+			fixture.Equal(s, "failed_at", event.FailedAt, s.Now.Format(time.RFC3339Nano))
+			fixture.Equal(s, "started_at", event.StartedAt, s.Run(l.RunID).StartedAt.Format(time.RFC3339Nano))
+		}},
 	{Name: "a handler that is retried stays one", Run: func(s *fixture.F) {
 		l := s.Held(func(r *engine.StartRun) { r.OnFailureWorkflow = "mourn" })
 		s.FailRun(l, "no")
@@ -456,35 +489,37 @@ var HandlerCases = []fixture.Case{
 		s.FailRun(l, "no")
 		fixture.Equal(s, "queue", s.Handler(l.RunID).Queue, fixture.Queue)
 	}},
-	{Name: "a deadline and too many lost workers are failures too, whoever ends the run is none", Run: func(s *fixture.F) {
-		late := s.Start(onFailure, func(r *engine.StartRun) { r.DeadlineAt = s.Now.Add(time.Second) })
-		s.Pass(time.Second)
-		s.Expire()
-		s.Handler(late)
-		l := s.Held(onFailure)
-		for i := 0; i < engine.MaxLeaseLosses; i++ {
-			s.Lose("w1")
-			if i < engine.MaxLeaseLosses-1 {
-				s.Now = s.Run(l.RunID).AvailableAt
-				s.Claim("w1")
+	{Name: "a deadline and too many lost workers are failures too, whoever ends the run is none",
+		Run: func(s *fixture.F) {
+			late := s.Start(onFailure, func(r *engine.StartRun) { r.DeadlineAt = s.Now.Add(time.Second) })
+			s.Pass(time.Second)
+			s.Expire()
+			s.Handler(late)
+			l := s.Held(onFailure)
+			for i := 0; i < engine.MaxLeaseLosses; i++ {
+				s.Lose("w1")
+				if i < engine.MaxLeaseLosses-1 {
+					s.Now = s.Run(l.RunID).AvailableAt
+					s.Claim("w1")
+				}
 			}
-		}
-		s.Status(l.RunID, engine.RunFailed)
-		s.Handler(l.RunID)
-		for _, end := range []func(engine.ID){
-			func(id engine.ID) { s.Cancel(id) },
-			func(id engine.ID) {
-				_, err := s.Store.TerminateRun(s.Ctx, s.EndParams(id, ""))
-				s.Must(err, "TerminateRun")
-			},
-		} {
-			id := s.Start(onFailure)
-			end(id)
-			fixture.Equal(s, "handlers", len(s.Handlers(id)), 0)
-		}
-	}},
+			s.Status(l.RunID, engine.RunFailed)
+			s.Handler(l.RunID)
+			for _, end := range []func(engine.ID){
+				func(id engine.ID) { s.Cancel(id) },
+				func(id engine.ID) {
+					_, err := s.Store.TerminateRun(s.Ctx, s.EndParams(id, ""))
+					s.Must(err, "TerminateRun")
+				},
+			} {
+				id := s.Start(onFailure)
+				end(id)
+				fixture.Equal(s, "handlers", len(s.Handlers(id)), 0)
+			}
+		}},
 	{Name: "a run that is tried again has not failed yet", Run: func(s *fixture.F) {
-		l := s.Held(onFailure, fixture.WithPolicy(engine.RetryPolicy{MaximumAttempts: 2, InitialIntervalMS: 1000, Jitter: -1}))
+		l := s.Held(onFailure, fixture.WithPolicy(
+			engine.RetryPolicy{MaximumAttempts: 2, InitialIntervalMS: 1000, Jitter: -1}))
 		s.FailRun(l, "no")
 		fixture.Equal(s, "handlers", len(s.Handlers(l.RunID)), 0)
 		s.Pass(time.Second)
@@ -504,7 +539,8 @@ var HandlerCases = []fixture.Case{
 			p := s.ClaimParams("undertaker")
 			p.Types = []string{engine.GlobalHandler, "mourn"}
 			task := s.ClaimWith(p).Tasks[0]
-			v, err := s.Store.FailRun(s.Ctx, engine.FailRunParams{Lease: task.Lease, Failure: fixture.Boom("no"), Now: s.Now})
+			v, err := s.Store.FailRun(s.Ctx, engine.FailRunParams{
+				Lease: task.Lease, Failure: fixture.Boom("no"), Now: s.Now})
 			s.Must(err, "FailRun")
 			fixture.Equal(s, "handler", v.Handler, true)
 			fixture.Equal(s, "handlers of the handler", len(s.Handlers(task.Run.ID)), 0)
@@ -513,28 +549,31 @@ var HandlerCases = []fixture.Case{
 		s.Must(err, "ListRuns")
 		fixture.Equal(s, "runs", len(runs), 3)
 	}},
-	{Name: "an external id that looks like a handler's stands in nobody's way, and loses no handler", Run: func(s *fixture.F) {
-		l := s.Held(onFailure)
-		squatter := s.Start(fixture.WithExternal("failure-"+l.RunID.String()), fixture.OfType("other"), onFailure)
-		s.FailRun(l, "no")
-		s.Handler(l.RunID)
-		s.Status(squatter, engine.RunPending)
-		again := s.Started(s.NewRun(fixture.WithExternal("failure-"+l.RunID.String()), fixture.OfType("other")))
-		fixture.Equal(s, "run of the user's id", again.RunID, squatter)
-		w := s.NewWorker("w2")
-		w.Types = []string{"other"}
-		s.Register(w, true)
-		p := s.ClaimParams("w2")
-		p.Types = []string{"other"}
-		_, err := s.Store.FailRun(s.Ctx, engine.FailRunParams{Lease: s.ClaimWith(p).Tasks[0].Lease, Failure: fixture.Boom("no"), Now: s.Now})
-		s.Must(err, "FailRun")
-		s.Handler(squatter)
-	}},
+	{Name: "an external id that looks like a handler's stands in nobody's way, and loses no handler",
+		Run: func(s *fixture.F) {
+			l := s.Held(onFailure)
+			squatter := s.Start(fixture.WithExternal("failure-"+l.RunID.String()), fixture.OfType("other"), onFailure)
+			s.FailRun(l, "no")
+			s.Handler(l.RunID)
+			s.Status(squatter, engine.RunPending)
+			again := s.Started(s.NewRun(fixture.WithExternal("failure-"+l.RunID.String()), fixture.OfType("other")))
+			fixture.Equal(s, "run of the user's id", again.RunID, squatter)
+			w := s.NewWorker("w2")
+			w.Types = []string{"other"}
+			s.Register(w, true)
+			p := s.ClaimParams("w2")
+			p.Types = []string{"other"}
+			_, err := s.Store.FailRun(s.Ctx, engine.FailRunParams{
+				Lease: s.ClaimWith(p).Tasks[0].Lease, Failure: fixture.Boom("no"), Now: s.Now})
+			s.Must(err, "FailRun")
+			s.Handler(squatter)
+		}},
 	{Name: "the global handler runs where an online worker serves it", Run: func(s *fixture.F) {
 		w := s.NewWorker("undertaker")
 		w.Types, w.Queues = []string{engine.GlobalHandler}, []string{"graves", "more"}
 		s.Register(w, true)
-		for _, other := range []struct{ id, space string }{{"away", "elsewhere"}, {"busy", fixture.Space}, {"vicar", fixture.Space}} {
+		for _, other := range []struct{ id, space string }{
+			{"away", "elsewhere"}, {"busy", fixture.Space}, {"vicar", fixture.Space}} {
 			w := s.NewWorker(other.id)
 			w.Namespace, w.Types, w.Queues = other.space, []string{engine.GlobalHandler}, []string{"yards"}
 			s.Register(w, true)
@@ -552,16 +591,18 @@ var HandlerCases = []fixture.Case{
 		s.FailRun(l, "no")
 		fixture.Equal(s, "handlers, nobody serving it", len(s.Handlers(l.RunID)), 0)
 	}},
-	{Name: "the global handler runs in the queue that the namespace names, when no worker serves it", Run: func(s *fixture.F) {
-		l := s.Held()
-		n, err := s.Store.GetNamespace(s.Ctx, fixture.Space)
-		s.Must(err, "GetNamespace")
-		n.FailureQueue = "night"
-		_, err = s.Store.UpdateNamespace(s.Ctx, engine.NamespaceParams{Namespace: n, Method: "UpdateNamespace", By: fixture.Somebody, AuditID: s.ID(), Now: s.Now})
-		s.Must(err, "UpdateNamespace")
-		s.FailRun(l, "no")
-		fixture.Equal(s, "queue", s.Handler(l.RunID).Queue, "night")
-	}},
+	{Name: "the global handler runs in the queue that the namespace names, when no worker serves it",
+		Run: func(s *fixture.F) {
+			l := s.Held()
+			n, err := s.Store.GetNamespace(s.Ctx, fixture.Space)
+			s.Must(err, "GetNamespace")
+			n.FailureQueue = "night"
+			_, err = s.Store.UpdateNamespace(s.Ctx, engine.NamespaceParams{
+				Namespace: n, Method: "UpdateNamespace", By: fixture.Somebody, AuditID: s.ID(), Now: s.Now})
+			s.Must(err, "UpdateNamespace")
+			s.FailRun(l, "no")
+			fixture.Equal(s, "queue", s.Handler(l.RunID).Queue, "night")
+		}},
 	{Name: "an input that is too large for the event is left out", Run: func(s *fixture.F) {
 		big := engine.Payload{Data: make([]byte, engine.MaxPayload)}
 		l := s.Held(onFailure, func(r *engine.StartRun) { r.Input = big })

@@ -80,42 +80,43 @@ var FinishCases = []fixture.Case{
 			s.Fatalf("error = %v, want none", run.Error)
 		}
 	}},
-	{Name: "a retried run keeps its results and runs its failed steps again with a new budget", Run: func(s *fixture.F) {
-		l := s.Held(fixture.WithPolicy(engine.RetryPolicy{MaximumAttempts: 2, Jitter: -1}))
-		done := s.Complete(l, "pay", "paid")
-		for range 2 {
-			s.Begin(l, "ship")
-			if v := s.Fail(l, "ship", "no"); v.Retry {
-				s.Now = v.RetryAt
-				l = s.Claim("w1").Lease
+	{Name: "a retried run keeps its results and runs its failed steps again with a new budget",
+		Run: func(s *fixture.F) {
+			l := s.Held(fixture.WithPolicy(engine.RetryPolicy{MaximumAttempts: 2, Jitter: -1}))
+			done := s.Complete(l, "pay", "paid")
+			for range 2 {
+				s.Begin(l, "ship")
+				if v := s.Fail(l, "ship", "no"); v.Retry {
+					s.Now = v.RetryAt
+					l = s.Claim("w1").Lease
+				}
 			}
-		}
-		fixture.Equal(s, "status of ship", s.Step(l.RunID, "ship").Status, engine.StepFailed)
-		s.Begin(l, "pack")
-		s.Sleep(l, "nap", time.Hour, fixture.Held)
-		v := s.FailRun(l, "no")
-		fixture.Equal(s, "retry", v.Retry, true)
-		fixture.Equal(s, "attempts", s.Run(l.RunID).Attempts, 3)
+			fixture.Equal(s, "status of ship", s.Step(l.RunID, "ship").Status, engine.StepFailed)
+			s.Begin(l, "pack")
+			s.Sleep(l, "nap", time.Hour, fixture.Held)
+			v := s.FailRun(l, "no")
+			fixture.Equal(s, "retry", v.Retry, true)
+			fixture.Equal(s, "attempts", s.Run(l.RunID).Attempts, 3)
 
-		s.SameStep(s.Step(l.RunID, "pay"), done)
-		ship := s.Step(l.RunID, "ship")
-		fixture.Equal(s, "status of ship", ship.Status, engine.StepPending)
-		fixture.Equal(s, "failures of ship", ship.Failures, 0)
-		s.SameTime("retry at of ship", ship.RetryAt, v.RetryAt)
-		fixture.Equal(s, "pack is interrupted", fixture.Ptr(s.Step(l.RunID, "pack")).Interrupted(), true)
-		fixture.Equal(s, "status of the timer", s.Step(l.RunID, "nap").Status, engine.StepRunning)
+			s.SameStep(s.Step(l.RunID, "pay"), done)
+			ship := s.Step(l.RunID, "ship")
+			fixture.Equal(s, "status of ship", ship.Status, engine.StepPending)
+			fixture.Equal(s, "failures of ship", ship.Failures, 0)
+			s.SameTime("retry at of ship", ship.RetryAt, v.RetryAt)
+			fixture.Equal(s, "pack is interrupted", fixture.Ptr(s.Step(l.RunID, "pack")).Interrupted(), true)
+			fixture.Equal(s, "status of the timer", s.Step(l.RunID, "nap").Status, engine.StepRunning)
 
-		s.Now = v.RetryAt
-		l = s.Claim("w1").Lease
-		again := s.Begin(l, "ship")
-		fixture.Equal(s, "attempt number", again.Attempt, 3)
-		fixture.Equal(s, "failures", again.Failures, 0)
-		fixture.Equal(s, "retry of the new budget", s.Fail(l, "ship", "no", fixture.Holding).Retry, true)
-		begun, err := s.TryBegin(l, "pay")
-		s.Must(err, "BeginStep of a completed step")
-		fixture.Equal(s, "execute", begun.Execute, false)
-		fixture.Equal(s, "steps", s.Run(l.RunID).Steps, 4)
-	}},
+			s.Now = v.RetryAt
+			l = s.Claim("w1").Lease
+			again := s.Begin(l, "ship")
+			fixture.Equal(s, "attempt number", again.Attempt, 3)
+			fixture.Equal(s, "failures", again.Failures, 0)
+			fixture.Equal(s, "retry of the new budget", s.Fail(l, "ship", "no", fixture.Holding).Retry, true)
+			begun, err := s.TryBegin(l, "pay")
+			s.Must(err, "BeginStep of a completed step")
+			fixture.Equal(s, "execute", begun.Execute, false)
+			fixture.Equal(s, "steps", s.Run(l.RunID).Steps, 4)
+		}},
 	{Name: "of the attempts of a step that failed the latest alone runs again with its run", Run: func(s *fixture.F) {
 		l := s.Held(fixture.WithPolicy(engine.RetryPolicy{MaximumAttempts: 2}))
 		fixture.Equal(s, "retry of the step", s.Fail(l, "pay", "no").Retry, true)
@@ -150,26 +151,27 @@ var FinishCases = []fixture.Case{
 		fixture.Equal(s, "verdict", v, fixture.FailedForGood)
 		s.Failure("error", s.Status(l.RunID, engine.RunFailed).Error, f)
 	}},
-	{Name: "a repeated failure of a retried run gets the first verdict, whatever has become of it", Run: func(s *fixture.F) {
-		l := s.Held(fixture.WithPolicy(engine.RetryPolicy{MaximumAttempts: 5}))
-		v := s.FailRun(l, "no")
-		again := func(when string) {
-			s.Helper()
-			fixture.Equal(s, "verdict "+when, s.FailRun(l, "no").Verdict, fixture.Repeated(v.Verdict))
-		}
-		again("while PENDING")
-		run := s.Run(l.RunID)
-		fixture.Equal(s, "attempts", run.Attempts, 2)
-		fixture.Equal(s, "failures", run.Failures, 1)
-		_, err := s.TryFailRun(l, "other")
-		s.Refused(err, engine.ErrConflict, "FailRun with other content")
-		s.Now = v.RetryAt
-		next := s.Claim("w1").Lease
-		again("while held by another")
-		s.Finish(next, "done")
-		again("after the end")
-		s.Status(l.RunID, engine.RunCompleted)
-	}},
+	{Name: "a repeated failure of a retried run gets the first verdict, whatever has become of it",
+		Run: func(s *fixture.F) {
+			l := s.Held(fixture.WithPolicy(engine.RetryPolicy{MaximumAttempts: 5}))
+			v := s.FailRun(l, "no")
+			again := func(when string) {
+				s.Helper()
+				fixture.Equal(s, "verdict "+when, s.FailRun(l, "no").Verdict, fixture.Repeated(v.Verdict))
+			}
+			again("while PENDING")
+			run := s.Run(l.RunID)
+			fixture.Equal(s, "attempts", run.Attempts, 2)
+			fixture.Equal(s, "failures", run.Failures, 1)
+			_, err := s.TryFailRun(l, "other")
+			s.Refused(err, engine.ErrConflict, "FailRun with other content")
+			s.Now = v.RetryAt
+			next := s.Claim("w1").Lease
+			again("while held by another")
+			s.Finish(next, "done")
+			again("after the end")
+			s.Status(l.RunID, engine.RunCompleted)
+		}},
 	{Name: "a step's final verdict is repeated also after its run was retried", Run: func(s *fixture.F) {
 		l := s.Held(fixture.WithPolicy(engine.RetryPolicy{MaximumAttempts: 5}))
 		s.Fail(l, "pay", "no", fixture.ForGood)

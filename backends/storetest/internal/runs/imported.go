@@ -14,19 +14,27 @@ var ImportedCases = []fixture.Case{
 		parent, child := s.ID(), s.ID()
 		stepID := s.ID()
 		ended := engine.Run{
-			ID: child, Namespace: fixture.Space, ExternalID: "taken", Queue: fixture.Queue, Type: fixture.Kind, Status: engine.RunFailed, Attempts: 3, Bytes: 5,
-			Input: fixture.Text("in"), Output: fixture.Text("out"), Error: &engine.Failure{Message: "no"}, CreatedAt: s.Now.Add(-time.Hour), StartedAt: s.Now.Add(-time.Hour),
+			ID: child, Namespace: fixture.Space, ExternalID: "taken", Queue: fixture.Queue, Type: fixture.Kind,
+			Status: engine.RunFailed, Attempts: 3, Bytes: 5,
+			Input: fixture.Text("in"), Output: fixture.Text("out"), Error: &engine.Failure{Message: "no"},
+			CreatedAt: s.Now.Add(-time.Hour), StartedAt: s.Now.Add(-time.Hour),
 			FinishedAt: s.Now.Add(-time.Minute), ParentRunID: parent, ParentStepID: stepID, Origin: engine.OriginImport,
 		}
-		open := engine.Run{ID: parent, Namespace: fixture.Space, ExternalID: "taken", Queue: fixture.Queue, Type: fixture.Kind, Status: engine.RunSleeping, Attempts: 1, Steps: 1,
-			Input: fixture.Text("in"), CreatedAt: s.Now.Add(-time.Hour), StartedAt: s.Now.Add(-time.Hour), Origin: engine.OriginImport}
-		step := engine.Step{ID: stepID, RunID: parent, Name: "ship", Kind: engine.StepFunction, Status: engine.StepCompleted, Attempt: 1, Latest: true,
+		open := engine.Run{ID: parent, Namespace: fixture.Space, ExternalID: "taken", Queue: fixture.Queue,
+			Type: fixture.Kind, Status: engine.RunSleeping, Attempts: 1, Steps: 1,
+			Input: fixture.Text("in"), CreatedAt: s.Now.Add(-time.Hour), StartedAt: s.Now.Add(-time.Hour),
+			Origin: engine.OriginImport}
+		step := engine.Step{ID: stepID, RunID: parent, Name: "ship", Kind: engine.StepFunction,
+			Status: engine.StepCompleted, Attempt: 1, Latest: true,
 			Sequence: 1, Output: fixture.Text("x"), CreatedAt: s.Now, StartedAt: s.Now, FinishedAt: s.Now}
 		s.Start(fixture.WithExternal("taken"), fixture.OfType("other"))
-		p := engine.ImportRunsParams{Namespace: fixture.Space, RequestID: "import", By: fixture.Somebody, AuditID: s.ID(), Now: s.Now, Runs: []engine.ImportedRun{
-			{Run: open, Steps: []engine.Step{step}, Signals: []engine.Signal{{RunID: parent, Sequence: 1, Name: "go", Payload: fixture.Text("!"), ReceivedAt: s.Now}}},
-			{Run: ended},
-		}}
+		p := engine.ImportRunsParams{Namespace: fixture.Space, RequestID: "import", By: fixture.Somebody,
+			AuditID: s.ID(), Now: s.Now, Runs: []engine.ImportedRun{
+				{Run: open, Steps: []engine.Step{step},
+					Signals: []engine.Signal{{RunID: parent, Sequence: 1, Name: "go", Payload: fixture.Text("!"),
+						ReceivedAt: s.Now}}},
+				{Run: ended},
+			}}
 		for i := range p.Runs {
 			s.Must(p.Runs[i].Validate(), "Validate")
 		}
@@ -60,11 +68,16 @@ var ImportedCases = []fixture.Case{
 		policy := engine.RetryPolicy{MaximumAttempts: 3}
 		imported := func() engine.Lease {
 			s.Helper()
-			run := engine.Run{ID: s.ID(), Namespace: fixture.Space, Queue: fixture.Queue, Type: fixture.Kind, Status: engine.RunPending, Attempts: 2, RetryPolicy: &policy,
-				Input: fixture.Text("in"), Error: &engine.Failure{Message: "no"}, CreatedAt: s.Now.Add(-time.Hour), Origin: engine.OriginImport}
-			step := engine.Step{ID: s.ID(), RunID: run.ID, Name: "ship", Kind: engine.StepFunction, Status: engine.StepFailed, Attempt: 1, Latest: true,
-				Sequence: 1, CreatedAt: s.Now, StartedAt: s.Now, FinishedAt: s.Now} // what its error was the capsule does not tell
-			p := engine.ImportRunsParams{Namespace: fixture.Space, By: fixture.Somebody, AuditID: s.ID(), Now: s.Now, Runs: []engine.ImportedRun{{Run: run, Steps: []engine.Step{step}}}}
+			run := engine.Run{ID: s.ID(), Namespace: fixture.Space, Queue: fixture.Queue, Type: fixture.Kind,
+				Status: engine.RunPending, Attempts: 2, RetryPolicy: &policy,
+				Input: fixture.Text("in"), Error: &engine.Failure{Message: "no"}, CreatedAt: s.Now.Add(-time.Hour),
+				Origin: engine.OriginImport}
+			step := engine.Step{ID: s.ID(), RunID: run.ID, Name: "ship", Kind: engine.StepFunction,
+				Status: engine.StepFailed, Attempt: 1, Latest: true,
+				// what its error was the capsule does not tell
+				Sequence: 1, CreatedAt: s.Now, StartedAt: s.Now, FinishedAt: s.Now}
+			p := engine.ImportRunsParams{Namespace: fixture.Space, By: fixture.Somebody, AuditID: s.ID(), Now: s.Now,
+				Runs: []engine.ImportedRun{{Run: run, Steps: []engine.Step{step}}}}
 			s.Must(p.Runs[0].Validate(), "Validate")
 			_, err := s.Store.ImportRuns(s.Ctx, p)
 			s.Must(err, "ImportRuns")
@@ -85,12 +98,16 @@ var ImportedCases = []fixture.Case{
 	{Name: "an imported run that ends takes its imported children along", Run: func(s *fixture.F) {
 		s.Worker("w1")
 		run := func(parent engine.ID) engine.ImportedRun {
-			return engine.ImportedRun{Run: engine.Run{ID: s.ID(), Namespace: fixture.Space, Queue: fixture.Queue, Type: fixture.Kind, Status: engine.RunPending, Attempts: 1, Input: fixture.Text("in"),
+			return engine.ImportedRun{Run: engine.Run{
+				ID: s.ID(), Namespace: fixture.Space, Queue: fixture.Queue, Type: fixture.Kind,
+				Status: engine.RunPending, Attempts: 1, Input: fixture.Text("in"),
 				CreatedAt: s.Now, Origin: engine.OriginImport, ParentRunID: parent, ParentClose: engine.CloseCancel}}
 		}
 		parent := run(engine.ID{})
 		child := run(parent.Run.ID)
-		_, err := s.Store.ImportRuns(s.Ctx, engine.ImportRunsParams{Namespace: fixture.Space, By: fixture.Somebody, AuditID: s.ID(), Now: s.Now, Runs: []engine.ImportedRun{parent, child}})
+		_, err := s.Store.ImportRuns(s.Ctx, engine.ImportRunsParams{
+			Namespace: fixture.Space, By: fixture.Somebody, AuditID: s.ID(), Now: s.Now,
+			Runs: []engine.ImportedRun{parent, child}})
 		s.Must(err, "ImportRuns")
 		s.Resume(parent.Run.ID)
 		s.Finish(s.Claim("w1").Lease, "done")
@@ -98,13 +115,18 @@ var ImportedCases = []fixture.Case{
 	}},
 	{Name: "an imported run that is open has come to no end, whatever it says", Run: func(s *fixture.F) {
 		s.Worker("w1")
-		run := engine.Run{ID: s.ID(), Namespace: fixture.Space, Queue: fixture.Queue, Type: fixture.Kind, Status: engine.RunPending, Attempts: 1, Input: fixture.Text("in"),
-			Output: fixture.Text("out"), CreatedAt: s.Now.Add(-time.Hour), FinishedAt: s.Now.Add(-time.Minute), ContinuedAs: s.ID(), Origin: engine.OriginImport,
+		run := engine.Run{ID: s.ID(), Namespace: fixture.Space, Queue: fixture.Queue, Type: fixture.Kind,
+			Status: engine.RunPending, Attempts: 1, Input: fixture.Text("in"),
+			Output: fixture.Text("out"), CreatedAt: s.Now.Add(-time.Hour), FinishedAt: s.Now.Add(-time.Minute),
+			ContinuedAs: s.ID(), Origin: engine.OriginImport,
 			OnFailureWorkflow: "mourn"}
-		_, err := s.Store.ImportRuns(s.Ctx, engine.ImportRunsParams{Namespace: fixture.Space, By: fixture.Somebody, AuditID: s.ID(), Now: s.Now, Runs: []engine.ImportedRun{{Run: run}}})
+		_, err := s.Store.ImportRuns(s.Ctx, engine.ImportRunsParams{
+			Namespace: fixture.Space, By: fixture.Somebody, AuditID: s.ID(), Now: s.Now,
+			Runs: []engine.ImportedRun{{Run: run}}})
 		s.Must(err, "ImportRuns")
 		open := []engine.RunStatus{engine.RunPending, engine.RunRunning, engine.RunSleeping}
-		list, _, err := s.Store.ListRuns(s.Ctx, engine.RunFilter{Namespace: fixture.Space, Statuses: open}, engine.Page{Limit: 10})
+		list, _, err := s.Store.ListRuns(s.Ctx, engine.RunFilter{Namespace: fixture.Space, Statuses: open},
+			engine.Page{Limit: 10})
 		s.Must(err, "ListRuns")
 		fixture.Equal(s, "open runs", len(list), 1)
 		s.Resume(run.ID)
@@ -130,23 +152,28 @@ var ImportedCases = []fixture.Case{
 		pin(false)
 		fixture.Equal(s, "pruned", s.Prune(s.Now, 10), 1)
 	}},
-	{Name: "an imported run is kept from when it was imported, however long ago it ended elsewhere", Run: func(s *fixture.F) {
-		ago := s.Now.Add(-24 * time.Hour)
-		run := func(id engine.ID) engine.ImportedRun {
-			return engine.ImportedRun{Run: engine.Run{ID: id, Namespace: fixture.Space, Queue: fixture.Queue, Type: fixture.Kind, Status: engine.RunFailed, Attempts: 1,
-				Input: fixture.Text("in"), CreatedAt: ago, FinishedAt: ago, Origin: engine.OriginImport}}
-		}
-		first := engine.FirstID(s.Now)
-		other := engine.DerivedID(s.Now, first, "other")
-		for _, id := range []engine.ID{first, other} {
-			_, err := s.Store.ImportRuns(s.Ctx, engine.ImportRunsParams{
-				Namespace: fixture.Space, By: fixture.Somebody, AuditID: s.ID(), Now: s.Now, Runs: []engine.ImportedRun{run(id)},
-			})
-			s.Must(err, "ImportRuns")
-		}
-		fixture.Equal(s, "pruned with the runs that ended before the import", s.Prune(s.Now, 10), 0)
-		fixture.Equal(s, "pruned when it was imported so long ago itself", s.Prune(s.Now.Add(time.Millisecond), 10), 2)
-	}},
+	{Name: "an imported run is kept from when it was imported, however long ago it ended elsewhere",
+		Run: func(s *fixture.F) {
+			ago := s.Now.Add(-24 * time.Hour)
+			run := func(id engine.ID) engine.ImportedRun {
+				return engine.ImportedRun{Run: engine.Run{
+					ID: id, Namespace: fixture.Space, Queue: fixture.Queue, Type: fixture.Kind,
+					Status: engine.RunFailed, Attempts: 1,
+					Input: fixture.Text("in"), CreatedAt: ago, FinishedAt: ago, Origin: engine.OriginImport}}
+			}
+			first := engine.FirstID(s.Now)
+			other := engine.DerivedID(s.Now, first, "other")
+			for _, id := range []engine.ID{first, other} {
+				_, err := s.Store.ImportRuns(s.Ctx, engine.ImportRunsParams{
+					Namespace: fixture.Space, By: fixture.Somebody, AuditID: s.ID(), Now: s.Now,
+					Runs: []engine.ImportedRun{run(id)},
+				})
+				s.Must(err, "ImportRuns")
+			}
+			fixture.Equal(s, "pruned with the runs that ended before the import", s.Prune(s.Now, 10), 0)
+			fixture.Equal(s, "pruned when it was imported so long ago itself",
+				s.Prune(s.Now.Add(time.Millisecond), 10), 2)
+		}},
 	{Name: "a run stays as long as an open one refers to it", Run: func(s *fixture.F) {
 		s.ChildWorker()
 		old := s.Failed("a")
@@ -197,7 +224,8 @@ var ImportedCases = []fixture.Case{
 		s.Pass(time.Hour)
 		prune := func(what string, want int) {
 			s.Helper()
-			n, err := s.Store.Prune(s.Ctx, engine.PruneParams{Namespace: fixture.Space, Status: engine.RunFailed, Before: s.Now, Limit: 1})
+			n, err := s.Store.Prune(s.Ctx, engine.PruneParams{
+				Namespace: fixture.Space, Status: engine.RunFailed, Before: s.Now, Limit: 1})
 			s.Must(err, "Prune")
 			fixture.Equal(s, what, n, want)
 		}
@@ -213,12 +241,14 @@ var ImportedCases = []fixture.Case{
 		l := s.Held()
 		s.Finish(l, "done")
 		elsewhere := s.Start(fixture.InSpace("elsewhere"))
-		_, err := s.Store.CancelRun(s.Ctx, engine.EndRunParams{Namespace: "elsewhere", RunID: elsewhere, By: fixture.Somebody, AuditID: s.ID(), Now: s.Now})
+		_, err := s.Store.CancelRun(s.Ctx, engine.EndRunParams{
+			Namespace: "elsewhere", RunID: elsewhere, By: fixture.Somebody, AuditID: s.ID(), Now: s.Now})
 		s.Must(err, "CancelRun")
 		s.Pass(time.Hour)
 		prune := func(namespace string, status engine.RunStatus, before time.Time) int {
 			s.Helper()
-			n, err := s.Store.Prune(s.Ctx, engine.PruneParams{Namespace: namespace, Status: status, Before: before, Limit: 10})
+			n, err := s.Store.Prune(s.Ctx, engine.PruneParams{
+				Namespace: namespace, Status: status, Before: before, Limit: 10})
 			s.Must(err, "Prune")
 			return n
 		}

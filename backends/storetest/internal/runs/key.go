@@ -9,30 +9,31 @@ import (
 )
 
 var KeyCases = []fixture.Case{
-	{Name: "of a key no more than its limit run at a time, in the order in which they were due", Run: func(s *fixture.F) {
-		s.Worker("w1")
-		var want []engine.ID
-		for range 6 {
-			want = append(want, s.Start(fixture.Keyed("customer-1", 2)))
-			s.Pass(time.Second)
-		}
-		var leases []engine.Lease
-		var got []engine.ID
-		take := func() {
-			s.Helper()
-			for _, task := range s.ClaimWith(s.ClaimParams("w1", "w1", "w1", "w1")).Tasks {
-				leases, got = append(leases, task.Lease), append(got, task.Run.ID)
+	{Name: "of a key no more than its limit run at a time, in the order in which they were due",
+		Run: func(s *fixture.F) {
+			s.Worker("w1")
+			var want []engine.ID
+			for range 6 {
+				want = append(want, s.Start(fixture.Keyed("customer-1", 2)))
+				s.Pass(time.Second)
 			}
-			if len(leases) > 2 {
-				s.Fatalf("%d runs of the key at a time, want at most 2", len(leases))
+			var leases []engine.Lease
+			var got []engine.ID
+			take := func() {
+				s.Helper()
+				for _, task := range s.ClaimWith(s.ClaimParams("w1", "w1", "w1", "w1")).Tasks {
+					leases, got = append(leases, task.Lease), append(got, task.Run.ID)
+				}
+				if len(leases) > 2 {
+					s.Fatalf("%d runs of the key at a time, want at most 2", len(leases))
+				}
 			}
-		}
-		for take(); len(leases) > 0; take() {
-			s.Finish(leases[0], "done")
-			leases = leases[1:]
-		}
-		s.SameIDs("order", got, want)
-	}},
+			for take(); len(leases) > 0; take() {
+				s.Finish(leases[0], "done")
+				leases = leases[1:]
+			}
+			s.SameIDs("order", got, want)
+		}},
 	{Name: "a run that finds all slots taken is gated, keeps its place, and says so", Run: func(s *fixture.F) {
 		l := s.Held(fixture.Keyed("k", 1))
 		s.Pass(time.Second)
@@ -132,12 +133,15 @@ var KeyCases = []fixture.Case{
 		s.Register(w, true)
 		a := s.Start(fixture.Keyed("k", 1))
 		b := s.Start(fixture.Keyed("k", 1), fixture.OfType("other"))
-		s.SameIDs("claimed", s.ClaimedIDs("w1", 4, func(p *engine.ClaimParams) { p.Types = []string{fixture.Kind, "other"} }), []engine.ID{a, b})
+		s.SameIDs("claimed", s.ClaimedIDs("w1", 4, func(p *engine.ClaimParams) {
+			p.Types = []string{fixture.Kind, "other"}
+		}), []engine.ID{a, b})
 		elsewhere := s.NewWorker("w2")
 		elsewhere.Namespace = "elsewhere"
 		s.Register(elsewhere, true)
 		c := s.Start(fixture.Keyed("k", 1), fixture.InSpace("elsewhere"))
-		s.SameIDs("claimed elsewhere", s.ClaimedIDs("w2", 4, func(p *engine.ClaimParams) { p.Namespace = "elsewhere" }), []engine.ID{c})
+		s.SameIDs("claimed elsewhere", s.ClaimedIDs("w2", 4, func(p *engine.ClaimParams) { p.Namespace = "elsewhere" }),
+			[]engine.ID{c})
 	}},
 	{Name: "a claim makes of a run with a key and of its steps what it makes of others", Run: func(s *fixture.F) {
 		for _, key := range []func(*engine.StartRun){func(*engine.StartRun) {}, fixture.Keyed("k", 1)} {
@@ -209,7 +213,8 @@ var KeyCases = []fixture.Case{
 		for range 3 {
 			s.Start(fixture.Keyed("several", 9))
 		}
-		for name, limit := range map[string]func(*engine.ClaimParams){"the queue": queueLimit(1), "the type": typeLimit(fixture.Kind, 1)} {
+		for name, limit := range map[string]func(*engine.ClaimParams){
+			"the queue": queueLimit(1), "the type": typeLimit(fixture.Kind, 1)} {
 			claimed := s.ClaimLimited(3, limit)
 			fixture.Equal(s, "tasks under the limit of "+name, len(claimed.Tasks), 1)
 			fixture.Equal(s, "limited", claimed.Limited, true)
@@ -341,82 +346,89 @@ var KeyCases = []fixture.Case{
 		s.Finish(l, "done")
 		s.Parked(sleeper.RunID, "timer:nap", wake)
 	}},
-	{Name: "the slots of a key, and the line for them, are those of its own name, type and namespace", Run: func(s *fixture.F) {
-		s.Worker("w1")
-		w := s.NewWorker("w2")
-		w.Namespace = "other"
-		s.Register(w, true)
-		claim := func(in string) (tasks []engine.Task) {
-			s.Helper()
-			for worker, namespace := range map[string]string{"w1": fixture.Space, "w2": "other"} {
-				p := s.ClaimParams(worker, worker, worker)
-				p.Namespace, p.Queue, p.Types = namespace, in, []string{fixture.Kind, "another"}
-				tasks = append(tasks, s.ClaimWith(p).Tasks...)
+	{Name: "the slots of a key, and the line for them, are those of its own name, type and namespace",
+		Run: func(s *fixture.F) {
+			s.Worker("w1")
+			w := s.NewWorker("w2")
+			w.Namespace = "other"
+			s.Register(w, true)
+			claim := func(in string) (tasks []engine.Task) {
+				s.Helper()
+				for worker, namespace := range map[string]string{"w1": fixture.Space, "w2": "other"} {
+					p := s.ClaimParams(worker, worker, worker)
+					p.Namespace, p.Queue, p.Types = namespace, in, []string{fixture.Kind, "another"}
+					tasks = append(tasks, s.ClaimWith(p).Tasks...)
+				}
+				return tasks
 			}
-			return tasks
-		}
-		s.Start(fixture.InQueue("elsewhere"), fixture.Keyed("a", 1))
-		fixture.Equal(s, "claimed elsewhere", len(claim("elsewhere")), 1)
-		type line struct {
-			namespace       string
-			changes         []func(*engine.StartRun)
-			inQueue, ofType int
-			lease           engine.Lease
-			waits           engine.ID
-		}
-		lines := []*line{
-			{fixture.Space, []func(*engine.StartRun){fixture.Keyed("k", 1)}, 3, 2, engine.Lease{}, engine.ID{}},
-			{fixture.Space, []func(*engine.StartRun){fixture.Keyed("l", 1), fixture.WithPriority(5)}, 3, 2, engine.Lease{}, engine.ID{}},
-			{fixture.Space, []func(*engine.StartRun){fixture.Keyed("k", 1), fixture.OfType("another")}, 3, 1, engine.Lease{}, engine.ID{}},
-			{"other", []func(*engine.StartRun){fixture.Keyed("k", 1), fixture.InSpace("other")}, 1, 1, engine.Lease{}, engine.ID{}},
-		}
-		wait := func(l *line) {
-			s.Helper()
-			l.waits = s.Start(l.changes...)
-			s.Pass(time.Second)
-			fixture.Equal(s, "claimed of a key that has no slot", len(claim(fixture.Queue)), 0)
-		}
-		for _, l := range lines {
-			s.Start(l.changes...)
-			tasks := claim(fixture.Queue)
-			fixture.Equal(s, "claimed", len(tasks), 1)
-			l.lease = tasks[0].Lease
-			wait(l)
-		}
-		for i, l := range lines {
-			s.Finish(l.lease, "done")
-			for j, other := range lines {
-				run, err := s.Store.GetRun(s.Ctx, other.namespace, other.waits)
-				s.Must(err, "GetRun")
-				fixture.Equal(s, fmt.Sprintf("gated in line %d after the end in line %d", j, i), run.Gated, j != i)
+			s.Start(fixture.InQueue("elsewhere"), fixture.Keyed("a", 1))
+			fixture.Equal(s, "claimed elsewhere", len(claim("elsewhere")), 1)
+			type line struct {
+				namespace       string
+				changes         []func(*engine.StartRun)
+				inQueue, ofType int
+				lease           engine.Lease
+				waits           engine.ID
 			}
-			tasks := claim(fixture.Queue)
-			fixture.Equal(s, "claimed after the end", len(tasks), 1)
-			fixture.Equal(s, "run that was claimed", tasks[0].Run.ID, l.waits)
-			l.lease = tasks[0].Lease
-			wait(l)
-		}
-		n, err := s.Store.GetNamespace(s.Ctx, "other")
-		s.Must(err, "GetNamespace")
-		n.Enabled = false
-		_, err = s.Store.UpdateNamespace(s.Ctx, engine.NamespaceParams{Namespace: n, Method: "DisableNamespace", By: fixture.Somebody, AuditID: s.ID(), Now: s.Now})
-		s.Must(err, "UpdateNamespace")
-		for _, l := range lines {
-			c, err := s.Store.ExplainInputs(s.Ctx, l.namespace, l.waits, s.Now)
-			s.Must(err, "ExplainInputs")
-			fixture.Equal(s, "namespace is enabled", c.NamespaceEnabled, l.namespace == fixture.Space)
-			fixture.Equal(s, "running in the queue", c.RunningInQueue, l.inQueue)
-			fixture.Equal(s, "running of the type", c.RunningOfType, l.ofType)
-			fixture.Equal(s, "running of the key", c.RunningOfKey, 1)
-			fixture.Equal(s, "ahead in the line", c.AheadInLine, 0)
-		}
-	}},
+			lines := []*line{
+				{fixture.Space, []func(*engine.StartRun){fixture.Keyed("k", 1)}, 3, 2, engine.Lease{}, engine.ID{}},
+				{fixture.Space, []func(*engine.StartRun){fixture.Keyed("l", 1), fixture.WithPriority(5)}, 3, 2,
+					engine.Lease{}, engine.ID{}},
+				{fixture.Space, []func(*engine.StartRun){fixture.Keyed("k", 1), fixture.OfType("another")}, 3, 1,
+					engine.Lease{}, engine.ID{}},
+				{"other", []func(*engine.StartRun){fixture.Keyed("k", 1), fixture.InSpace("other")}, 1, 1,
+					engine.Lease{},
+					engine.ID{}},
+			}
+			wait := func(l *line) {
+				s.Helper()
+				l.waits = s.Start(l.changes...)
+				s.Pass(time.Second)
+				fixture.Equal(s, "claimed of a key that has no slot", len(claim(fixture.Queue)), 0)
+			}
+			for _, l := range lines {
+				s.Start(l.changes...)
+				tasks := claim(fixture.Queue)
+				fixture.Equal(s, "claimed", len(tasks), 1)
+				l.lease = tasks[0].Lease
+				wait(l)
+			}
+			for i, l := range lines {
+				s.Finish(l.lease, "done")
+				for j, other := range lines {
+					run, err := s.Store.GetRun(s.Ctx, other.namespace, other.waits)
+					s.Must(err, "GetRun")
+					fixture.Equal(s, fmt.Sprintf("gated in line %d after the end in line %d", j, i), run.Gated, j != i)
+				}
+				tasks := claim(fixture.Queue)
+				fixture.Equal(s, "claimed after the end", len(tasks), 1)
+				fixture.Equal(s, "run that was claimed", tasks[0].Run.ID, l.waits)
+				l.lease = tasks[0].Lease
+				wait(l)
+			}
+			n, err := s.Store.GetNamespace(s.Ctx, "other")
+			s.Must(err, "GetNamespace")
+			n.Enabled = false
+			_, err = s.Store.UpdateNamespace(s.Ctx, engine.NamespaceParams{
+				Namespace: n, Method: "DisableNamespace", By: fixture.Somebody, AuditID: s.ID(), Now: s.Now})
+			s.Must(err, "UpdateNamespace")
+			for _, l := range lines {
+				c, err := s.Store.ExplainInputs(s.Ctx, l.namespace, l.waits, s.Now)
+				s.Must(err, "ExplainInputs")
+				fixture.Equal(s, "namespace is enabled", c.NamespaceEnabled, l.namespace == fixture.Space)
+				fixture.Equal(s, "running in the queue", c.RunningInQueue, l.inQueue)
+				fixture.Equal(s, "running of the type", c.RunningOfType, l.ofType)
+				fixture.Equal(s, "running of the key", c.RunningOfKey, 1)
+				fixture.Equal(s, "ahead in the line", c.AheadInLine, 0)
+			}
+		}},
 	{Name: "the first in the line is who was due first, and not who was started first", Run: func(s *fixture.F) {
 		l := s.Held(fixture.Keyed("k", 1))
 		due := s.Now.Add(time.Minute)
 		var first, second []engine.ID
 		for _, priority := range []int{0, 5} { // each a lane of its own
-			second = append(second, s.Start(fixture.Keyed("k", 1), fixture.WithPriority(priority), fixture.DueAt(due.Add(time.Second))))
+			second = append(second, s.Start(fixture.Keyed("k", 1), fixture.WithPriority(priority),
+				fixture.DueAt(due.Add(time.Second))))
 			first = append(first, s.Start(fixture.Keyed("k", 1), fixture.WithPriority(priority), fixture.DueAt(due)))
 		}
 		s.Pass(time.Hour)

@@ -50,7 +50,9 @@ var LimitsCases = []fixture.Case{
 		s.Held()
 		for _, other := range []struct{ space, queue string }{{fixture.Space, "second"}, {"other", fixture.Queue}} {
 			s.Start(fixture.InSpace(other.space), fixture.InQueue(other.queue))
-			claimed := s.ClaimLimited(1, queueLimit(1), func(p *engine.ClaimParams) { p.Namespace, p.Queue = other.space, other.queue })
+			claimed := s.ClaimLimited(1, queueLimit(1), func(p *engine.ClaimParams) {
+				p.Namespace, p.Queue = other.space, other.queue
+			})
 			fixture.Equal(s, "tasks of "+other.space+"/"+other.queue, len(claimed.Tasks), 1)
 		}
 		s.Start()
@@ -126,15 +128,16 @@ var LimitsCases = []fixture.Case{
 		fixture.Equal(s, "of a", count["a"], 1)
 		fixture.Equal(s, "of b", count["b"], 3)
 	}},
-	{Name: "what the first claim under a limit took before it came to the type that is limited counts from then on", Run: func(s *fixture.F) {
-		s.Worker("w1")
-		s.Start(fixture.OfType("b"), fixture.WithPriority(9))
-		s.Release(s.ClaimLimited(1).Tasks[0].Lease, false)
-		s.Start(fixture.OfType("a"))
-		fixture.Equal(s, "tasks under a type's limit", len(s.ClaimLimited(2, typeLimit("a", 2)).Tasks), 2)
-		s.Start()
-		fixture.Equal(s, "tasks at the queue's limit", len(s.ClaimLimited(1, queueLimit(2)).Tasks), 0)
-	}},
+	{Name: "what the first claim under a limit took before it came to the type that is limited counts from then on",
+		Run: func(s *fixture.F) {
+			s.Worker("w1")
+			s.Start(fixture.OfType("b"), fixture.WithPriority(9))
+			s.Release(s.ClaimLimited(1).Tasks[0].Lease, false)
+			s.Start(fixture.OfType("a"))
+			fixture.Equal(s, "tasks under a type's limit", len(s.ClaimLimited(2, typeLimit("a", 2)).Tasks), 2)
+			s.Start()
+			fixture.Equal(s, "tasks at the queue's limit", len(s.ClaimLimited(1, queueLimit(2)).Tasks), 0)
+		}},
 	{Name: "a claim is limited only when grants are left over although runs are due", Run: func(s *fixture.F) {
 		s.Worker("w1")
 		fixture.Equal(s, "on an empty queue", s.ClaimLimited(1, queueLimit(1)).Limited, false)

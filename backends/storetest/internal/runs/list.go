@@ -12,40 +12,42 @@ import (
 )
 
 var ListCases = []fixture.Case{
-	{Name: "runs are listed newest first, once each, in both directions, with pages of any size", Run: func(s *fixture.F) {
-		var want []engine.ID
-		for range 7 {
-			want = append([]engine.ID{s.Start()}, want...)
-			s.Pass(time.Millisecond)
-		}
-		s.Start(fixture.InSpace("other"))
-		for _, limit := range []int{1, 2, 3, 6, 7, 8, engine.MaxPage} {
-			var got []engine.ID
-			for _, r := range fixture.Walk(s, limit, func(p engine.Page) ([]engine.Run, engine.PageInfo, error) {
-				return s.Store.ListRuns(s.Ctx, engine.RunFilter{Namespace: fixture.Space}, p)
-			}, fixture.RunCursor) {
-				got = append(got, r.ID)
+	{Name: "runs are listed newest first, once each, in both directions, with pages of any size",
+		Run: func(s *fixture.F) {
+			var want []engine.ID
+			for range 7 {
+				want = append([]engine.ID{s.Start()}, want...)
+				s.Pass(time.Millisecond)
 			}
-			s.SameIDs(fmt.Sprintf("pages of %d", limit), got, want)
-		}
-	}},
-	{Name: "runs are got by their ids, each once and without payloads, whatever else is asked for", Run: func(s *fixture.F) {
-		l := s.Held(fixture.Tagged("customer", "x"), fixture.WithExternal("order-1"))
-		s.Complete(l, "pay", "paid")
-		elsewhere := s.Start(fixture.InSpace("other"))
-		want := []engine.Run{s.Run(l.RunID), s.Run(s.Start(fixture.DueAt(s.Now.Add(time.Hour))))}
-		got := s.Gotten(want[1].ID, s.ID(), want[0].ID, elsewhere, want[1].ID, want[0].ID, engine.ID{})
-		fixture.Equal(s, "runs", len(got), len(want))
-		for _, w := range want {
-			w.Input, w.Output = engine.Payload{}, engine.Payload{}
-			s.SameRun(got[w.ID], w)
-		}
-		fixture.Equal(s, "runs of no ids", len(s.Gotten()), 0)
-		fixture.Equal(s, "runs of unknown ids", len(s.Gotten(s.ID(), elsewhere)), 0)
-		others, err := s.Store.GetRuns(s.Ctx, "other", []engine.ID{elsewhere, l.RunID})
-		s.Must(err, "GetRuns")
-		fixture.Equal(s, "runs of the other namespace", len(others), 1)
-	}},
+			s.Start(fixture.InSpace("other"))
+			for _, limit := range []int{1, 2, 3, 6, 7, 8, engine.MaxPage} {
+				var got []engine.ID
+				for _, r := range fixture.Walk(s, limit, func(p engine.Page) ([]engine.Run, engine.PageInfo, error) {
+					return s.Store.ListRuns(s.Ctx, engine.RunFilter{Namespace: fixture.Space}, p)
+				}, fixture.RunCursor) {
+					got = append(got, r.ID)
+				}
+				s.SameIDs(fmt.Sprintf("pages of %d", limit), got, want)
+			}
+		}},
+	{Name: "runs are got by their ids, each once and without payloads, whatever else is asked for",
+		Run: func(s *fixture.F) {
+			l := s.Held(fixture.Tagged("customer", "x"), fixture.WithExternal("order-1"))
+			s.Complete(l, "pay", "paid")
+			elsewhere := s.Start(fixture.InSpace("other"))
+			want := []engine.Run{s.Run(l.RunID), s.Run(s.Start(fixture.DueAt(s.Now.Add(time.Hour))))}
+			got := s.Gotten(want[1].ID, s.ID(), want[0].ID, elsewhere, want[1].ID, want[0].ID, engine.ID{})
+			fixture.Equal(s, "runs", len(got), len(want))
+			for _, w := range want {
+				w.Input, w.Output = engine.Payload{}, engine.Payload{}
+				s.SameRun(got[w.ID], w)
+			}
+			fixture.Equal(s, "runs of no ids", len(s.Gotten()), 0)
+			fixture.Equal(s, "runs of unknown ids", len(s.Gotten(s.ID(), elsewhere)), 0)
+			others, err := s.Store.GetRuns(s.Ctx, "other", []engine.ID{elsewhere, l.RunID})
+			s.Must(err, "GetRuns")
+			fixture.Equal(s, "runs of the other namespace", len(others), 1)
+		}},
 	{Name: "as many runs as a page holds are got at once", Run: func(s *fixture.F) {
 		starts := make([]engine.StartRun, engine.MaxPage)
 		ids := make([]engine.ID, engine.MaxPage)
@@ -90,7 +92,8 @@ var ListCases = []fixture.Case{
 			ids = append([]engine.ID{s.Start()}, ids...)
 		}
 		f := engine.RunFilter{Namespace: fixture.Space}
-		runs, info, err := s.Store.ListRuns(s.Ctx, f, engine.Page{Limit: 2, After: &engine.Cursor{ID: ids[0]}, Count: true})
+		runs, info, err := s.Store.ListRuns(s.Ctx, f,
+			engine.Page{Limit: 2, After: &engine.Cursor{ID: ids[0]}, Count: true})
 		s.Must(err, "ListRuns after")
 		s.SameIDs("after the first", []engine.ID{runs[0].ID, runs[1].ID}, ids[1:3])
 		fixture.Equal(s, "info", info, engine.PageInfo{HasNext: true, HasPrev: true, Total: 5})
@@ -109,7 +112,8 @@ var ListCases = []fixture.Case{
 	}},
 	{Name: "a list of runs leaves payloads out and keeps the rest", Run: func(s *fixture.F) {
 		s.Worker("w1")
-		start := s.NewRun(fixture.WithExternal("ext"), fixture.WithRequest("req"), fixture.Tagged("k", "v"), fixture.Requiring("gpu", ""), fixture.WithPolicy(engine.RetryPolicy{MaximumAttempts: 2}))
+		start := s.NewRun(fixture.WithExternal("ext"), fixture.WithRequest("req"), fixture.Tagged("k", "v"),
+			fixture.Requiring("gpu", ""), fixture.WithPolicy(engine.RetryPolicy{MaximumAttempts: 2}))
 		s.Started(start)
 		s.Finish(s.ClaimOffering("gpu", "x").Lease, "done")
 		runs, _, err := s.Store.ListRuns(s.Ctx, engine.RunFilter{Namespace: fixture.Space}, engine.Page{Limit: 5})
@@ -123,7 +127,8 @@ var ListCases = []fixture.Case{
 		const many = 1100 // more than are sorted for a page
 		runs := make([]engine.StartRun, many)
 		for i := range runs {
-			runs[i] = s.NewRun(fixture.WithExternal(fmt.Sprintf("many-%04d", i)), fixture.Tagged("kind", "many", "half", fmt.Sprint(i%2)))
+			runs[i] = s.NewRun(fixture.WithExternal(fmt.Sprintf("many-%04d", i)),
+				fixture.Tagged("kind", "many", "half", fmt.Sprint(i%2)))
 		}
 		for part := range slices.Chunk(runs, engine.MaxBatch) {
 			s.StartAll(part...)
@@ -141,11 +146,16 @@ var ListCases = []fixture.Case{
 		fixture.Equal(s, "the newest of many", first(engine.RunFilter{Search: "many"}, many), runs[many-1].ID)
 		fixture.Equal(s, "the newest of some", first(engine.RunFilter{Search: "many-00"}, 100), runs[99].ID)
 		fixture.Equal(s, "the one", first(engine.RunFilter{Search: "rare"}, 1), rare)
-		fixture.Equal(s, "the newest of a kind", first(engine.RunFilter{Tags: map[string]string{"kind": "many"}}, many), runs[many-1].ID)
-		fixture.Equal(s, "the newest of half a kind", first(engine.RunFilter{Tags: map[string]string{"kind": "many", "half": "0"}}, many/2), runs[many-2].ID)
+		fixture.Equal(s, "the newest of a kind", first(engine.RunFilter{Tags: map[string]string{"kind": "many"}}, many),
+			runs[many-1].ID)
+		fixture.Equal(s, "the newest of half a kind",
+			first(engine.RunFilter{Tags: map[string]string{"kind": "many", "half": "0"}}, many/2), runs[many-2].ID)
 		fixture.Equal(s, "the rare one", first(engine.RunFilter{Tags: map[string]string{"kind": "rare"}}, 1), rare)
-		fixture.Equal(s, "those of a long page", len(s.Listed(engine.RunFilter{Namespace: fixture.Space, Search: "many-000"})), 10)
-		fixture.Equal(s, "those of half a long page", len(s.Listed(engine.RunFilter{Namespace: fixture.Space, Search: "many-000", Tags: map[string]string{"half": "1"}})), 5)
+		fixture.Equal(s, "those of a long page",
+			len(s.Listed(engine.RunFilter{Namespace: fixture.Space, Search: "many-000"})), 10)
+		fixture.Equal(s, "those of half a long page",
+			len(s.Listed(engine.RunFilter{Namespace: fixture.Space, Search: "many-000",
+				Tags: map[string]string{"half": "1"}})), 5)
 	}},
 	{Name: "a run is found by its creation although its id is older or much newer", Run: func(s *fixture.F) {
 		behind, ahead := engine.FirstID(s.Now.Add(-59*time.Minute)), engine.FirstID(s.Now.Add(100*24*time.Hour))
@@ -160,7 +170,8 @@ var ListCases = []fixture.Case{
 	{Name: "a running run is listed with what its lease has recorded", Run: func(s *fixture.F) {
 		l := s.Held()
 		s.Complete(l, "pay", "paid")
-		runs, _, err := s.Store.ListRuns(s.Ctx, engine.RunFilter{Namespace: fixture.Space, Statuses: []engine.RunStatus{engine.RunRunning}}, engine.Page{Limit: 5})
+		runs, _, err := s.Store.ListRuns(s.Ctx, engine.RunFilter{
+			Namespace: fixture.Space, Statuses: []engine.RunStatus{engine.RunRunning}}, engine.Page{Limit: 5})
 		s.Must(err, "ListRuns")
 		fixture.Equal(s, "steps", runs[0].Steps, 1)
 		fixture.Equal(s, "bytes", runs[0].Bytes, int64(len("input")+len("paid")))
@@ -179,9 +190,12 @@ var ListCases = []fixture.Case{
 		for _, limit := range []int{1, 2, 4, 5, 9} {
 			for name, want := range map[string]string{"": "a1 a2 a3 b1 c1 ", "a": "a1 a2 a3 ", "c": "c1 ", "d": ""} {
 				got := ""
-				for _, step := range fixture.Walk(s, limit, func(p engine.Page) ([]engine.Step, engine.PageInfo, error) {
-					return s.Store.ListSteps(s.Ctx, fixture.Space, l.RunID, name, p)
-				}, func(t engine.Step) engine.Cursor { return engine.Cursor{Number: t.Sequence, Minor: t.Attempt} }) {
+				for _, step := range fixture.Walk(s, limit,
+					func(p engine.Page) ([]engine.Step, engine.PageInfo, error) {
+						return s.Store.ListSteps(s.Ctx, fixture.Space, l.RunID, name, p)
+					}, func(t engine.Step) engine.Cursor {
+						return engine.Cursor{Number: t.Sequence, Minor: t.Attempt}
+					}) {
 					got += fmt.Sprintf("%s%d ", step.Name, step.Attempt)
 				}
 				fixture.Equal(s, fmt.Sprintf("attempts of %q by %d", name, limit), got, want)
@@ -237,7 +251,8 @@ var ListCases = []fixture.Case{
 		one, err := s.Store.GetStats(s.Ctx, fixture.Space, s.Now)
 		s.Must(err, "GetStats")
 		fixture.Equal(s, "statuses", fmt.Sprint(one.ByStatus), fmt.Sprint(map[engine.RunStatus]int64{
-			engine.RunPending: 3, engine.RunRunning: 1, engine.RunSleeping: 1, engine.RunCompleted: 1, engine.RunFailed: 1,
+			engine.RunPending: 3, engine.RunRunning: 1, engine.RunSleeping: 1, engine.RunCompleted: 1,
+			engine.RunFailed:    1,
 			engine.RunCancelled: 1, engine.RunTerminated: 1,
 		}))
 		fixture.Equal(s, "types", fmt.Sprint(one.ByType), fmt.Sprint(map[string]int64{fixture.Kind: 8, "slow": 1}))
@@ -251,34 +266,39 @@ var ListCases = []fixture.Case{
 		fixture.Equal(s, "workers of all", all.Workers, 3)
 		fixture.Equal(s, "online workers of all", all.OnlineWorkers, 2)
 	}},
-	{Name: "a run is the same however it is asked for, also while it is held, and its steps are its namespace's alone", Run: func(s *fixture.F) {
-		s.Start(fixture.WithExternal("first"), func(r *engine.StartRun) { r.Input = fixture.Text("another") }, fixture.InSpace("other"))
-		s.Start(fixture.WithExternal("second"), func(r *engine.StartRun) { r.Input = fixture.Text("a third") }, fixture.InQueue("other"))
-		l := s.Held(fixture.WithExternal("mine"))
-		s.Lose("w1")
-		l = s.Claim("w1").Lease
-		s.HeldNext() // another lease beside it
-		look := func(when string) {
-			s.Helper()
-			run := s.Run(l.RunID)
-			named, err := s.Store.GetRunByExternalID(s.Ctx, fixture.Space, "mine")
-			s.Must(err, "GetRunByExternalID "+when)
-			s.SameRun(named, run)
-			run.Input, run.Output = engine.Payload{}, engine.Payload{}
-			s.SameRun(s.Gotten(l.RunID)[l.RunID], run)
-		}
-		look("while it is held")
-		s.Complete(l, "pay", "paid")
-		step := s.Step(l.RunID, "pay")
-		look("when its lease has recorded a result")
-		got, err := s.Store.GetStep(s.Ctx, fixture.Space, step.ID)
-		s.Must(err, "GetStep")
-		s.SameStep(got, step)
-		_, err = s.Store.GetStep(s.Ctx, "other", step.ID)
-		s.Refused(err, engine.ErrNotFound, "GetStep in another namespace")
-		s.Finish(l, "done")
-		look("after its end")
-	}},
+	{Name: "a run is the same however it is asked for, also while it is held, and its steps are its namespace's alone",
+		Run: func(s *fixture.F) {
+			s.Start(fixture.WithExternal("first"), func(r *engine.StartRun) {
+				r.Input = fixture.Text("another")
+			}, fixture.InSpace("other"))
+			s.Start(fixture.WithExternal("second"), func(r *engine.StartRun) {
+				r.Input = fixture.Text("a third")
+			}, fixture.InQueue("other"))
+			l := s.Held(fixture.WithExternal("mine"))
+			s.Lose("w1")
+			l = s.Claim("w1").Lease
+			s.HeldNext() // another lease beside it
+			look := func(when string) {
+				s.Helper()
+				run := s.Run(l.RunID)
+				named, err := s.Store.GetRunByExternalID(s.Ctx, fixture.Space, "mine")
+				s.Must(err, "GetRunByExternalID "+when)
+				s.SameRun(named, run)
+				run.Input, run.Output = engine.Payload{}, engine.Payload{}
+				s.SameRun(s.Gotten(l.RunID)[l.RunID], run)
+			}
+			look("while it is held")
+			s.Complete(l, "pay", "paid")
+			step := s.Step(l.RunID, "pay")
+			look("when its lease has recorded a result")
+			got, err := s.Store.GetStep(s.Ctx, fixture.Space, step.ID)
+			s.Must(err, "GetStep")
+			s.SameStep(got, step)
+			_, err = s.Store.GetStep(s.Ctx, "other", step.ID)
+			s.Refused(err, engine.ErrNotFound, "GetStep in another namespace")
+			s.Finish(l, "done")
+			look("after its end")
+		}},
 }
 
 func listByEveryFilter(s *fixture.F) {
@@ -298,7 +318,9 @@ func listByEveryFilter(s *fixture.F) {
 	a := add(fixture.OfType("a"), fixture.Tagged("team", "x", "env", "prod"))
 	b := add(fixture.OfType("b"), fixture.InQueue("second"), fixture.Tagged("team", "x"), fixture.WithExternal("ext-1"))
 	c := add(fixture.OfType("A"), fixture.Tagged("team", "X"), fixture.WithExternal("ext-22"))
-	d := add(fixture.OfType("a"), fixture.InQueue("Second"), fixture.WithExternal("EXT-1"), func(r *engine.StartRun) { r.ParentRunID = parent })
+	d := add(fixture.OfType("a"), fixture.InQueue("Second"), fixture.WithExternal("EXT-1"), func(r *engine.StartRun) {
+		r.ParentRunID = parent
+	})
 	s.Start(fixture.OfType("a"), fixture.InSpace("other"), fixture.Tagged("team", "x"), fixture.WithExternal("ext-1"))
 
 	check := func(what string, f engine.RunFilter, want ...engine.ID) {
@@ -314,8 +336,10 @@ func listByEveryFilter(s *fixture.F) {
 	for status, id := range ended {
 		check(status.String(), statuses(status), id)
 	}
-	check("open", statuses(engine.RunPending, engine.RunSleeping, engine.RunRunning), d, c, b, a, running.RunID, held.RunID)
-	check("ended badly or waiting", statuses(engine.RunTerminated, engine.RunPending), d, c, b, a, ended[engine.RunTerminated])
+	check("open", statuses(engine.RunPending, engine.RunSleeping, engine.RunRunning), d, c, b, a, running.RunID,
+		held.RunID)
+	check("ended badly or waiting", statuses(engine.RunTerminated, engine.RunPending), d, c, b, a,
+		ended[engine.RunTerminated])
 	check("type a", engine.RunFilter{Types: []string{"a"}}, d, a)
 	check("types", engine.RunFilter{Types: []string{"b", "A", "none"}}, c, b)
 	check("queue", engine.RunFilter{Queues: []string{"second"}}, b)
@@ -325,27 +349,32 @@ func listByEveryFilter(s *fixture.F) {
 	check("tag of no run", engine.RunFilter{Tags: map[string]string{"team": "y"}})
 	check("parent", engine.RunFilter{ParentRunID: parent}, d)
 	check("worker", engine.RunFilter{WorkerID: "w1"}, slices.SortedFunc(slices.Values([]engine.ID{
-		running.RunID, ended[engine.RunCompleted], ended[engine.RunFailed]}), func(a, b engine.ID) int { return strings.Compare(b.String(), a.String()) })...)
+		running.RunID, ended[engine.RunCompleted], ended[engine.RunFailed]}), func(a, b engine.ID) int {
+		return strings.Compare(b.String(), a.String())
+	})...)
 	check("schedule of no run", engine.RunFilter{ScheduleID: "none"})
 	check("created after", engine.RunFilter{CreatedAfter: created[a]}, d, c, b)
-	check("created just before", engine.RunFilter{CreatedAfter: created[a].Add(-time.Microsecond), CreatedBefore: created[c]}, b, a)
+	check("created just before", engine.RunFilter{
+		CreatedAfter: created[a].Add(-time.Microsecond), CreatedBefore: created[c]}, b, a)
 	check("created before and after one moment", engine.RunFilter{CreatedAfter: created[b], CreatedBefore: created[b]})
 	check("external id", engine.RunFilter{Search: "ext-1"}, b)
 	check("prefix of external ids", engine.RunFilter{Search: "ext"}, c, b)
 	check("no wildcard", engine.RunFilter{Search: "%"})
 	check("no single wildcard", engine.RunFilter{Search: "ext_"})
 	check("run id", engine.RunFilter{Search: c.String()}, c)
-	check("prefix of a run id", engine.RunFilter{Search: b.String()[:35]}, slices.Collect(func(yield func(engine.ID) bool) {
-		for _, id := range []engine.ID{d, c, b, a} {
-			if strings.HasPrefix(id.String(), b.String()[:35]) && !yield(id) {
-				return
+	check("prefix of a run id", engine.RunFilter{Search: b.String()[:35]},
+		slices.Collect(func(yield func(engine.ID) bool) {
+			for _, id := range []engine.ID{d, c, b, a} {
+				if strings.HasPrefix(id.String(), b.String()[:35]) && !yield(id) {
+					return
+				}
 			}
-		}
-	})...)
+		})...)
 	check("tags of which one is rare", engine.RunFilter{Tags: map[string]string{"team": "x", "env": "test"}})
 	check("tag and search", engine.RunFilter{Tags: map[string]string{"team": "x"}, Search: "ext"}, b)
 	check("type and search", engine.RunFilter{Types: []string{"A"}, Search: "ext"}, c)
-	check("several at once", engine.RunFilter{Types: []string{"a", "b"}, Tags: map[string]string{"team": "x"}, Queues: []string{fixture.Queue},
+	check("several at once", engine.RunFilter{
+		Types: []string{"a", "b"}, Tags: map[string]string{"team": "x"}, Queues: []string{fixture.Queue},
 		Statuses: []engine.RunStatus{engine.RunPending}, CreatedBefore: created[d]}, a)
 }
 
@@ -390,7 +419,8 @@ func listWorkers(s *fixture.F) {
 	check("ONLINE", engine.WorkerFilter{Status: engine.WorkerOnline}, "_ B b ")
 	check("DRAINING", engine.WorkerFilter{Status: engine.WorkerDraining}, "c ")
 	check("OFFLINE", engine.WorkerFilter{Status: engine.WorkerOffline}, "a ")
-	check("several at once", engine.WorkerFilter{Namespace: fixture.Space, Queue: "qb", Status: engine.WorkerOnline}, "b ")
+	check("several at once", engine.WorkerFilter{
+		Namespace: fixture.Space, Queue: "qb", Status: engine.WorkerOnline}, "b ")
 }
 
 func queueDepths(s *fixture.F) {
@@ -426,7 +456,8 @@ func queueDepths(s *fixture.F) {
 	}
 	got := ""
 	for _, d := range depths("") {
-		got += fmt.Sprintln(d.Queue, d.Pending, d.Running, d.Sleeping, fixture.Clock(d.OldestDue), d.OnlineWorkers, mapOf(d.Unserved))
+		got += fmt.Sprintln(d.Queue, d.Pending, d.Running, d.Sleeping, fixture.Clock(d.OldestDue), d.OnlineWorkers,
+			mapOf(d.Unserved))
 	}
 	second := oldest.Add(time.Second)
 	fixture.Equal(s, "queues", got, fmt.Sprintln("Zone", 1, 0, 0, fixture.Clock(second), 0, "order=1 ")+

@@ -9,38 +9,41 @@ import (
 
 // OverrideCases are the results that people put in by hand.
 var OverrideCases = []fixture.Case{
-	{Name: "a result put in by hand stands in the history, with who and why, and the old record beside it", Run: func(s *fixture.F) {
-		l := s.Held()
-		s.Fail(l, "pay", "declined")
-		s.Pause(l.RunID)
-		paid := fixture.Text("paid in cash")
-		p := engine.OverrideStepParams{SteerParams: s.Steer(l.RunID, "saw the receipt"), ID: s.ID(), Step: "pay", Output: &paid}
-		step, err := s.Store.OverrideStep(s.Ctx, p)
-		s.Must(err, "OverrideStep")
-		fixture.Equal(s, "status", step.Status, engine.StepCompleted)
-		fixture.Equal(s, "overridden by", step.OverriddenBy, "local")
-		fixture.Equal(s, "reason", step.OverrideReason, "saw the receipt")
-		attempts := s.Attempts(l.RunID, "pay")
-		fixture.Equal(s, "attempts", len(attempts), 2)
-		fixture.Equal(s, "old status", attempts[0].Status, engine.StepFailed)
-		fixture.Equal(s, "old is the latest", attempts[0].Latest, false)
-		p.ID = s.ID()
-		again, err := s.Store.OverrideStep(s.Ctx, p)
-		s.Must(err, "OverrideStep repeated")
-		fixture.Equal(s, "attempt of the repetition", again.ID, step.ID)
-		s.Resume(l.RunID)
-		task := s.Claim("w1")
-		s.Payload("history", task.History[0].Output, paid)
-		list := s.Audit(l.RunID.String())
-		fixture.Equal(s, "audited", list[1].Method+" "+list[1].Detail, "OverrideStep pay")
-	}},
+	{Name: "a result put in by hand stands in the history, with who and why, and the old record beside it",
+		Run: func(s *fixture.F) {
+			l := s.Held()
+			s.Fail(l, "pay", "declined")
+			s.Pause(l.RunID)
+			paid := fixture.Text("paid in cash")
+			p := engine.OverrideStepParams{SteerParams: s.Steer(l.RunID, "saw the receipt"), ID: s.ID(), Step: "pay",
+				Output: &paid}
+			step, err := s.Store.OverrideStep(s.Ctx, p)
+			s.Must(err, "OverrideStep")
+			fixture.Equal(s, "status", step.Status, engine.StepCompleted)
+			fixture.Equal(s, "overridden by", step.OverriddenBy, "local")
+			fixture.Equal(s, "reason", step.OverrideReason, "saw the receipt")
+			attempts := s.Attempts(l.RunID, "pay")
+			fixture.Equal(s, "attempts", len(attempts), 2)
+			fixture.Equal(s, "old status", attempts[0].Status, engine.StepFailed)
+			fixture.Equal(s, "old is the latest", attempts[0].Latest, false)
+			p.ID = s.ID()
+			again, err := s.Store.OverrideStep(s.Ctx, p)
+			s.Must(err, "OverrideStep repeated")
+			fixture.Equal(s, "attempt of the repetition", again.ID, step.ID)
+			s.Resume(l.RunID)
+			task := s.Claim("w1")
+			s.Payload("history", task.History[0].Output, paid)
+			list := s.Audit(l.RunID.String())
+			fixture.Equal(s, "audited", list[1].Method+" "+list[1].Detail, "OverrideStep pay")
+		}},
 	{Name: "an ended run's step can be overridden, and a retry keeps it", Run: func(s *fixture.F) {
 		l := s.Held()
 		s.Complete(l, "a", "x")
 		s.Fail(l, "pay", "declined", fixture.ForGood)
 		s.FailRun(l, "no")
 		out := fixture.Text("y")
-		_, err := s.Store.OverrideStep(s.Ctx, engine.OverrideStepParams{SteerParams: s.Steer(l.RunID, "why"), ID: s.ID(), Step: "pay", Output: &out})
+		_, err := s.Store.OverrideStep(s.Ctx, engine.OverrideStepParams{
+			SteerParams: s.Steer(l.RunID, "why"), ID: s.ID(), Step: "pay", Output: &out})
 		s.Must(err, "OverrideStep")
 		s.Status(l.RunID, engine.RunFailed)
 		s.Retry(l.RunID)
@@ -48,39 +51,42 @@ var OverrideCases = []fixture.Case{
 		fixture.Equal(s, "steps kept", len(task.History), 2)
 		s.Payload("output", task.History[1].Output, out)
 	}},
-	{Name: "a result put in by hand is answered again when its run is at work again, and when it has completed", Run: func(s *fixture.F) {
-		l := s.Held()
-		s.Fail(l, "pay", "declined")
-		s.Pause(l.RunID)
-		paid := fixture.Text("paid in cash")
-		p := engine.OverrideStepParams{SteerParams: s.Steer(l.RunID, "saw the receipt"), ID: s.ID(), Step: "pay", Output: &paid}
-		step, err := s.Store.OverrideStep(s.Ctx, p)
-		s.Must(err, "OverrideStep")
-		s.Resume(l.RunID)
-		repeat := func(when string) {
-			s.Helper()
-			p.ID, p.AuditID = s.ID(), s.ID()
-			again, err := s.Store.OverrideStep(s.Ctx, p)
-			s.Must(err, "OverrideStep repeated "+when)
-			s.SameStep(again, step)
-			other := p
-			other.Reason = "somebody else's"
-			_, err = s.Store.OverrideStep(s.Ctx, other)
-			s.Refused(err, engine.ErrPrecondition, "OverrideStep for another reason "+when)
-		}
-		repeat("when the run is due again")
-		next := s.Claim("w1").Lease
-		repeat("when the run is at work")
-		s.Finish(next, "done")
-		repeat("when the run has completed")
-		fixture.Equal(s, "attempts", len(s.Attempts(l.RunID, "pay")), 2)
-	}},
+	{Name: "a result put in by hand is answered again when its run is at work again, and when it has completed",
+		Run: func(s *fixture.F) {
+			l := s.Held()
+			s.Fail(l, "pay", "declined")
+			s.Pause(l.RunID)
+			paid := fixture.Text("paid in cash")
+			p := engine.OverrideStepParams{SteerParams: s.Steer(l.RunID, "saw the receipt"), ID: s.ID(), Step: "pay",
+				Output: &paid}
+			step, err := s.Store.OverrideStep(s.Ctx, p)
+			s.Must(err, "OverrideStep")
+			s.Resume(l.RunID)
+			repeat := func(when string) {
+				s.Helper()
+				p.ID, p.AuditID = s.ID(), s.ID()
+				again, err := s.Store.OverrideStep(s.Ctx, p)
+				s.Must(err, "OverrideStep repeated "+when)
+				s.SameStep(again, step)
+				other := p
+				other.Reason = "somebody else's"
+				_, err = s.Store.OverrideStep(s.Ctx, other)
+				s.Refused(err, engine.ErrPrecondition, "OverrideStep for another reason "+when)
+			}
+			repeat("when the run is due again")
+			next := s.Claim("w1").Lease
+			repeat("when the run is at work")
+			s.Finish(next, "done")
+			repeat("when the run has completed")
+			fixture.Equal(s, "attempts", len(s.Attempts(l.RunID, "pay")), 2)
+		}},
 	{Name: "a step can be made to fail for good", Run: func(s *fixture.F) {
 		l := s.Held()
 		s.Await(l, "approval", "approval")
 		s.Pause(l.RunID)
 		f := fixture.Boom("nobody will ever answer")
-		_, err := s.Store.OverrideStep(s.Ctx, engine.OverrideStepParams{SteerParams: s.Steer(l.RunID, "why"), ID: s.ID(), Step: "approval", Failure: &f})
+		_, err := s.Store.OverrideStep(s.Ctx, engine.OverrideStepParams{
+			SteerParams: s.Steer(l.RunID, "why"), ID: s.ID(), Step: "approval", Failure: &f})
 		s.Must(err, "OverrideStep")
 		s.Resume(l.RunID)
 		task := s.Claim("w1")
@@ -123,40 +129,43 @@ var OverrideCases = []fixture.Case{
 		_, err = s.Store.OverrideStep(s.Ctx, p)
 		s.Refused(err, engine.ErrPrecondition, "OverrideStep of a COMPLETED run")
 	}},
-	{Name: "one decision about a step takes the place of another, and the same is recorded once", Run: func(s *fixture.F) {
-		run := s.Failed("pay")
-		decide := func(p engine.OverrideStepParams) engine.Step {
-			s.Helper()
-			p.SteerParams, p.ID, p.Step = s.Steer(run, "why"), s.ID(), "pay"
-			step, err := s.Store.OverrideStep(s.Ctx, p)
-			s.Must(err, "OverrideStep")
-			return step
-		}
-		one, other, no := fixture.Text("one"), fixture.Text("other"), fixture.Boom("no")
-		bytes := s.Run(run).Bytes
-		for i, p := range []engine.OverrideStepParams{{Output: &one}, {Output: &other}, {Failure: &no}, {Output: &one}} {
-			first := decide(p)
-			fixture.Equal(s, "attempt", first.Attempt, i+2)
-			fixture.Equal(s, "attempt of the repetition", decide(p).ID, first.ID)
-			stands := s.Step(run, "pay")
-			fixture.Equal(s, "attempt that stands", stands.ID, first.ID)
-			if p.Output != nil {
-				s.Payload("output", stands.Output, *p.Output)
-			} else {
-				s.Failure("error", stands.Error, *p.Failure)
+	{Name: "one decision about a step takes the place of another, and the same is recorded once",
+		Run: func(s *fixture.F) {
+			run := s.Failed("pay")
+			decide := func(p engine.OverrideStepParams) engine.Step {
+				s.Helper()
+				p.SteerParams, p.ID, p.Step = s.Steer(run, "why"), s.ID(), "pay"
+				step, err := s.Store.OverrideStep(s.Ctx, p)
+				s.Must(err, "OverrideStep")
+				return step
 			}
-		}
-		fixture.Equal(s, "attempts", len(s.Attempts(run, "pay")), 5)
-		fixture.Equal(s, "audit events", len(s.Audit(run.String())), 4)
-		fixture.Equal(s, "bytes", s.Run(run).Bytes, bytes+int64(2*one.Size()+other.Size()+no.Size()))
-	}},
+			one, other, no := fixture.Text("one"), fixture.Text("other"), fixture.Boom("no")
+			bytes := s.Run(run).Bytes
+			for i, p := range []engine.OverrideStepParams{
+				{Output: &one}, {Output: &other}, {Failure: &no}, {Output: &one}} {
+				first := decide(p)
+				fixture.Equal(s, "attempt", first.Attempt, i+2)
+				fixture.Equal(s, "attempt of the repetition", decide(p).ID, first.ID)
+				stands := s.Step(run, "pay")
+				fixture.Equal(s, "attempt that stands", stands.ID, first.ID)
+				if p.Output != nil {
+					s.Payload("output", stands.Output, *p.Output)
+				} else {
+					s.Failure("error", stands.Error, *p.Failure)
+				}
+			}
+			fixture.Equal(s, "attempts", len(s.Attempts(run, "pay")), 5)
+			fixture.Equal(s, "audit events", len(s.Audit(run.String())), 4)
+			fixture.Equal(s, "bytes", s.Run(run).Bytes, bytes+int64(2*one.Size()+other.Size()+no.Size()))
+		}},
 	{Name: "a child's step that a person has decided about stays so when the child ends", Run: func(s *fixture.F) {
 		s.ChildWorker()
 		l := s.Held()
 		child := s.Child(l, "ship")
 		s.Pause(l.RunID)
 		out := fixture.Text("shipped by hand")
-		_, err := s.Store.OverrideStep(s.Ctx, engine.OverrideStepParams{SteerParams: s.Steer(l.RunID, "why"), ID: s.ID(), Step: "ship", Output: &out})
+		_, err := s.Store.OverrideStep(s.Ctx, engine.OverrideStepParams{
+			SteerParams: s.Steer(l.RunID, "why"), ID: s.ID(), Step: "ship", Output: &out})
 		s.Must(err, "OverrideStep")
 		before := s.Attempts(l.RunID, "ship")
 		s.Finish(s.ClaimChild(child), "shipped")

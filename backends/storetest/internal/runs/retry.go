@@ -56,7 +56,8 @@ var RetryCases = []fixture.Case{
 	}},
 	{Name: "the next attempt goes by the policy that the step began with", Run: func(s *fixture.F) {
 		l := s.Held()
-		s.Begin(l, "pay", fixture.StepPolicy(engine.RetryPolicy{MaximumAttempts: 3, InitialIntervalMS: 20_000, Coefficient: 3, Jitter: -1}))
+		s.Begin(l, "pay", fixture.StepPolicy(engine.RetryPolicy{
+			MaximumAttempts: 3, InitialIntervalMS: 20_000, Coefficient: 3, Jitter: -1}))
 		for n, wait := range []time.Duration{20 * time.Second, time.Minute} {
 			v := s.Fail(l, "pay", "no")
 			s.SameTime(fmt.Sprintf("retry at of attempt %d", n+1), v.RetryAt, s.Now.Add(wait))
@@ -83,7 +84,8 @@ var RetryCases = []fixture.Case{
 		s.Now = s.FailRun(l, "not paid").RetryAt
 		l = s.Claim("w1").Lease
 		v := s.Fail(l, "pay", "still no")
-		s.SameTime("available at, while the first step waits", s.Status(l.RunID, engine.RunPending).AvailableAt, v.RetryAt)
+		s.SameTime("available at, while the first step waits",
+			s.Status(l.RunID, engine.RunPending).AvailableAt, v.RetryAt)
 		s.Now = v.RetryAt
 		l = s.Claim("w1").Lease
 		s.Complete(l, "pay", "paid") // so that nobody pays elsewhere
@@ -97,7 +99,9 @@ var RetryCases = []fixture.Case{
 		policy := engine.RetryPolicy{MaximumAttempts: 2, InitialIntervalMS: 20, Jitter: -1}
 		id := s.ID()
 		began := s.Now.Add(-time.Second)
-		v := s.Fail(l, "pay", "no", func(p *engine.FailStepParams) { p.ID, p.RetryPolicy, p.StartedAt = id, &policy, began })
+		v := s.Fail(l, "pay", "no", func(p *engine.FailStepParams) {
+			p.ID, p.RetryPolicy, p.StartedAt = id, &policy, began
+		})
 		s.SameTime("retry at", v.RetryAt, s.Now.Add(20*time.Millisecond))
 		step := s.Step(l.RunID, "pay")
 		fixture.Equal(s, "id", step.ID, id)
@@ -138,16 +142,20 @@ var RetryCases = []fixture.Case{
 		s.Complete(l, "refund", "done")
 	}},
 	{Name: "a failure that must not be retried is final at once", Run: func(s *fixture.F) {
-		l := s.Held(fixture.WithPolicy(engine.RetryPolicy{MaximumAttempts: 10, NonRetryable: []string{"fatal", "card declined"}}))
+		l := s.Held(fixture.WithPolicy(engine.RetryPolicy{
+			MaximumAttempts: 10, NonRetryable: []string{"fatal", "card declined"}}))
 		fixture.Equal(s, "by its flag", s.Fail(l, "a", "no", fixture.ForGood), engine.Verdict{})
 		fixture.Equal(s, "by its message", s.Fail(l, "b", "card declined: 51"), engine.Verdict{})
-		fixture.Equal(s, "by its type", s.Fail(l, "c", "x", func(p *engine.FailStepParams) { p.Failure.Type = "fatal" }), engine.Verdict{})
+		fixture.Equal(s, "by its type", s.Fail(l, "c", "x", func(p *engine.FailStepParams) {
+			p.Failure.Type = "fatal"
+		}), engine.Verdict{})
 		fixture.Equal(s, "attempts of the run", s.Run(l.RunID).Attempts, 1)
 		s.Status(l.RunID, engine.RunRunning)
 	}},
 	{Name: "a step's own policy goes before the run's", Run: func(s *fixture.F) {
 		run := engine.RetryPolicy{MaximumAttempts: 2, InitialIntervalMS: 1000, Jitter: -1}
-		own := engine.RetryPolicy{MaximumAttempts: -1, InitialIntervalMS: 10, Coefficient: 3, MaximumIntervalMS: 80, Jitter: -1}
+		own := engine.RetryPolicy{MaximumAttempts: -1, InitialIntervalMS: 10, Coefficient: 3, MaximumIntervalMS: 80,
+			Jitter: -1}
 		l := s.Held(fixture.WithPolicy(run))
 		for _, ms := range []int64{10, 30, 80, 80} {
 			s.Begin(l, "pay", fixture.StepPolicy(own))
@@ -156,7 +164,8 @@ var RetryCases = []fixture.Case{
 			s.Now = v.RetryAt
 			l = s.Claim("w1").Lease
 		}
-		s.SameTime("retry at by the run's policy", s.Fail(l, "ship", "no", fixture.Holding).RetryAt, s.Now.Add(time.Second))
+		s.SameTime("retry at by the run's policy", s.Fail(l, "ship", "no", fixture.Holding).RetryAt,
+			s.Now.Add(time.Second))
 	}},
 	{Name: "the failure's own wish for a delay is kept", Run: func(s *fixture.F) {
 		l := s.Held()
@@ -169,7 +178,8 @@ var RetryCases = []fixture.Case{
 		for i, roll := range []float64{0, 0.25, 0.999} {
 			name := string(rune('a' + i))
 			v := s.Fail(l, name, "no", fixture.Holding, func(p *engine.FailStepParams) { p.Jitter = roll })
-			s.SameTime("retry at", v.RetryAt, engine.AfterStepFailed(nil, nil, 1, fixture.Boom("no"), s.Now, roll).RetryAt)
+			s.SameTime("retry at", v.RetryAt, engine.AfterStepFailed(
+				nil, nil, 1, fixture.Boom("no"), s.Now, roll).RetryAt)
 		}
 	}},
 	{Name: "interruptions between failures take nothing from the budget", Run: func(s *fixture.F) {
@@ -255,12 +265,13 @@ var RetryCases = []fixture.Case{
 		_, err := s.TryFail(l, "pay", "something else")
 		s.Refused(err, engine.ErrConflict, "FailStep with other content")
 	}},
-	{Name: "a repeated failure gets the first verdict also when the run ended while it waited", Run: func(s *fixture.F) {
-		l := s.Held()
-		v := s.Fail(l, "pay", "no")
-		s.Cancel(l.RunID)
-		fixture.Equal(s, "verdict after the end", s.Fail(l, "pay", "no"), fixture.Repeated(v))
-	}},
+	{Name: "a repeated failure gets the first verdict also when the run ended while it waited",
+		Run: func(s *fixture.F) {
+			l := s.Held()
+			v := s.Fail(l, "pay", "no")
+			s.Cancel(l.RunID)
+			fixture.Equal(s, "verdict after the end", s.Fail(l, "pay", "no"), fixture.Repeated(v))
+		}},
 	{Name: "a repeated final failure is quiet", Run: func(s *fixture.F) {
 		l := s.Held()
 		s.Fail(l, "pay", "no", fixture.ForGood)
@@ -292,7 +303,8 @@ var RetryCases = []fixture.Case{
 			second := s.Fail(l, "pay", message, fixture.Holding, fixture.StartedAt(s.Now))
 			fixture.Equal(s, "verdict", second, engine.AfterStepFailed(nil, nil, 2, fixture.Boom(message), s.Now, 0.5))
 			fixture.Equal(s, "failures", s.Step(l.RunID, "pay").Failures, 2)
-			fixture.Equal(s, "verdict again", s.Fail(l, "pay", message, fixture.Holding, fixture.StartedAt(s.Now)), fixture.Repeated(second))
+			fixture.Equal(s, "verdict again", s.Fail(l, "pay", message, fixture.Holding, fixture.StartedAt(s.Now)),
+				fixture.Repeated(second))
 			fixture.Equal(s, "failures", s.Step(l.RunID, "pay").Failures, 2)
 			s.Finish(l, "done")
 		}
@@ -308,36 +320,41 @@ var RetryCases = []fixture.Case{
 		s.Must(err, "BeginStep")
 		fixture.Equal(s, "execute", begun.Execute, false)
 		fixture.Equal(s, "status", begun.Step.Status, engine.StepPending)
-		fixture.Equal(s, "verdict", s.Fail(l, "pay", "no", fixture.Holding, fixture.StartedAt(began)), fixture.Repeated(v))
+		fixture.Equal(s, "verdict", s.Fail(l, "pay", "no", fixture.Holding, fixture.StartedAt(began)),
+			fixture.Repeated(v))
 		fixture.Equal(s, "attempts", len(s.Attempts(l.RunID, "pay")), 1)
 		fixture.Equal(s, "failures", s.Step(l.RunID, "pay").Failures, 1)
 		fixture.Equal(s, "attempt of the retry", s.Begin(l, "pay", fixture.BeganAt(s.Now)).Attempt, 2)
 	}},
-	{Name: "a failure that tells another beginning than was announced is known by it when it comes again", Run: func(s *fixture.F) {
-		l := s.Held()
-		s.Begin(l, "pay")
-		s.Pass(time.Second)
-		v := s.Fail(l, "pay", "no", fixture.Holding, fixture.StartedAt(s.Now))
-		fixture.Equal(s, "verdict", s.Fail(l, "pay", "no", fixture.Holding, fixture.StartedAt(s.Now)), fixture.Repeated(v))
-		fixture.Equal(s, "failures", s.Step(l.RunID, "pay").Failures, 1)
-	}},
+	{Name: "a failure that tells another beginning than was announced is known by it when it comes again",
+		Run: func(s *fixture.F) {
+			l := s.Held()
+			s.Begin(l, "pay")
+			s.Pass(time.Second)
+			v := s.Fail(l, "pay", "no", fixture.Holding, fixture.StartedAt(s.Now))
+			fixture.Equal(s, "verdict", s.Fail(l, "pay", "no", fixture.Holding, fixture.StartedAt(s.Now)),
+				fixture.Repeated(v))
+			fixture.Equal(s, "failures", s.Step(l.RunID, "pay").Failures, 1)
+		}},
 	{Name: "a retry without a delay may begin in the moment in which the last attempt began", Run: func(s *fixture.F) {
 		l := s.Held()
-		v := s.Fail(l, "pay", "no", fixture.Holding, fixture.StartedAt(s.Now.Add(time.Hour)), func(p *engine.FailStepParams) { p.Failure.RetryAfterMS = 1 })
+		v := s.Fail(l, "pay", "no", fixture.Holding, fixture.StartedAt(s.Now.Add(time.Hour)),
+			func(p *engine.FailStepParams) { p.Failure.RetryAfterMS = 1 })
 		s.Now = v.RetryAt
 		fixture.Equal(s, "attempt", s.Begin(l, "pay", fixture.BeganAt(s.Now.Add(time.Hour))).Attempt, 2)
 	}},
-	{Name: "what was due when its run was claimed is not too early although the clock is set back", Run: func(s *fixture.F) {
-		l := s.Held(fixture.WithPolicy(engine.RetryPolicy{MaximumAttempts: 5, InitialIntervalMS: 1000, Jitter: -1}))
-		s.Fail(l, "pay", "no", fixture.ForGood)
-		child := s.Child(l, "ship")
-		s.Cancel(child)
-		s.Now = s.FailRun(l, "no").RetryAt
-		l = s.Claim("w1").Lease
-		s.Now = s.Now.Add(-20 * time.Millisecond)
-		fixture.Equal(s, "attempt", s.Begin(l, "pay").Attempt, 2)
-		fixture.Equal(s, "another child", s.Child(l, "ship") != child, true)
-	}},
+	{Name: "what was due when its run was claimed is not too early although the clock is set back",
+		Run: func(s *fixture.F) {
+			l := s.Held(fixture.WithPolicy(engine.RetryPolicy{MaximumAttempts: 5, InitialIntervalMS: 1000, Jitter: -1}))
+			s.Fail(l, "pay", "no", fixture.ForGood)
+			child := s.Child(l, "ship")
+			s.Cancel(child)
+			s.Now = s.FailRun(l, "no").RetryAt
+			l = s.Claim("w1").Lease
+			s.Now = s.Now.Add(-20 * time.Millisecond)
+			fixture.Equal(s, "attempt", s.Begin(l, "pay").Attempt, 2)
+			fixture.Equal(s, "another child", s.Child(l, "ship") != child, true)
+		}},
 	{Name: "a run that waits to be tried again is not made due by what its code awaited", Run: func(s *fixture.F) {
 		l := s.Held(fixture.WithPolicy(engine.RetryPolicy{MaximumAttempts: 3, InitialIntervalMS: 60_000}))
 		s.Await(l, "approval", "go", fixture.HoldingOn)

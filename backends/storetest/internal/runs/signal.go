@@ -57,10 +57,12 @@ var SignalCases = []fixture.Case{
 		fixture.Equal(s, "repeated", s.Signal(l.RunID, "approval", "yes", fixture.SignalID("a")).Repeated, false)
 		fixture.Equal(s, "repeated", s.Signal(l.RunID, "approval", "no", fixture.SignalID("a")).Repeated, true)
 		s.Payload("output", s.Await(l, "approval", "approval").Step.Output, fixture.Text("yes"))
-		fixture.Equal(s, "repeated after it was consumed", s.Signal(l.RunID, "approval", "yes", fixture.SignalID("a")).Repeated, true)
+		fixture.Equal(s, "repeated after it was consumed",
+			s.Signal(l.RunID, "approval", "yes", fixture.SignalID("a")).Repeated, true)
 		fixture.Equal(s, "signals", len(s.Signals(l.RunID)), 1)
 		s.Finish(l, "done")
-		fixture.Equal(s, "repeated after the end", s.Signal(l.RunID, "approval", "yes", fixture.SignalID("a")).Repeated, true)
+		fixture.Equal(s, "repeated after the end",
+			s.Signal(l.RunID, "approval", "yes", fixture.SignalID("a")).Repeated, true)
 	}},
 	{Name: "without an id each delivery counts", Run: func(s *fixture.F) {
 		l := s.Held()
@@ -92,16 +94,17 @@ var SignalCases = []fixture.Case{
 		got := s.Await(task.Lease, "approval", "approval")
 		fixture.Equal(s, "the step stands", got.Step.TimedOut, true)
 	}},
-	{Name: "a signal after the limit does not reach the wait, though nobody has claimed the run yet", Run: func(s *fixture.F) {
-		l := s.Held()
-		s.Await(l, "approval", "approval", fixture.AtMost(time.Minute))
-		s.Pass(time.Minute)
-		s.Signal(l.RunID, "approval", "late")
-		step := s.Step(l.RunID, "approval")
-		fixture.Equal(s, "timed out", step.TimedOut, true)
-		fixture.Equal(s, "the signal waits", s.Signals(l.RunID)[0].StepName, "")
-		s.Due(l.RunID)
-	}},
+	{Name: "a signal after the limit does not reach the wait, though nobody has claimed the run yet",
+		Run: func(s *fixture.F) {
+			l := s.Held()
+			s.Await(l, "approval", "approval", fixture.AtMost(time.Minute))
+			s.Pass(time.Minute)
+			s.Signal(l.RunID, "approval", "late")
+			step := s.Step(l.RunID, "approval")
+			fixture.Equal(s, "timed out", step.TimedOut, true)
+			fixture.Equal(s, "the signal waits", s.Signals(l.RunID)[0].StepName, "")
+			s.Due(l.RunID)
+		}},
 	{Name: "a repeated wait keeps its limit", Run: func(s *fixture.F) {
 		l := s.Held()
 		begun := s.Now
@@ -125,19 +128,20 @@ var SignalCases = []fixture.Case{
 		_, err = s.TryAwait(l, "other", "approval")
 		s.Lost(err, engine.RunRunning, "AwaitSignal of another step under the old lease")
 	}},
-	{Name: "a held wait keeps the lease, and a signal that comes meanwhile makes the parked run due at once", Run: func(s *fixture.F) {
-		l := s.Held()
-		fixture.Equal(s, "waiting", s.Await(l, "approval", "approval", fixture.HoldingOn).Waiting, true)
-		s.Sleep(l, "nap", time.Hour, fixture.Held)
-		s.Status(l.RunID, engine.RunRunning)
-		s.Signal(l.RunID, "approval", "yes")
-		fixture.Equal(s, "status of the step", s.Step(l.RunID, "approval").Status, engine.StepCompleted)
-		s.Release(l, true)
-		s.Due(l.RunID)
-		task := s.Claim("w1")
-		s.Release(task.Lease, true)
-		s.Parked(l.RunID, "timer:nap", s.Now.Add(time.Hour))
-	}},
+	{Name: "a held wait keeps the lease, and a signal that comes meanwhile makes the parked run due at once",
+		Run: func(s *fixture.F) {
+			l := s.Held()
+			fixture.Equal(s, "waiting", s.Await(l, "approval", "approval", fixture.HoldingOn).Waiting, true)
+			s.Sleep(l, "nap", time.Hour, fixture.Held)
+			s.Status(l.RunID, engine.RunRunning)
+			s.Signal(l.RunID, "approval", "yes")
+			fixture.Equal(s, "status of the step", s.Step(l.RunID, "approval").Status, engine.StepCompleted)
+			s.Release(l, true)
+			s.Due(l.RunID)
+			task := s.Claim("w1")
+			s.Release(task.Lease, true)
+			s.Parked(l.RunID, "timer:nap", s.Now.Add(time.Hour))
+		}},
 	{Name: "a wait that has been answered cuts no later park short", Run: func(s *fixture.F) {
 		l := s.Held()
 		s.Await(l, "approval", "approval", fixture.HoldingOn)
@@ -203,27 +207,31 @@ var SignalCases = []fixture.Case{
 		s.Refused(err, engine.ErrTooLarge, "SignalRun past the run's limit")
 		fixture.Equal(s, "signals", len(s.Signals(l.RunID)), 33)
 	}},
-	{Name: "a wait whose limit is over at the moment when the lease ends has timed out, and a timer has not", Run: func(s *fixture.F) {
-		l := s.Held()
-		s.Await(l, "approval", "approved", fixture.AtMost(time.Minute), fixture.HoldingOn)
-		s.Sleep(l, "nap", time.Minute, fixture.Held)
-		s.Pass(time.Minute)
-		s.Release(l, false)
-		for name, timedOut := range map[string]bool{"approval": true, "nap": false} {
-			step := s.Step(l.RunID, name)
-			fixture.Equal(s, "status of "+name, step.Status, engine.StepCompleted)
-			fixture.Equal(s, name+" timed out", step.TimedOut, timedOut)
-			s.SameTime("end of "+name, step.FinishedAt, s.Now)
-		}
-	}},
+	{Name: "a wait whose limit is over at the moment when the lease ends has timed out, and a timer has not",
+		Run: func(s *fixture.F) {
+			l := s.Held()
+			s.Await(l, "approval", "approved", fixture.AtMost(time.Minute), fixture.HoldingOn)
+			s.Sleep(l, "nap", time.Minute, fixture.Held)
+			s.Pass(time.Minute)
+			s.Release(l, false)
+			for name, timedOut := range map[string]bool{"approval": true, "nap": false} {
+				step := s.Step(l.RunID, name)
+				fixture.Equal(s, "status of "+name, step.Status, engine.StepCompleted)
+				fixture.Equal(s, name+" timed out", step.TimedOut, timedOut)
+				s.SameTime("end of "+name, step.FinishedAt, s.Now)
+			}
+		}},
 	{Name: "a run has room for MaxSignals that nothing has consumed and no more", Run: func(s *fixture.F) {
 		s.Worker("w1")
 		full := engine.ImportedRun{Run: s.NewRun().Run}
 		full.Run.Status, full.Run.Attempts = engine.RunPending, 1
 		for i := range engine.MaxSignals {
-			full.Signals = append(full.Signals, engine.Signal{RunID: full.Run.ID, Sequence: int64(i + 1), Name: "a", ReceivedAt: s.Now})
+			full.Signals = append(full.Signals, engine.Signal{
+				RunID: full.Run.ID, Sequence: int64(i + 1), Name: "a", ReceivedAt: s.Now})
 		}
-		_, err := s.Store.ImportRuns(s.Ctx, engine.ImportRunsParams{Namespace: fixture.Space, By: fixture.Somebody, AuditID: s.ID(), Now: s.Now, Runs: []engine.ImportedRun{full}})
+		_, err := s.Store.ImportRuns(s.Ctx, engine.ImportRunsParams{
+			Namespace: fixture.Space, By: fixture.Somebody, AuditID: s.ID(), Now: s.Now,
+			Runs: []engine.ImportedRun{full}})
 		s.Must(err, "ImportRuns")
 		_, err = s.TrySignal(full.Run.ID, "a", "")
 		s.Refused(err, engine.ErrTooLarge, "SignalRun of a run that is full")
@@ -261,11 +269,13 @@ var SignalCases = []fixture.Case{
 		first, info, err := s.Store.ListSignals(s.Ctx, fixture.Space, run, engine.Page{Limit: 2})
 		s.Must(err, "ListSignals")
 		fixture.Equal(s, "next", info.HasNext, true)
-		second, info, err := s.Store.ListSignals(s.Ctx, fixture.Space, run, engine.Page{Limit: 2, After: &engine.Cursor{Number: first[1].Sequence}})
+		second, info, err := s.Store.ListSignals(
+			s.Ctx, fixture.Space, run, engine.Page{Limit: 2, After: &engine.Cursor{Number: first[1].Sequence}})
 		s.Must(err, "ListSignals")
 		fixture.Equal(s, "previous", info.HasPrev, true)
 		fixture.Equal(s, "third", second[0].Sequence, 3)
-		back, _, err := s.Store.ListSignals(s.Ctx, fixture.Space, run, engine.Page{Limit: 2, Before: &engine.Cursor{Number: second[0].Sequence}})
+		back, _, err := s.Store.ListSignals(s.Ctx, fixture.Space, run,
+			engine.Page{Limit: 2, Before: &engine.Cursor{Number: second[0].Sequence}})
 		s.Must(err, "ListSignals")
 		fixture.Equal(s, "back at", back[0].Sequence, 1)
 		_, _, err = s.Store.ListSignals(s.Ctx, "elsewhere", run, engine.Page{Limit: 2})

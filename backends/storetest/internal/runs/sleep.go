@@ -27,7 +27,8 @@ var SleepCases = []fixture.Case{
 		s.SameTime("timeout at", step.TimeoutAt, time.Time{})
 	}},
 	{Name: "a sleep ends at its millisecond", Run: func(s *fixture.F) {
-		for _, d := range []time.Duration{time.Millisecond, 500 * time.Millisecond, 1900 * time.Millisecond, engine.MaxDelay} {
+		for _, d := range []time.Duration{time.Millisecond, 500 * time.Millisecond, 1900 * time.Millisecond,
+			engine.MaxDelay} {
 			l := s.HeldAgain()
 			s.Sleep(l, "nap", d)
 			wake := s.Now.Add(d)
@@ -133,7 +134,8 @@ var SleepCases = []fixture.Case{
 		l := s.Held()
 		s.Sleep(l, "nap", time.Minute)
 		s.Refused(s.TrySleep(l, "nap", time.Hour), engine.ErrConflict, "another length")
-		s.Refused(s.TrySleep(l, "nap", 0, fixture.Until(s.Now.Add(time.Hour))), engine.ErrConflict, "a moment instead of a length")
+		s.Refused(s.TrySleep(l, "nap", 0, fixture.Until(s.Now.Add(time.Hour))), engine.ErrConflict,
+			"a moment instead of a length")
 		s.SameTime("wake at", s.Step(l.RunID, "nap").WakeAt, s.Now.Add(time.Minute))
 
 		l = s.Held()
@@ -278,7 +280,8 @@ var SleepCases = []fixture.Case{
 			name string
 			d    time.Duration
 			how  func(*engine.SleepParams)
-		}{{"by its length", time.Minute, func(*engine.SleepParams) {}}, {"by its moment", 0, fixture.Until(s.Now.Add(time.Minute))}} {
+		}{{"by its length", time.Minute, func(*engine.SleepParams) {}},
+			{"by its moment", 0, fixture.Until(s.Now.Add(time.Minute))}} {
 			l := s.HeldNext()
 			s.Sleep(l, "nap", timer.d, timer.how, fixture.Held)
 			s.Release(l, false)

@@ -10,8 +10,10 @@ import (
 
 var StartCases = []fixture.Case{
 	{Name: "a start makes a PENDING run with all that it was told", Run: func(s *fixture.F) {
-		policy := engine.RetryPolicy{MaximumAttempts: 4, InitialIntervalMS: 10, Coefficient: 1.5, MaximumIntervalMS: 99, Jitter: -1, NonRetryable: []string{"a", "b"}}
-		want := s.NewRun(fixture.WithExternal("ext"), fixture.WithRequest("req"), fixture.WithPriority(-7), fixture.WithPolicy(policy), fixture.Tagged("k", "v", "k2", "ü"), fixture.Requiring("gpu", "", "zone", "eu"))
+		policy := engine.RetryPolicy{MaximumAttempts: 4, InitialIntervalMS: 10, Coefficient: 1.5, MaximumIntervalMS: 99,
+			Jitter: -1, NonRetryable: []string{"a", "b"}}
+		want := s.NewRun(fixture.WithExternal("ext"), fixture.WithRequest("req"), fixture.WithPriority(-7),
+			fixture.WithPolicy(policy), fixture.Tagged("k", "v", "k2", "ü"), fixture.Requiring("gpu", "", "zone", "eu"))
 		want.Version = "v2"
 		want.AvailableAt = s.Now.Add(90 * time.Second)
 		want.DeadlineAt, want.NamedDeadlineAt = s.Now.Add(time.Hour), s.Now.Add(2*time.Hour)
@@ -58,11 +60,14 @@ var StartCases = []fixture.Case{
 		first := s.Start(fixture.WithRequest("req"), fixture.WithExternal("ext"))
 		l := s.Claim("w1").Lease
 		again := engine.Started{RunID: first, Repeated: true}
-		fixture.Equal(s, "while RUNNING", s.Started(s.NewRun(fixture.WithRequest("req"), fixture.WithExternal("ext"))), again)
+		fixture.Equal(s, "while RUNNING", s.Started(
+			s.NewRun(fixture.WithRequest("req"), fixture.WithExternal("ext"))), again)
 		s.Finish(l, "done")
-		fixture.Equal(s, "when COMPLETED", s.Started(s.NewRun(fixture.WithRequest("req"), fixture.WithExternal("ext"))), again)
+		fixture.Equal(s, "when COMPLETED", s.Started(
+			s.NewRun(fixture.WithRequest("req"), fixture.WithExternal("ext"))), again)
 		s.Start(fixture.WithExternal("ext"))
-		fixture.Equal(s, "when its external id has a newer run", s.Started(s.NewRun(fixture.WithRequest("req"), fixture.WithExternal("ext"))), again)
+		fixture.Equal(s, "when its external id has a newer run",
+			s.Started(s.NewRun(fixture.WithRequest("req"), fixture.WithExternal("ext"))), again)
 	}},
 	{Name: "a repeated request with other content is a conflict", Run: func(s *fixture.F) {
 		s.Start(fixture.WithRequest("req"), fixture.WithExternal("ext"))
@@ -81,7 +86,8 @@ var StartCases = []fixture.Case{
 	}},
 	{Name: "a repeated request may differ in what is no content", Run: func(s *fixture.F) {
 		first := s.Start(fixture.WithRequest("req"))
-		answer := s.TryStart(s.NewRun(fixture.WithRequest("req"), fixture.WithPriority(5), fixture.DueAt(s.Now.Add(time.Hour))))
+		answer := s.TryStart(s.NewRun(fixture.WithRequest("req"), fixture.WithPriority(5),
+			fixture.DueAt(s.Now.Add(time.Hour))))
 		fixture.Equal(s, "answer", answer, engine.Started{RunID: first, Repeated: true})
 	}},
 	{Name: "request ids are of a namespace", Run: func(s *fixture.F) {
@@ -102,15 +108,18 @@ var StartCases = []fixture.Case{
 	}},
 	{Name: "an external id stays taken while its run is RUNNING and SLEEPING", Run: func(s *fixture.F) {
 		l := s.Held(fixture.WithExternal("ext"))
-		fixture.Equal(s, "while RUNNING", s.Started(s.NewRun(fixture.WithExternal("ext"))), engine.Started{RunID: l.RunID, Existed: true})
+		fixture.Equal(s, "while RUNNING", s.Started(s.NewRun(fixture.WithExternal("ext"))),
+			engine.Started{RunID: l.RunID, Existed: true})
 		s.Sleep(l, "nap", time.Hour)
-		fixture.Equal(s, "while SLEEPING", s.Started(s.NewRun(fixture.WithExternal("ext"))), engine.Started{RunID: l.RunID, Existed: true})
+		fixture.Equal(s, "while SLEEPING", s.Started(s.NewRun(fixture.WithExternal("ext"))),
+			engine.Started{RunID: l.RunID, Existed: true})
 	}},
 	{Name: "an active external id refuses with ReuseReject and names the run and its status", Run: func(s *fixture.F) {
 		first := s.Start(fixture.WithExternal("ext"))
 		answer := s.TryStart(s.NewRun(fixture.WithExternal("ext"), fixture.WithReuse(engine.ReuseReject)))
 		s.Refused(answer.Err, engine.ErrExists, "start")
-		if e, _ := errors.AsType[*engine.Error](answer.Err); e.SubjectID != first.String() || e.Status != engine.RunPending {
+		if e, _ := errors.AsType[*engine.Error](answer.Err); e.SubjectID != first.String() ||
+			e.Status != engine.RunPending {
 			s.Fatalf("the error is about %q, which is %s, want run %s, which is PENDING", e.SubjectID, e.Status, first)
 		}
 	}},
@@ -152,7 +161,8 @@ var StartCases = []fixture.Case{
 	}},
 	{Name: "starts of one call are applied in their order", Run: func(s *fixture.F) {
 		a, b := s.NewRun(fixture.WithExternal("ext"), fixture.WithRequest("r1")), s.NewRun(fixture.WithExternal("ext"))
-		c, d := s.NewRun(fixture.WithExternal("ext"), fixture.WithRequest("r1")), s.NewRun(fixture.WithExternal("ext"), fixture.WithReuse(engine.ReuseReject))
+		c, d := s.NewRun(fixture.WithExternal("ext"), fixture.WithRequest("r1")),
+			s.NewRun(fixture.WithExternal("ext"), fixture.WithReuse(engine.ReuseReject))
 		answers := s.StartAll(a, b, c, d)
 		fixture.Equal(s, "first", answers[0], engine.Started{RunID: a.ID})
 		fixture.Equal(s, "second", answers[1], engine.Started{RunID: a.ID, Existed: true})

@@ -50,18 +50,19 @@ var PauseCases = []fixture.Case{
 		task := s.Claim("w1")
 		s.SameTime("the timer was over at", task.History[0].FinishedAt, wake)
 	}},
-	{Name: "a run whose wait ends while it is paused keeps its place among those that are due", Run: func(s *fixture.F) {
-		l := s.Held()
-		s.Await(l, "paid?", "paid", fixture.AtMost(time.Minute), fixture.HoldingOn)
-		s.Sleep(l, "nap", time.Minute)
-		due := s.Now.Add(time.Minute)
-		s.Pause(l.RunID)
-		s.Pass(time.Hour)
-		s.Signal(l.RunID, "paid", "yes")
-		s.SameTime("held at", s.Run(l.RunID).HeldAt, due)
-		s.Resume(l.RunID)
-		s.SameTime("available at", s.Run(l.RunID).AvailableAt, due)
-	}},
+	{Name: "a run whose wait ends while it is paused keeps its place among those that are due",
+		Run: func(s *fixture.F) {
+			l := s.Held()
+			s.Await(l, "paid?", "paid", fixture.AtMost(time.Minute), fixture.HoldingOn)
+			s.Sleep(l, "nap", time.Minute)
+			due := s.Now.Add(time.Minute)
+			s.Pause(l.RunID)
+			s.Pass(time.Hour)
+			s.Signal(l.RunID, "paid", "yes")
+			s.SameTime("held at", s.Run(l.RunID).HeldAt, due)
+			s.Resume(l.RunID)
+			s.SameTime("available at", s.Run(l.RunID).AvailableAt, due)
+		}},
 	{Name: "pausing and resuming twice is fine, and an ended run refuses both", Run: func(s *fixture.F) {
 		run := s.Start()
 		s.Resume(run)
@@ -113,7 +114,8 @@ var PauseCases = []fixture.Case{
 			fixture.Equal(s, "note", list[0].Note, note)
 		}
 		s.Lose("w1")
-		s.Lost(s.Store.SetRunNote(s.Ctx, engine.SetNoteParams{Lease: l, Note: "late", Now: s.Now}), engine.RunPending, "SetRunNote")
+		s.Lost(s.Store.SetRunNote(s.Ctx, engine.SetNoteParams{Lease: l, Note: "late", Now: s.Now}), engine.RunPending,
+			"SetRunNote")
 		fixture.Equal(s, "note", s.Run(l.RunID).Note, "4 of 10")
 	}},
 	{Name: "a run is answered whole when it is paused, resumed and pinned", Run: func(s *fixture.F) {

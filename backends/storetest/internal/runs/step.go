@@ -12,12 +12,15 @@ var StepCases = []fixture.Case{
 	{Name: "a result that was never announced is a completed first attempt", Run: func(s *fixture.F) {
 		l := s.Held()
 		began := s.Now.Add(-time.Second)
-		p := engine.CompleteStepParams{Lease: l, Step: fixture.Named("pay"), ID: s.ID(), Output: fixture.Text("paid"), StartedAt: began, Now: s.Now}
+		p := engine.CompleteStepParams{Lease: l, Step: fixture.Named("pay"), ID: s.ID(), Output: fixture.Text("paid"),
+			StartedAt: began, Now: s.Now}
 		step, err := s.Store.CompleteStep(s.Ctx, p)
 		s.Must(err, "CompleteStep")
 		want := engine.Step{
-			ID: p.ID, RunID: l.RunID, Name: "pay", Kind: engine.StepFunction, Status: engine.StepCompleted, Attempt: 1, Latest: true,
-			Sequence: 1, Output: fixture.Text("paid"), Token: l.Token, WorkerID: "w1", CreatedAt: step.CreatedAt, StartedAt: began, FinishedAt: s.Now,
+			ID: p.ID, RunID: l.RunID, Name: "pay", Kind: engine.StepFunction, Status: engine.StepCompleted, Attempt: 1,
+			Latest:   true,
+			Sequence: 1, Output: fixture.Text("paid"), Token: l.Token, WorkerID: "w1", CreatedAt: step.CreatedAt,
+			StartedAt: began, FinishedAt: s.Now,
 		}
 		s.SameStep(step, want)
 		s.SameStep(s.Step(l.RunID, "pay"), want)
@@ -73,7 +76,8 @@ var StepCases = []fixture.Case{
 		s.Must(err, "BeginStep")
 		fixture.Equal(s, "execute", begun.Execute, true)
 		want := engine.Step{
-			ID: id, RunID: l.RunID, Name: "pay", Kind: engine.StepFunction, Status: engine.StepRunning, Attempt: 1, Latest: true, Sequence: 1,
+			ID: id, RunID: l.RunID, Name: "pay", Kind: engine.StepFunction, Status: engine.StepRunning, Attempt: 1,
+			Latest: true, Sequence: 1,
 			Input: fixture.Text("in"), Token: l.Token, WorkerID: "w1", CreatedAt: s.Now, StartedAt: began,
 			TimeoutAt: s.Now.Add(engine.DefaultStepTimeout), RetryPolicy: &policy,
 		}
@@ -82,7 +86,8 @@ var StepCases = []fixture.Case{
 
 		s.Pass(time.Second)
 		done := s.Complete(l, "pay", "paid")
-		want.Status, want.Output, want.FinishedAt, want.TimeoutAt = engine.StepCompleted, fixture.Text("paid"), s.Now, time.Time{}
+		want.Status, want.Output, want.FinishedAt, want.TimeoutAt = engine.StepCompleted, fixture.Text("paid"), s.Now,
+			time.Time{}
 		s.SameStep(done, want)
 		s.SameStep(s.Step(l.RunID, "pay"), want)
 		fixture.Equal(s, "bytes", s.Run(l.RunID).Bytes, int64(len("input")+len("in")+len("paid")))
@@ -91,7 +96,8 @@ var StepCases = []fixture.Case{
 	{Name: "a step may be named by the id that BeginStep gave", Run: func(s *fixture.F) {
 		l := s.Held()
 		begun := s.Begin(l, "pay")
-		p := engine.CompleteStepParams{Lease: l, Step: engine.StepRef{ID: begun.ID}, ID: s.ID(), Output: fixture.Text("paid"), Now: s.Now}
+		p := engine.CompleteStepParams{Lease: l, Step: engine.StepRef{ID: begun.ID}, ID: s.ID(),
+			Output: fixture.Text("paid"), Now: s.Now}
 		step, err := s.Store.CompleteStep(s.Ctx, p)
 		s.Must(err, "CompleteStep by id")
 		fixture.Equal(s, "attempt completed", step.ID, begun.ID)
@@ -109,11 +115,14 @@ var StepCases = []fixture.Case{
 		mine := s.Begin(l, "mine")
 		for _, id := range []engine.ID{s.ID(), other.ID} {
 			ref := engine.StepRef{ID: id}
-			_, err := s.Store.CompleteStep(s.Ctx, engine.CompleteStepParams{Lease: l, Step: ref, ID: s.ID(), Output: fixture.Text("x"), Now: s.Now})
+			_, err := s.Store.CompleteStep(s.Ctx, engine.CompleteStepParams{
+				Lease: l, Step: ref, ID: s.ID(), Output: fixture.Text("x"), Now: s.Now})
 			s.Refused(err, engine.ErrNotFound, "CompleteStep")
-			_, err = s.Store.FailStep(s.Ctx, engine.FailStepParams{Lease: l, Step: ref, ID: s.ID(), Failure: fixture.Boom("no"), Now: s.Now})
+			_, err = s.Store.FailStep(s.Ctx, engine.FailStepParams{
+				Lease: l, Step: ref, ID: s.ID(), Failure: fixture.Boom("no"), Now: s.Now})
 			s.Refused(err, engine.ErrNotFound, "FailStep")
-			err = s.Store.Sleep(s.Ctx, engine.SleepParams{Lease: l, Step: ref, ID: s.ID(), Duration: time.Second, Now: s.Now})
+			err = s.Store.Sleep(s.Ctx, engine.SleepParams{
+				Lease: l, Step: ref, ID: s.ID(), Duration: time.Second, Now: s.Now})
 			s.Refused(err, engine.ErrNotFound, "Sleep")
 		}
 		fixture.Equal(s, "steps", s.Run(l.RunID).Steps, 1)
@@ -287,7 +296,9 @@ var StepCases = []fixture.Case{
 		fixture.Equal(s, "steps of the next task", task.Run.Steps, engine.MaxSteps)
 		got := len(task.History)
 		for next := task.NextSequence; next != 0; {
-			more, rest, err := s.Store.GetHistory(s.Ctx, engine.HistoryParams{Namespace: fixture.Space, RunID: l.RunID, From: next, Bytes: engine.HistoryBytes})
+			more, rest, err := s.Store.GetHistory(
+				s.Ctx, engine.HistoryParams{Namespace: fixture.Space, RunID: l.RunID, From: next,
+					Bytes: engine.HistoryBytes})
 			s.Must(err, "GetHistory")
 			got, next = got+len(more), rest
 		}

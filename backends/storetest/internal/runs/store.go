@@ -46,7 +46,8 @@ var StoreCases = []fixture.Case{
 		}
 	}},
 	{Name: "a fresh store is empty", Run: func(s *fixture.F) {
-		runs, info, err := s.Store.ListRuns(s.Ctx, engine.RunFilter{Namespace: fixture.Space}, engine.Page{Limit: 10, Count: true})
+		runs, info, err := s.Store.ListRuns(s.Ctx, engine.RunFilter{Namespace: fixture.Space},
+			engine.Page{Limit: 10, Count: true})
 		s.Must(err, "ListRuns")
 		fixture.Equal(s, "runs", len(runs), 0)
 		fixture.Equal(s, "page info", info, engine.PageInfo{})
@@ -100,7 +101,8 @@ var StoreCases = []fixture.Case{
 		l := s.Held()
 		gone, cancel := context.WithCancel(s.Ctx)
 		cancel()
-		p := engine.CompleteStepParams{Lease: l, Step: fixture.Named("pay"), ID: s.ID(), Output: fixture.Text("paid"), Now: s.Now}
+		p := engine.CompleteStepParams{Lease: l, Step: fixture.Named("pay"), ID: s.ID(), Output: fixture.Text("paid"),
+			Now: s.Now}
 		_, _ = s.Store.CompleteStep(gone, p) // either way
 		step, err := s.Store.CompleteStep(s.Ctx, p)
 		s.Must(err, "CompleteStep repeated")

@@ -19,23 +19,30 @@ var allBytes = func() []byte {
 	return b
 }()
 
-// hardText is what text columns get wrong: quotes, backslashes, combining marks, runes of 4 bytes, what looks like SQL or JSON.
+// hardText is what text columns get wrong: quotes, backslashes, combining marks, runes of 4 bytes,
+// what looks like SQL or JSON.
 var hardText = []string{
-	"'", `"`, `\`, "%_", "a\tb\nc\r", "é", "e\u0301", "ß", "İı", "日本", "\U0001F9EA\U0001F468\u200d\U0001F469", "\u202eabc", "\x1b[31m",
-	"'; drop table runs; --", `{"a":1}`, "null", "0", " ", "  trailing  ", "\uFEFF", "\uFFFD", "\U0010FFFF", "@run_id $1 ?1 :x",
+	"'", `"`, `\`, "%_", "a\tb\nc\r", "é", "e\u0301", "ß", "İı", "日本", "\U0001F9EA\U0001F468\u200d\U0001F469",
+	"\u202eabc", "\x1b[31m",
+	"'; drop table runs; --", `{"a":1}`, "null", "0", " ", "  trailing  ", "\uFEFF", "\uFFFD", "\U0010FFFF",
+	"@run_id $1 ?1 :x",
 }
 
 var TextCases = []fixture.Case{
 	{Name: "payloads are kept byte for byte", Run: func(s *fixture.F) {
-		for _, data := range [][]byte{allBytes, {0}, {0xff, 0xfe}, []byte("\U0001F9EA\x00\U0010FFFF"), bytes.Repeat([]byte{0}, 100_000)} {
-			payload := engine.Payload{Data: data, Metadata: map[string]string{"content-type": "application/x", "": "", "ключ": "\U0001F9EA"}}
+		for _, data := range [][]byte{allBytes, {0}, {0xff, 0xfe}, []byte("\U0001F9EA\x00\U0010FFFF"),
+			bytes.Repeat([]byte{0}, 100_000)} {
+			payload := engine.Payload{Data: data, Metadata: map[string]string{
+				"content-type": "application/x", "": "", "ключ": "\U0001F9EA"}}
 			l := s.HeldAgainWith(payload)
 			s.Payload("input of the run", s.Run(l.RunID).Input, payload)
 			begun := s.Begin(l, "pay", func(p *engine.BeginStepParams) { p.Input = payload })
 			s.Payload("input of the step", begun.Input, payload)
-			_, err := s.Store.CompleteStep(s.Ctx, engine.CompleteStepParams{Lease: l, Step: fixture.Named("pay"), ID: s.ID(), Output: payload, Now: s.Now})
+			_, err := s.Store.CompleteStep(s.Ctx, engine.CompleteStepParams{
+				Lease: l, Step: fixture.Named("pay"), ID: s.ID(), Output: payload, Now: s.Now})
 			s.Must(err, "CompleteStep")
-			_, err = s.Store.CompleteStep(s.Ctx, engine.CompleteStepParams{Lease: l, Step: fixture.Named("ship"), ID: s.ID(), Output: payload, Now: s.Now})
+			_, err = s.Store.CompleteStep(s.Ctx, engine.CompleteStepParams{
+				Lease: l, Step: fixture.Named("ship"), ID: s.ID(), Output: payload, Now: s.Now})
 			s.Must(err, "CompleteStep unannounced")
 			for _, name := range []string{"pay", "ship"} {
 				s.Payload("output of "+name, s.Step(l.RunID, name).Output, payload)
@@ -61,7 +68,8 @@ var TextCases = []fixture.Case{
 		fixture.Equal(s, "run of the repetition", again.RunID, first)
 		l := s.Claim("w1").Lease
 		complete := func(output engine.Payload) error {
-			_, err := s.Store.CompleteStep(s.Ctx, engine.CompleteStepParams{Lease: l, Step: fixture.Named("pay"), ID: s.ID(), Output: output, Now: s.Now})
+			_, err := s.Store.CompleteStep(s.Ctx, engine.CompleteStepParams{
+				Lease: l, Step: fixture.Named("pay"), ID: s.ID(), Output: output, Now: s.Now})
 			return err
 		}
 		s.Must(complete(none), "CompleteStep")
@@ -82,10 +90,13 @@ var TextCases = []fixture.Case{
 				p.RetryPolicy = &engine.RetryPolicy{NonRetryable: []string{hard}}
 			})
 			step := s.Step(l.RunID, "step "+hard)
-			want := engine.Failure{Type: hard, Message: hard, Stack: hard, Metadata: map[string]string{hard: hard}, NonRetryable: true}
+			want := engine.Failure{Type: hard, Message: hard, Stack: hard, Metadata: map[string]string{hard: hard},
+				NonRetryable: true}
 			s.Failure("error", step.Error, want)
-			fixture.Equal(s, "policy", fixture.PolicyText(step.RetryPolicy), fixture.PolicyText(&engine.RetryPolicy{NonRetryable: []string{hard}}))
-			fixture.Equal(s, "tags", fixture.MapText(s.Run(l.RunID).Tags), fixture.MapText(map[string]string{"k": hard}))
+			fixture.Equal(s, "policy", fixture.PolicyText(step.RetryPolicy),
+				fixture.PolicyText(&engine.RetryPolicy{NonRetryable: []string{hard}}))
+			fixture.Equal(s, "tags", fixture.MapText(s.Run(l.RunID).Tags),
+				fixture.MapText(map[string]string{"k": hard}))
 			_, err := s.Store.CancelRun(s.Ctx, s.EndParams(l.RunID, hard))
 			s.Must(err, "CancelRun")
 			run := s.Run(l.RunID)
@@ -96,8 +107,10 @@ var TextCases = []fixture.Case{
 		}
 	}},
 	{Name: "a failure that was cleaned is kept, however broken it came", Run: func(s *fixture.F) {
-		for _, broken := range []string{"a\x00b", "\xff\xfe", strings.Repeat("\U0001F9EA", engine.MaxError), "tail\xf0\x9f"} {
-			f := engine.Failure{Type: broken, Message: broken, Stack: broken, Metadata: map[string]string{broken: broken}, RetryAfterMS: -5}.Clean()
+		for _, broken := range []string{"a\x00b", "\xff\xfe", strings.Repeat("\U0001F9EA", engine.MaxError),
+			"tail\xf0\x9f"} {
+			f := engine.Failure{Type: broken, Message: broken, Stack: broken,
+				Metadata: map[string]string{broken: broken}, RetryAfterMS: -5}.Clean()
 			l := s.HeldAgain()
 			for range 2 {
 				_, err := s.Store.FailRun(s.Ctx, engine.FailRunParams{Lease: l, Failure: f, Now: s.Now})
@@ -147,14 +160,16 @@ var TextCases = []fixture.Case{
 	{Name: "the longest names fit", Run: func(s *fixture.F) {
 		long := strings.Repeat("n", engine.MaxName)
 		space := strings.Repeat("s", 63)
-		r := s.NewRun(fixture.InSpace(space), fixture.InQueue(long), fixture.OfType(long), fixture.WithExternal(long), fixture.WithRequest(long[:engine.MaxRequestID]),
+		r := s.NewRun(fixture.InSpace(space), fixture.InQueue(long), fixture.OfType(long), fixture.WithExternal(long),
+			fixture.WithRequest(long[:engine.MaxRequestID]),
 			fixture.Tagged(long[:engine.MaxLabelKey], long), fixture.Requiring(long[:engine.MaxLabelKey], long))
 		s.Started(r)
 		w := s.NewWorker(long[:engine.MaxWorkerID])
 		w.Namespace, w.Queues, w.Types = space, []string{long}, []string{long}
 		s.Register(w, true)
 		p := s.ClaimParams(w.ID)
-		p.Namespace, p.Queue, p.Types, p.Offers = space, long, []string{long}, []engine.Offer{{Key: long[:engine.MaxLabelKey], Value: long}}
+		p.Namespace, p.Queue, p.Types, p.Offers = space, long, []string{long},
+			[]engine.Offer{{Key: long[:engine.MaxLabelKey], Value: long}}
 		task := s.ClaimWith(p).Tasks[0]
 		_, err := s.TryComplete(task.Lease, long, "x")
 		s.Must(err, "CompleteStep")
@@ -178,10 +193,12 @@ var TextCases = []fixture.Case{
 		s.SameTime("deadline", s.Run(id).DeadlineAt, far)
 	}},
 	{Name: "numbers keep their size", Run: func(s *fixture.F) {
-		policy := engine.RetryPolicy{MaximumAttempts: engine.MaxRetryAttempts, InitialIntervalMS: engine.MaxDelay.Milliseconds(),
-			Coefficient: 1e9, MaximumIntervalMS: engine.MaxDelay.Milliseconds(), Jitter: 0.123456789012345}
+		policy := engine.RetryPolicy{MaximumAttempts: engine.MaxRetryAttempts,
+			InitialIntervalMS: engine.MaxDelay.Milliseconds(),
+			Coefficient:       1e9, MaximumIntervalMS: engine.MaxDelay.Milliseconds(), Jitter: 0.123456789012345}
 		times := engine.Timeouts{StartToClose: engine.MaxDelay, Heartbeat: engine.MaxDelay, Execution: time.Millisecond}
-		id := s.Start(fixture.WithPolicy(policy), fixture.WithTimeouts(times), fixture.WithPriority(-engine.MaxPriority),
+		id := s.Start(fixture.WithPolicy(policy), fixture.WithTimeouts(times),
+			fixture.WithPriority(-engine.MaxPriority),
 			func(r *engine.StartRun) { r.ConcurrencyKey, r.ConcurrencyLimit = "k", engine.MaxConcurrencyLimit })
 		run := s.Run(id)
 		fixture.Equal(s, "policy", fixture.PolicyText(run.RetryPolicy), fixture.PolicyText(&policy))

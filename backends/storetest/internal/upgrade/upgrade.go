@@ -7,8 +7,9 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// An upgrade is a story in two parts. LeaveWork is what a server leaves in its database when it stops in the middle of its work;
-// testdata/NNNN_name.sql of each backend is what the code of that schema made of it. TakeUpWork goes on from there.
+// An upgrade is a story in two parts. LeaveWork is what a server leaves in its database when it
+// stops in the middle of its work; testdata/NNNN_name.sql of each backend is what the code of that
+// schema made of it. TakeUpWork goes on from there.
 
 // LeaveWork fills a fresh store with runs in every state and with what stands around them. It does the same each time.
 func LeaveWork(t fixture.T, store engine.Store) {

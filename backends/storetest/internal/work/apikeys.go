@@ -33,10 +33,11 @@ var APIKeyCases = []fixture.Case{
 	}},
 	{Name: "a key is kept as it was made", Run: func(s *fixture.F) {
 		s.Key("root", engine.RoleAdmin)
-		p := s.NewKey("press-7", engine.RoleWorker, expiring(s.Now.Add(time.Hour+789*time.Nanosecond)), func(k *engine.APIKey) {
-			k.Namespaces, k.Queues, k.Types = []string{"a", "b"}, []string{"orders", "press-*"}, []string{"*"}
-			k.CreatedAt, k.LastUsedAt, k.RevokedAt = s.Now.Add(-time.Hour), s.Now, s.Now // of no concern
-		})
+		p := s.NewKey("press-7", engine.RoleWorker, expiring(s.Now.Add(time.Hour+789*time.Nanosecond)),
+			func(k *engine.APIKey) {
+				k.Namespaces, k.Queues, k.Types = []string{"a", "b"}, []string{"orders", "press-*"}, []string{"*"}
+				k.CreatedAt, k.LastUsedAt, k.RevokedAt = s.Now.Add(-time.Hour), s.Now, s.Now // of no concern
+			})
 		p.Now = s.Now.Add(456 * time.Nanosecond)
 		made, err := s.Store.CreateKey(s.Ctx, p)
 		s.Must(err, "CreateKey")
@@ -48,14 +49,18 @@ var APIKeyCases = []fixture.Case{
 		ring := s.Keyring()
 		fixture.Equal(s, "keys in the ring", len(ring), 2)
 		s.SameText("key in the ring", fixture.KeyText(ring[1]), fixture.KeyText(want))
-		fixture.Equal(s, "queues of an admin", ring[0].Queues == nil && ring[0].Types == nil && ring[0].Namespaces == nil, true)
+		fixture.Equal(s, "queues of an admin", ring[0].Queues == nil && ring[0].Types == nil &&
+			ring[0].Namespaces == nil, true)
 	}},
 	{Name: "the first key is an admin's for all namespaces, also after all were revoked", Run: func(s *fixture.F) {
 		for range 2 {
-			for _, role := range []engine.KeyRole{engine.RoleOperator, engine.RoleClient, engine.RoleWorker, engine.RoleViewer} {
+			for _, role := range []engine.KeyRole{
+				engine.RoleOperator, engine.RoleClient, engine.RoleWorker, engine.RoleViewer} {
 				s.NoKey(engine.ErrPrecondition, s.NewKey("first", role))
 			}
-			s.NoKey(engine.ErrPrecondition, s.NewKey("first", engine.RoleAdmin, func(k *engine.APIKey) { k.Namespaces = []string{fixture.Space} }))
+			s.NoKey(engine.ErrPrecondition, s.NewKey("first", engine.RoleAdmin, func(k *engine.APIKey) {
+				k.Namespaces = []string{fixture.Space}
+			}))
 			fixture.Equal(s, "keys in the ring", len(s.Keyring()), 0)
 			root := s.Key("first", engine.RoleAdmin)
 			viewer := s.Key("second", engine.RoleViewer)
@@ -155,7 +160,8 @@ var APIKeyCases = []fixture.Case{
 		fixture.Equal(s, "page info", info, engine.PageInfo{HasNext: true, HasPrev: true})
 	}},
 	{Name: "use moves forward, never back, for many keys in one call", Run: func(s *fixture.F) {
-		root, ci, gone := s.Key("root", engine.RoleAdmin), s.Key("ci", engine.RoleClient), s.Key("gone", engine.RoleClient)
+		root, ci, gone := s.Key("root", engine.RoleAdmin), s.Key("ci", engine.RoleClient),
+			s.Key("gone", engine.RoleClient)
 		s.Revoke(gone.ID)
 		expect := func(what string, want time.Time, of ...engine.ID) {
 			s.Helper()
@@ -172,7 +178,8 @@ var APIKeyCases = []fixture.Case{
 		note(engine.KeyUse{ID: root.ID, At: at}, engine.KeyUse{ID: s.ID(), At: at}, engine.KeyUse{ID: gone.ID, At: at})
 		expect("of the one that was used", at, root.ID, gone.ID)
 		expect("of the other", time.Time{}, ci.ID)
-		note(engine.KeyUse{ID: ci.ID, At: at}, engine.KeyUse{ID: root.ID, At: later}, engine.KeyUse{ID: ci.ID, At: later}, engine.KeyUse{ID: ci.ID, At: at})
+		note(engine.KeyUse{ID: ci.ID, At: at}, engine.KeyUse{ID: root.ID, At: later},
+			engine.KeyUse{ID: ci.ID, At: later}, engine.KeyUse{ID: ci.ID, At: at})
 		expect("of several", later, root.ID, ci.ID)
 		note(engine.KeyUse{ID: root.ID, At: at}, engine.KeyUse{ID: ci.ID, At: later.Add(789 * time.Nanosecond)})
 		expect("after an older one", later, root.ID, ci.ID)
@@ -185,24 +192,29 @@ var APIKeyCases = []fixture.Case{
 		s.NoKey(engine.ErrExists, s.NewKey("root", engine.RoleAdmin))
 		s.Pass(time.Second)
 		s.Start()
-		gone := engine.RevokeKeyParams{ID: root.ID, By: engine.Actor{Name: "somebody else", Peer: "somewhere"}, AuditID: s.ID(), Now: s.Now}
+		gone := engine.RevokeKeyParams{ID: root.ID, By: engine.Actor{Name: "somebody else", Peer: "somewhere"},
+			AuditID: s.ID(), Now: s.Now}
 		_, err = s.Store.RevokeKey(s.Ctx, gone)
 		s.Must(err, "RevokeKey")
 		events := s.KeyAudit()
 		fixture.Equal(s, "audit events", len(events), 2)
-		want := engine.AuditEvent{ID: gone.AuditID, At: gone.Now, Actor: gone.By, Method: "RevokeKey", Subject: "key", SubjectID: root.ID.String(),
-			Outcome: "ok", Detail: "admin root"}
+		want := engine.AuditEvent{ID: gone.AuditID, At: gone.Now, Actor: gone.By, Method: "RevokeKey", Subject: "key",
+			SubjectID: root.ID.String(),
+			Outcome:   "ok", Detail: "admin root"}
 		s.SameText("event of the revocation", fixture.AuditText(events[0]), fixture.AuditText(want))
 		want.ID, want.At, want.Actor, want.Method = p.AuditID, p.Now, p.By, "CreateKey"
 		s.SameText("event of the creation", fixture.AuditText(events[1]), fixture.AuditText(want))
 		fixture.Equal(s, "events of the usual namespace", len(s.Audit("")), 0)
-		of, _, err := s.Store.ListAuditEvents(s.Ctx, engine.AuditFilter{SubjectID: root.ID.String()}, engine.Page{Limit: 10, Count: true})
+		of, _, err := s.Store.ListAuditEvents(s.Ctx, engine.AuditFilter{SubjectID: root.ID.String()},
+			engine.Page{Limit: 10, Count: true})
 		s.Must(err, "ListAuditEvents")
 		fixture.Equal(s, "events of the key", len(of), 2)
 	}},
 	{Name: "a refusal is noted once", Run: func(s *fixture.F) {
-		e := engine.AuditEvent{ID: s.ID(), At: s.Now, Actor: engine.Actor{Name: "ci", Peer: "10.0.0.7"}, Method: "CancelWorkflow", Namespace: fixture.Space,
-			Subject: "run", SubjectID: s.ID().String(), Outcome: "PERMISSION_DENIED", Reason: "a reason", Detail: "a detail"}
+		e := engine.AuditEvent{ID: s.ID(), At: s.Now, Actor: engine.Actor{Name: "ci", Peer: "10.0.0.7"},
+			Method: "CancelWorkflow", Namespace: fixture.Space,
+			Subject: "run", SubjectID: s.ID().String(), Outcome: "PERMISSION_DENIED", Reason: "a reason",
+			Detail: "a detail"}
 		s.Must(s.Store.NoteRefusal(s.Ctx, e), "NoteRefusal")
 		second := e
 		second.Reason = "another"
@@ -238,7 +250,8 @@ var APIKeyCases = []fixture.Case{
 		s.Revoke(root.ID)
 		s.NoKey(engine.ErrPrecondition, s.NewKey("viewer", engine.RoleViewer))
 		s.Must(s.Store.NoteKeyUse(s.Ctx, []engine.KeyUse{{ID: root.ID, At: s.Now}}), "NoteKeyUse")
-		s.Must(s.Store.NoteRefusal(s.Ctx, engine.AuditEvent{ID: s.ID(), At: s.Now, Outcome: "PERMISSION_DENIED"}), "NoteRefusal")
+		s.Must(s.Store.NoteRefusal(s.Ctx, engine.AuditEvent{ID: s.ID(), At: s.Now, Outcome: "PERMISSION_DENIED"}),
+			"NoteRefusal")
 		s.Start()
 		over, enough := fixture.Soon()
 		defer enough()

@@ -106,7 +106,8 @@ var ClaimCases = []fixture.Case{
 		s.Pass(2 * engine.StarvationAfter)
 		high := s.Start(fixture.WithPriority(100), fixture.DueAt(s.Now))
 		starved := s.Start(fixture.WithPriority(-100), fixture.DueAt(s.Now.Add(-engine.StarvationAfter)))
-		almost := s.Start(fixture.WithPriority(-100), fixture.DueAt(s.Now.Add(-engine.StarvationAfter+time.Microsecond)))
+		almost := s.Start(fixture.WithPriority(-100),
+			fixture.DueAt(s.Now.Add(-engine.StarvationAfter+time.Microsecond)))
 		starvedHigh := s.Start(fixture.WithPriority(50), fixture.DueAt(s.Now.Add(-engine.StarvationAfter)))
 		oldest := s.Start(fixture.WithPriority(0), fixture.DueAt(t))
 		s.SameIDs("order", s.ClaimedIDs("w1", 5), []engine.ID{starvedHigh, oldest, starved, high, almost})
@@ -142,8 +143,11 @@ var ClaimCases = []fixture.Case{
 		s.SameIDs("without offers", s.ClaimedIDs("w1", 9), []engine.ID{plain})
 		s.SameIDs("with the wrong zone", s.ClaimedIDs("w1", 9, with(engine.Offer{Key: "zone", Value: "us"})), nil)
 		s.SameIDs("with any gpu", s.ClaimedIDs("w1", 9, with(engine.Offer{Key: "gpu", Value: "t4"})), []engine.ID{gpu})
-		s.SameIDs("with two zones", s.ClaimedIDs("w1", 9, with(engine.Offer{Key: "zone", Value: "us"}, engine.Offer{Key: "zone", Value: "eu"})), []engine.ID{eu})
-		s.SameIDs("with all", s.ClaimedIDs("w1", 9, with(engine.Offer{Key: "gpu", Value: "a100"}, engine.Offer{Key: "zone", Value: "eu"})), []engine.ID{both})
+		s.SameIDs("with two zones", s.ClaimedIDs(
+			"w1", 9, with(engine.Offer{Key: "zone", Value: "us"}, engine.Offer{Key: "zone", Value: "eu"})),
+			[]engine.ID{eu})
+		s.SameIDs("with all", s.ClaimedIDs("w1", 9,
+			with(engine.Offer{Key: "gpu", Value: "a100"}, engine.Offer{Key: "zone", Value: "eu"})), []engine.ID{both})
 	}},
 	{Name: "a run that nobody here can take does not hide those behind it", Run: func(s *fixture.F) {
 		s.Worker("w1")
@@ -239,7 +243,8 @@ var ClaimCases = []fixture.Case{
 		got := task.History
 		for next := task.NextSequence; next != 0; {
 			fixture.Equal(s, "where the rest begins", next, int64(len(got)+1))
-			more, rest, err := s.Store.GetHistory(s.Ctx, engine.HistoryParams{Namespace: fixture.Space, RunID: l.RunID, From: next, Bytes: 1})
+			more, rest, err := s.Store.GetHistory(
+				s.Ctx, engine.HistoryParams{Namespace: fixture.Space, RunID: l.RunID, From: next, Bytes: 1})
 			s.Must(err, "GetHistory")
 			if len(more) == 0 || rest != 0 && rest <= next {
 				s.Fatalf("a page from %d has %d steps and goes on at %d", next, len(more), rest)
@@ -256,7 +261,8 @@ var ClaimCases = []fixture.Case{
 		l := s.Held()
 		s.Complete(l, "a", "1")
 		s.Complete(l, "b", "2")
-		steps, rest, err := s.Store.GetHistory(s.Ctx, engine.HistoryParams{Namespace: fixture.Space, RunID: l.RunID, Bytes: engine.HistoryBytes})
+		steps, rest, err := s.Store.GetHistory(s.Ctx,
+			engine.HistoryParams{Namespace: fixture.Space, RunID: l.RunID, Bytes: engine.HistoryBytes})
 		s.Must(err, "GetHistory")
 		fixture.Equal(s, "rest", rest, 0)
 		fixture.Equal(s, "steps", len(steps), 2)

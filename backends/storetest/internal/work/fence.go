@@ -29,19 +29,20 @@ var leasedVerbs = []leasedVerb{
 }
 
 var FenceCases = []fixture.Case{
-	{Name: "a token that is not the current one changes nothing, whatever the verb and the status", Run: func(s *fixture.F) {
-		s.Worker("w1")
-		s.Worker("w2")
-		for status, run := range s.RunsOfEveryStatus() {
-			before, steps := s.Run(run), len(s.Attempts(run, ""))
-			for _, verb := range leasedVerbs {
-				err := verb.call(s, engine.Lease{Namespace: fixture.Space, RunID: run, Token: s.Token()})
-				s.Lost(err, status, verb.name+" of a run that is "+status.String())
-				s.SameRun(s.Run(run), before)
-				fixture.Equal(s, "steps after "+verb.name, len(s.Attempts(run, "")), steps)
+	{Name: "a token that is not the current one changes nothing, whatever the verb and the status",
+		Run: func(s *fixture.F) {
+			s.Worker("w1")
+			s.Worker("w2")
+			for status, run := range s.RunsOfEveryStatus() {
+				before, steps := s.Run(run), len(s.Attempts(run, ""))
+				for _, verb := range leasedVerbs {
+					err := verb.call(s, engine.Lease{Namespace: fixture.Space, RunID: run, Token: s.Token()})
+					s.Lost(err, status, verb.name+" of a run that is "+status.String())
+					s.SameRun(s.Run(run), before)
+					fixture.Equal(s, "steps after "+verb.name, len(s.Attempts(run, "")), steps)
+				}
 			}
-		}
-	}},
+		}},
 	{Name: "a run that is not there is not found, whatever the verb", Run: func(s *fixture.F) {
 		l := s.Held()
 		before := s.Run(l.RunID)

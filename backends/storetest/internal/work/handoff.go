@@ -15,7 +15,8 @@ var HandOffCases = []fixture.Case{
 	{Name: "a run that is taken as it starts is like one that was claimed", Run: func(s *fixture.F) {
 		s.Worker("w1")
 		e := s.Listen()
-		start := s.NewRun(fixture.WithExternal("ext"), fixture.WithRequest("req"), fixture.WithPriority(-7), fixture.WithPolicy(engine.RetryPolicy{MaximumAttempts: 4}),
+		start := s.NewRun(fixture.WithExternal("ext"), fixture.WithRequest("req"), fixture.WithPriority(-7),
+			fixture.WithPolicy(engine.RetryPolicy{MaximumAttempts: 4}),
 			fixture.Tagged("k", "v"), fixture.Requiring("gpu", ""))
 		start.Version, start.DeadlineAt, start.NamedDeadlineAt = "v2", s.Now.Add(time.Hour), s.Now.Add(2*time.Hour)
 		start.Timeouts = engine.Timeouts{StartToClose: time.Second, Heartbeat: 2 * time.Minute, Execution: time.Hour}
@@ -30,7 +31,8 @@ var HandOffCases = []fixture.Case{
 			fixture.Equal(s, "leases of the worker", len(s.HeldBy("w1")), 1)
 			s.ClaimNothing("w1")
 			fixture.Equal(s, "freed with its worker", s.Offline("w1", engine.OfflineLost), 0)
-			s.SameTime("the end of its own heartbeat timeout", s.FreeLost(s.Now).Next, s.Now.Add(start.Timeouts.Heartbeat))
+			s.SameTime("the end of its own heartbeat timeout", s.FreeLost(s.Now).Next,
+				s.Now.Add(start.Timeouts.Heartbeat))
 			s.Worker("w1")
 			s.Complete(task.Lease, "pay", "paid")
 			s.Finish(task.Lease, "done")
@@ -70,7 +72,8 @@ var HandOffCases = []fixture.Case{
 	}},
 	{Name: "the first of many is taken by who waits alone", Run: func(s *fixture.F) {
 		s.Worker("w1")
-		later, low, high := s.NewRun(fixture.DueAt(s.Now.Add(time.Hour)), fixture.WithPriority(9)), s.NewRun(), s.NewRun(fixture.WithPriority(5))
+		later, low, high := s.NewRun(fixture.DueAt(s.Now.Add(time.Hour)), fixture.WithPriority(9)), s.NewRun(),
+			s.NewRun(fixture.WithPriority(5))
 		w := s.Pollers("w1")
 		s.StartFor(w, later, low, high)
 		for _, task := range w.Given() {

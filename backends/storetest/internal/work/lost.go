@@ -50,9 +50,12 @@ var LostCases = []fixture.Case{
 			s.Heartbeat("w1")
 			after := s.WorkerState("w1").LastHeartbeatAt
 			if !after.After(heard) {
-				s.Fatalf("last heartbeat = %s after a heartbeat, want later than the one before, %s", fixture.Clock(after), fixture.Clock(heard))
+				s.Fatalf("last heartbeat = %s after a heartbeat, want later than the one before, %s",
+					fixture.Clock(after), fixture.Clock(heard))
 			}
-			taken, err := s.Store.ForceOfflineWorker(s.Ctx, engine.OfflineWorkerParams{WorkerID: "w1", Reason: engine.OfflineLost, HeardAt: heard, Now: s.Now})
+			taken, err := s.Store.ForceOfflineWorker(
+				s.Ctx, engine.OfflineWorkerParams{WorkerID: "w1", Reason: engine.OfflineLost, HeardAt: heard,
+					Now: s.Now})
 			s.Must(err, "ForceOfflineWorker")
 			fixture.Equal(s, "taken off", taken, engine.Deregistered{})
 			heard = after
@@ -70,10 +73,13 @@ var LostCases = []fixture.Case{
 			again := s.Register(s.NewWorker("w1"), true)
 			after := s.WorkerState("w1").LastHeartbeatAt
 			if !after.After(heard) {
-				s.Fatalf("last heartbeat = %s after the worker registered again, want later than the one before, %s", fixture.Clock(after), fixture.Clock(heard))
+				s.Fatalf("last heartbeat = %s after the worker registered again, want later than the one before, %s",
+					fixture.Clock(after), fixture.Clock(heard))
 			}
 			s.SameTime("last heartbeat that it is told", again.LastHeartbeatAt, after)
-			taken, err := s.Store.ForceOfflineWorker(s.Ctx, engine.OfflineWorkerParams{WorkerID: "w1", Reason: engine.OfflineLost, HeardAt: heard, Now: s.Now})
+			taken, err := s.Store.ForceOfflineWorker(
+				s.Ctx, engine.OfflineWorkerParams{WorkerID: "w1", Reason: engine.OfflineLost, HeardAt: heard,
+					Now: s.Now})
 			s.Must(err, "ForceOfflineWorker")
 			fixture.Equal(s, "taken off", taken, engine.Deregistered{})
 			heard = after
@@ -89,7 +95,8 @@ var LostCases = []fixture.Case{
 		next := s.FreeLost(s.Now).Next
 		s.SameTime("when the other is freed", next, s.Now.Add(time.Minute))
 		s.Now = next
-		fixture.Equal(s, "freed by its own heartbeat timeout", fixture.IDsText(s.FreeLost(s.Now).Runs), fixture.IDsText([]engine.ID{long.RunID}))
+		fixture.Equal(s, "freed by its own heartbeat timeout", fixture.IDsText(s.FreeLost(s.Now).Runs),
+			fixture.IDsText([]engine.ID{long.RunID}))
 		s.Status(long.RunID, engine.RunPending)
 	}},
 	{Name: "the delay grows from the second loss on, and the tenth in a row fails the run", Run: func(s *fixture.F) {
@@ -136,18 +143,19 @@ var LostCases = []fixture.Case{
 		fixture.Equal(s, "losses after one without a result", run.LeaseLosses, 2)
 		s.SameTime("available at", run.AvailableAt, s.Now.Add(time.Second))
 	}},
-	{Name: "a signal that is taken starts the count of losses anew, one that is waited for does not", Run: func(s *fixture.F) {
-		l := s.HeldAfterLosses(3)
-		s.Await(l, "paid?", "paid", fixture.HoldingOn)
-		s.Lose("w1")
-		fixture.Equal(s, "losses after one that waited", s.Run(l.RunID).LeaseLosses, 4)
-		s.Signal(l.RunID, "shipped", "yes")
-		s.Pass(time.Hour)
-		l = s.Claim("w1").Lease
-		s.Await(l, "shipped?", "shipped")
-		s.Lose("w1")
-		fixture.Equal(s, "losses after one that took a signal", s.Run(l.RunID).LeaseLosses, 1)
-	}},
+	{Name: "a signal that is taken starts the count of losses anew, one that is waited for does not",
+		Run: func(s *fixture.F) {
+			l := s.HeldAfterLosses(3)
+			s.Await(l, "paid?", "paid", fixture.HoldingOn)
+			s.Lose("w1")
+			fixture.Equal(s, "losses after one that waited", s.Run(l.RunID).LeaseLosses, 4)
+			s.Signal(l.RunID, "shipped", "yes")
+			s.Pass(time.Hour)
+			l = s.Claim("w1").Lease
+			s.Await(l, "shipped?", "shipped")
+			s.Lose("w1")
+			fixture.Equal(s, "losses after one that took a signal", s.Run(l.RunID).LeaseLosses, 1)
+		}},
 	{Name: "a step's result counts anew also when the lease ended otherwise", Run: func(s *fixture.F) {
 		l := s.HeldAfterLosses(3)
 		s.Complete(l, "pay", "paid")
@@ -221,21 +229,24 @@ var LostCases = []fixture.Case{
 		_, err := s.TryComplete(l, "pay", "late")
 		s.Lost(err, engine.RunPending, "CompleteStep")
 	}},
-	{Name: "a worker that holds very many is rid of them in portions, each a commit of its own", Run: func(s *fixture.F) {
-		const many = 250
-		for _, reason := range []engine.OfflineReason{engine.OfflineLost, engine.OfflineForced, engine.OfflineDeregistered} {
-			s.Worker("w1")
-			s.HoldMany("w1", many)
-			before, _ := s.Commits()
-			fixture.Equal(s, "freed", s.Offline("w1", reason), many)
-			if c, known := s.Commits(); known && c-before < 3 {
-				s.Fatalf("commits for %d runs of a worker = %d, want several", many, c-before)
+	{Name: "a worker that holds very many is rid of them in portions, each a commit of its own",
+		Run: func(s *fixture.F) {
+			const many = 250
+			for _, reason := range []engine.OfflineReason{
+				engine.OfflineLost, engine.OfflineForced, engine.OfflineDeregistered} {
+				s.Worker("w1")
+				s.HoldMany("w1", many)
+				before, _ := s.Commits()
+				fixture.Equal(s, "freed", s.Offline("w1", reason), many)
+				if c, known := s.Commits(); known && c-before < 3 {
+					s.Fatalf("commits for %d runs of a worker = %d, want several", many, c-before)
+				}
+				fixture.Equal(s, "leases", len(s.HeldBy("w1")), 0)
+				fixture.Equal(s, "freed again", s.Offline("w1", reason), 0)
+				fixture.Equal(s, "claimed by another",
+					len(s.ClaimedIDs(s.Worker(fmt.Sprintf("heir-%d", reason)), many+1)), many)
 			}
-			fixture.Equal(s, "leases", len(s.HeldBy("w1")), 0)
-			fixture.Equal(s, "freed again", s.Offline("w1", reason), 0)
-			fixture.Equal(s, "claimed by another", len(s.ClaimedIDs(s.Worker(fmt.Sprintf("heir-%d", reason)), many+1)), many)
-		}
-	}},
+		}},
 	{Name: "a takeover of the id of one that holds very many frees them in portions, as lost", Run: func(s *fixture.F) {
 		const many = 250
 		s.Worker("w1")
@@ -256,29 +267,30 @@ var LostCases = []fixture.Case{
 			}
 		}
 	}},
-	{Name: "runs that outlive a lost worker in great numbers are freed in portions, and keep none of the others from it", Run: func(s *fixture.F) {
-		const many = 250
-		s.Worker("w1")
-		s.HoldMany("w1", many, fixture.WithTimeouts(engine.Timeouts{Heartbeat: time.Hour}))
-		s.HoldMany("w1", many)
-		heard := s.Now
-		s.Pass(time.Minute)
-		fixture.Equal(s, "freed", s.Offline("w1", engine.OfflineLost), many)
-		s.Now = heard.Add(time.Hour)
-		for left := many; left > 0; {
-			freed := s.FreeLost(s.Now)
-			n := len(freed.Runs)
-			if n == 0 || n == many {
-				s.Fatalf("FreeLost freed %d of %d, want a portion", n, many)
+	{
+		Name: "runs that outlive a lost worker in great numbers are freed in portions, and keep none of the others from it", Run: func(s *fixture.F) {
+			const many = 250
+			s.Worker("w1")
+			s.HoldMany("w1", many, fixture.WithTimeouts(engine.Timeouts{Heartbeat: time.Hour}))
+			s.HoldMany("w1", many)
+			heard := s.Now
+			s.Pass(time.Minute)
+			fixture.Equal(s, "freed", s.Offline("w1", engine.OfflineLost), many)
+			s.Now = heard.Add(time.Hour)
+			for left := many; left > 0; {
+				freed := s.FreeLost(s.Now)
+				n := len(freed.Runs)
+				if n == 0 || n == many {
+					s.Fatalf("FreeLost freed %d of %d, want a portion", n, many)
+				}
+				if left -= n; left > 0 {
+					s.SameTime("next", freed.Next, s.Now)
+				} else {
+					s.SameTime("next", freed.Next, time.Time{})
+				}
 			}
-			if left -= n; left > 0 {
-				s.SameTime("next", freed.Next, s.Now)
-			} else {
-				s.SameTime("next", freed.Next, time.Time{})
-			}
-		}
-		fixture.Equal(s, "leases", len(s.HeldBy("w1")), 0)
-	}},
+			fixture.Equal(s, "leases", len(s.HeldBy("w1")), 0)
+		}},
 	{Name: "a lost worker is not forgotten while a run outlives it", Run: func(s *fixture.F) {
 		l := s.Held(fixture.WithTimeouts(engine.Timeouts{Heartbeat: 48 * time.Hour}))
 		fixture.Equal(s, "freed", s.Offline("w1", engine.OfflineLost), 0)

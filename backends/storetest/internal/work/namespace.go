@@ -16,9 +16,11 @@ var NamespaceCases = []fixture.Case{
 		fixture.Equal(s, "enabled", got.Enabled, true)
 		_, err = s.Store.GetNamespace(s.Ctx, "never")
 		s.Refused(err, engine.ErrNotFound, "GetNamespace")
-		n := engine.Namespace{Name: "made", DisplayName: "Made", Description: "by hand", Enabled: true, Retention: time.Hour,
-			Keep: map[engine.RunStatus]time.Duration{engine.RunFailed: 2 * time.Hour}, FailureQueue: "graves"}
-		p := engine.NamespaceParams{Namespace: n, Method: "CreateNamespace", By: fixture.Somebody, AuditID: s.ID(), Now: s.Now}
+		n := engine.Namespace{Name: "made", DisplayName: "Made", Description: "by hand", Enabled: true,
+			Retention: time.Hour,
+			Keep:      map[engine.RunStatus]time.Duration{engine.RunFailed: 2 * time.Hour}, FailureQueue: "graves"}
+		p := engine.NamespaceParams{Namespace: n, Method: "CreateNamespace", By: fixture.Somebody, AuditID: s.ID(),
+			Now: s.Now}
 		_, err = s.Store.CreateNamespace(s.Ctx, p)
 		s.Must(err, "CreateNamespace")
 		got, err = s.Store.GetNamespace(s.Ctx, "made")
@@ -34,35 +36,40 @@ var NamespaceCases = []fixture.Case{
 		_, err = s.Store.CreateNamespace(s.Ctx, p)
 		s.Refused(err, engine.ErrExists, "CreateNamespace otherwise")
 	}},
-	{Name: "in a disabled namespace nothing starts, is claimed or is due, and what is held may finish", Run: func(s *fixture.F) {
-		l := s.Held(fixture.WithRequest("r"))
-		waits := s.Start()
-		plan := s.Plan()
-		s.Enable(false)
-		answer := s.TryStart(s.NewRun())
-		s.Refused(answer.Err, engine.ErrPrecondition, "StartRuns")
-		again := s.Started(s.NewRun(fixture.WithRequest("r")))
-		fixture.Equal(s, "run of the repetition", again.RunID, l.RunID)
-		s.ClaimNothing("w1")
-		_, err := s.TryPlan()
-		s.Refused(err, engine.ErrPrecondition, "CreateSchedule")
-		_, err = s.Store.TriggerSchedule(s.Ctx, engine.TriggerScheduleParams{Namespace: fixture.Space, Ref: plan.ID.String(), RunID: s.ID(), By: fixture.Somebody, AuditID: s.ID(), Now: s.Now})
-		s.Refused(err, engine.ErrPrecondition, "TriggerSchedule")
-		due, _, err := s.Store.DueSchedules(s.Ctx, s.Now.Add(time.Hour), 10)
-		s.Must(err, "DueSchedules")
-		fixture.Equal(s, "due", len(due), 0)
-		s.Complete(l, "pay", "x")
-		s.Finish(l, "done")
-		s.Start(fixture.InSpace("elsewhere"))
-		s.Enable(true)
-		fixture.Equal(s, "claimed", s.Claim("w1").Run.ID, waits)
-		s.Start()
-	}},
+	{Name: "in a disabled namespace nothing starts, is claimed or is due, and what is held may finish",
+		Run: func(s *fixture.F) {
+			l := s.Held(fixture.WithRequest("r"))
+			waits := s.Start()
+			plan := s.Plan()
+			s.Enable(false)
+			answer := s.TryStart(s.NewRun())
+			s.Refused(answer.Err, engine.ErrPrecondition, "StartRuns")
+			again := s.Started(s.NewRun(fixture.WithRequest("r")))
+			fixture.Equal(s, "run of the repetition", again.RunID, l.RunID)
+			s.ClaimNothing("w1")
+			_, err := s.TryPlan()
+			s.Refused(err, engine.ErrPrecondition, "CreateSchedule")
+			_, err = s.Store.TriggerSchedule(s.Ctx, engine.TriggerScheduleParams{
+				Namespace: fixture.Space, Ref: plan.ID.String(), RunID: s.ID(), By: fixture.Somebody, AuditID: s.ID(),
+				Now: s.Now})
+			s.Refused(err, engine.ErrPrecondition, "TriggerSchedule")
+			due, _, err := s.Store.DueSchedules(s.Ctx, s.Now.Add(time.Hour), 10)
+			s.Must(err, "DueSchedules")
+			fixture.Equal(s, "due", len(due), 0)
+			s.Complete(l, "pay", "x")
+			s.Finish(l, "done")
+			s.Start(fixture.InSpace("elsewhere"))
+			s.Enable(true)
+			fixture.Equal(s, "claimed", s.Claim("w1").Run.ID, waits)
+			s.Start()
+		}},
 	{Name: "in a disabled namespace no run is retried, but a retry that was made is answered", Run: func(s *fixture.F) {
 		one, two := s.Start(), s.Start()
 		s.Cancel(one)
 		s.Cancel(two)
-		p := engine.RetryRunParams{SteerParams: engine.SteerParams{Namespace: fixture.Space, RunID: one, By: fixture.Somebody, AuditID: s.ID(), Now: s.Now}, ID: s.ID(), RequestID: "r"}
+		p := engine.RetryRunParams{SteerParams: engine.SteerParams{
+			Namespace: fixture.Space, RunID: one, By: fixture.Somebody, AuditID: s.ID(), Now: s.Now}, ID: s.ID(),
+			RequestID: "r"}
 		made, err := s.Store.RetryRun(s.Ctx, p)
 		s.Must(err, "RetryRun")
 		s.Enable(false)
@@ -86,26 +93,31 @@ var NamespaceCases = []fixture.Case{
 		list := s.Audit(fixture.Space)
 		fixture.Equal(s, "audit events", len(list), 1)
 		fixture.Equal(s, "subject", list[0].Subject+" "+list[0].Method, "namespace DisableNamespace")
-		_, err := s.Store.UpdateNamespace(s.Ctx, engine.NamespaceParams{Namespace: engine.Namespace{Name: "never"}, By: fixture.Somebody, AuditID: s.ID(), Now: s.Now})
+		_, err := s.Store.UpdateNamespace(s.Ctx,
+			engine.NamespaceParams{Namespace: engine.Namespace{Name: "never"}, By: fixture.Somebody, AuditID: s.ID(),
+				Now: s.Now})
 		s.Refused(err, engine.ErrNotFound, "UpdateNamespace")
 	}},
-	{Name: "a change of a namespace that another came before is refused, unless it comes to the same", Run: func(s *fixture.F) {
-		s.Start()
-		read, err := s.Store.GetNamespace(s.Ctx, fixture.Space)
-		s.Must(err, "GetNamespace")
-		s.Pass(time.Second)
-		change := func(n engine.Namespace) error {
-			_, err := s.Store.UpdateNamespace(s.Ctx, engine.NamespaceParams{Namespace: n, Method: "UpdateNamespace", By: fixture.Somebody, AuditID: s.ID(), Now: s.Now})
-			return err
-		}
-		first, second := read, read
-		first.Enabled, second.Description = false, "of orders"
-		s.Must(change(first), "the first change")
-		s.Refused(change(second), engine.ErrConflict, "a change of what was read before it")
-		s.Must(change(first), "the first change once more")
-		second.UpdatedAt = time.Time{}
-		s.Must(change(second), "a change of whatever stands")
-	}},
+	{Name: "a change of a namespace that another came before is refused, unless it comes to the same",
+		Run: func(s *fixture.F) {
+			s.Start()
+			read, err := s.Store.GetNamespace(s.Ctx, fixture.Space)
+			s.Must(err, "GetNamespace")
+			s.Pass(time.Second)
+			change := func(n engine.Namespace) error {
+				_, err := s.Store.UpdateNamespace(s.Ctx,
+					engine.NamespaceParams{Namespace: n, Method: "UpdateNamespace", By: fixture.Somebody,
+						AuditID: s.ID(), Now: s.Now})
+				return err
+			}
+			first, second := read, read
+			first.Enabled, second.Description = false, "of orders"
+			s.Must(change(first), "the first change")
+			s.Refused(change(second), engine.ErrConflict, "a change of what was read before it")
+			s.Must(change(first), "the first change once more")
+			second.UpdatedAt = time.Time{}
+			s.Must(change(second), "a change of whatever stands")
+		}},
 	{Name: "namespaces are listed by name, by page in both directions", Run: func(s *fixture.F) {
 		for _, name := range []string{"c", "a", "d", "b"} {
 			s.Start(fixture.InSpace(name))
@@ -145,7 +157,9 @@ var NamespaceCases = []fixture.Case{
 			want, err := s.Store.GetNamespace(s.Ctx, fixture.Space)
 			s.Must(err, "GetNamespace")
 			change(&want)
-			_, err = s.Store.UpdateNamespace(s.Ctx, engine.NamespaceParams{Namespace: want, Method: "UpdateNamespace", By: fixture.Somebody, AuditID: s.ID(), Now: s.Now})
+			_, err = s.Store.UpdateNamespace(s.Ctx,
+				engine.NamespaceParams{Namespace: want, Method: "UpdateNamespace", By: fixture.Somebody,
+					AuditID: s.ID(), Now: s.Now})
 			s.Must(err, "UpdateNamespace")
 			want.UpdatedAt = s.Now
 			got, err := s.Store.GetNamespace(s.Ctx, fixture.Space)

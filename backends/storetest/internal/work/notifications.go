@@ -153,13 +153,16 @@ var NotificationCases = []fixture.Case{
 			{"deadline", func() {
 				s.Start(fixture.InQueue("other"), func(r *engine.StartRun) { r.DeadlineAt = s.Now.Add(time.Minute) })
 			}},
-			{"deadline of a child", func() { s.Child(l, "c", func(r *engine.StartRun) { r.DeadlineAt = s.Now.Add(time.Minute) }) }},
+			{"deadline of a child", func() {
+				s.Child(l, "c", func(r *engine.StartRun) { r.DeadlineAt = s.Now.Add(time.Minute) })
+			}},
 			{"grace", func() { s.CancelWithin(l.RunID, time.Minute) }},
 			{"deadline of a run that is imported", func() {
 				run := s.NewRun(func(r *engine.StartRun) {
 					r.Status, r.Attempts, r.DeadlineAt = engine.RunPending, 1, s.Now.Add(time.Minute)
 				})
-				p := engine.ImportRunsParams{Namespace: fixture.Space, By: fixture.Somebody, AuditID: s.ID(), Now: s.Now, Runs: []engine.ImportedRun{{Run: run.Run}}}
+				p := engine.ImportRunsParams{Namespace: fixture.Space, By: fixture.Somebody, AuditID: s.ID(),
+					Now: s.Now, Runs: []engine.ImportedRun{{Run: run.Run}}}
 				_, err := s.Store.ImportRuns(s.Ctx, p)
 				s.Must(err, "ImportRuns")
 			}},

@@ -49,7 +49,9 @@ var NotificationAroundCases = []fixture.Case{
 		for _, c := range []change{
 			{"update", func() { s.Replan(plan.ID, func(p *engine.Schedule) { p.Queue = "elsewhere" }) }},
 			{"pause", func() { s.Replan(plan.ID, func(p *engine.Schedule) { p.Enabled = false }) }},
-			{"resumption", func() { s.Replan(plan.ID, func(p *engine.Schedule) { p.Enabled, p.Queue = true, fixture.Queue }) }},
+			{"resumption", func() {
+				s.Replan(plan.ID, func(p *engine.Schedule) { p.Enabled, p.Queue = true, fixture.Queue })
+			}},
 			{"trigger", func() { s.Trigger(plan.ID) }},
 			{"tick that waits", func() { s.Fire(s.FireParams(plan.ID, 1)) }},
 			{"tick that is skipped", func() { s.Fire(s.FireParams(plan.ID, 1)) }},
@@ -76,7 +78,8 @@ var NotificationAroundCases = []fixture.Case{
 	{Name: "a namespace that a person makes or changes notifies", Run: func(s *fixture.F) {
 		e := s.Listen()
 		p := engine.NamespaceParams{
-			Namespace: engine.Namespace{Name: "made", Enabled: true}, Method: "CreateNamespace", By: fixture.Somebody, AuditID: s.ID(), Now: s.Now,
+			Namespace: engine.Namespace{Name: "made", Enabled: true}, Method: "CreateNamespace", By: fixture.Somebody,
+			AuditID: s.ID(), Now: s.Now,
 		}
 		_, err := s.Store.CreateNamespace(s.Ctx, p)
 		s.Must(err, "CreateNamespace")
@@ -95,26 +98,29 @@ var NotificationAroundCases = []fixture.Case{
 		s.Must(err, "EnableNamespace")
 		e.Hears("its being let go on", engine.Notification{Kind: engine.NotifyAll})
 	}},
-	{Name: "a namespace that gets another retention notifies all, for somebody may wait for what is to be deleted", Run: func(s *fixture.F) {
-		e := s.Listen()
-		p := engine.NamespaceParams{
-			Namespace: engine.Namespace{Name: "made", Enabled: true, Retention: time.Hour}, Method: "CreateNamespace", By: fixture.Somebody, AuditID: s.ID(), Now: s.Now,
-		}
-		_, err := s.Store.CreateNamespace(s.Ctx, p)
-		s.Must(err, "CreateNamespace")
-		e.Hears("creation", engine.Notification{Kind: engine.NotifyAll})
-		for _, change := range []func(*engine.Namespace){
-			func(n *engine.Namespace) { n.Retention = time.Minute },
-			func(n *engine.Namespace) { n.Keep = map[engine.RunStatus]time.Duration{engine.RunFailed: time.Hour} },
-		} {
-			e.Forget()
-			change(&p.Namespace)
-			p.Method, p.AuditID = "UpdateNamespace", s.ID()
-			_, err = s.Store.UpdateNamespace(s.Ctx, p)
-			s.Must(err, "UpdateNamespace")
-			e.Hears("update", engine.Notification{Kind: engine.NotifyAll})
-		}
-	}},
+	{Name: "a namespace that gets another retention notifies all, for somebody may wait for what is to be deleted",
+		Run: func(s *fixture.F) {
+			e := s.Listen()
+			p := engine.NamespaceParams{
+				Namespace: engine.Namespace{Name: "made", Enabled: true, Retention: time.Hour},
+				Method:    "CreateNamespace",
+				By:        fixture.Somebody, AuditID: s.ID(), Now: s.Now,
+			}
+			_, err := s.Store.CreateNamespace(s.Ctx, p)
+			s.Must(err, "CreateNamespace")
+			e.Hears("creation", engine.Notification{Kind: engine.NotifyAll})
+			for _, change := range []func(*engine.Namespace){
+				func(n *engine.Namespace) { n.Retention = time.Minute },
+				func(n *engine.Namespace) { n.Keep = map[engine.RunStatus]time.Duration{engine.RunFailed: time.Hour} },
+			} {
+				e.Forget()
+				change(&p.Namespace)
+				p.Method, p.AuditID = "UpdateNamespace", s.ID()
+				_, err = s.Store.UpdateNamespace(s.Ctx, p)
+				s.Must(err, "UpdateNamespace")
+				e.Hears("update", engine.Notification{Kind: engine.NotifyAll})
+			}
+		}},
 	{Name: "what leaves a schedule as it is does not notify it", Run: func(s *fixture.F) {
 		e := s.Listen()
 		plan, mark := s.Plan(), s.Plan()
@@ -141,98 +147,116 @@ var NotificationAroundCases = []fixture.Case{
 			}
 		}
 	}},
-	{Name: "what a call begins and ends unasked is told for counting, once and where it was done", Run: func(s *fixture.F) {
-		e := s.Listen()
-		s.Worker("w1")
-		s.ChildWorker()
-		family := func() engine.Lease {
-			l := s.Held()
-			grown := s.ClaimChild(s.Child(l, "a", fixture.Closing(engine.CloseCancel)))
-			s.Child(grown, "grandchild", fixture.Closing(engine.CloseTerminate))
-			s.Child(l, "b", fixture.Closing(engine.CloseTerminate))
-			s.Cancel(s.Child(l, "ended", fixture.Closing(engine.CloseCancel)))
-			s.Child(l, "orphan", fixture.Closing(engine.CloseAbandon))
-			return l
-		}
-		waiting := func() engine.Schedule {
-			plan := s.Plan(overlapping(engine.OverlapBufferOne), func(p *engine.Schedule) { p.Queue = "ticks" })
-			s.Fire(s.FireParams(plan.ID, 2))
-			return plan
-		}
-		first := func(plan engine.Schedule) engine.ID { return s.FiredRuns(plan.ID)[0].ID }
-		named := func(r *engine.StartRun) { r.OnFailureWorkflow = "mourn" }
-		poisoned := make([]engine.ID, 1)
-		global := s.NewWorker("undertaker")
-		global.Types = []string{engine.GlobalHandler}
-		for _, c := range []struct {
-			what    string
-			prepare func() (do func())
-			want    engine.SideEffects
-		}{
-			{"a result", func() func() { l := s.Held(); return func() { s.Finish(l, "done") } }, engine.SideEffects{}},
-			{"a failure for which nobody cares", func() func() { l := s.Held(); return func() { s.FailRun(l, "no") } }, engine.SideEffects{}},
-			{"a child's own end", func() func() {
+	{Name: "what a call begins and ends unasked is told for counting, once and where it was done",
+		Run: func(s *fixture.F) {
+			e := s.Listen()
+			s.Worker("w1")
+			s.ChildWorker()
+			family := func() engine.Lease {
 				l := s.Held()
-				child := s.ClaimChild(s.Child(l, "c", fixture.Closing(engine.CloseCancel)))
-				return func() { s.Finish(child, "done") }
-			}, engine.SideEffects{}},
-			{"a parent's end", func() func() { l := family(); return func() { s.Finish(l, "done") } }, engine.SideEffects{Stopped: 3}},
-			{"a parent's end, repeated", func() func() {
-				l := family()
-				s.Finish(l, "done")
-				return func() { s.Finish(l, "done") }
-			}, engine.SideEffects{}},
-			{"a parent's end by a lease that is over", func() func() {
-				l := family()
-				s.Lose("w1")
-				return func() { s.Lost(s.TryFinish(l, "done"), engine.RunPending, "CompleteRun") }
-			}, engine.SideEffects{}},
-			{"a parent's end by a person", func() func() { l := family(); return func() { s.Cancel(l.RunID) } }, engine.SideEffects{Stopped: 3}},
-			{"a parent's deadline", func() func() {
-				l := s.Held(func(r *engine.StartRun) { r.DeadlineAt = s.Now.Add(time.Minute) })
-				s.Child(l, "c", fixture.Closing(engine.CloseCancel))
-				s.Pass(time.Minute)
-				return func() { fixture.Equal(s, "timed out", len(s.Expire().TimedOut), 1) }
-			}, engine.SideEffects{Stopped: 1}},
-			{"a failure with a handler", func() func() { l := s.Held(named); return func() { s.FailRun(l, "no") } }, engine.SideEffects{Handlers: 1}},
-			{"a lost worker", func() func() { s.Held(); return func() { s.Lose("w1") } }, engine.SideEffects{}},
-			{"one lost worker too many", func() func() {
-				poisoned[0] = s.HeldAfterLosses(engine.MaxLeaseLosses - 1).RunID
-				return func() { s.Lose("w1") }
-			}, engine.SideEffects{Failed: poisoned}},
-			{"the end of a run for which a tick waits", func() func() {
-				run := first(waiting())
-				return func() { s.Cancel(run) }
-			}, engine.SideEffects{Ticks: 1}},
-			{"a resumed schedule", func() func() {
-				plan := waiting()
-				s.SwitchSchedule(plan.ID, false)
-				s.Cancel(first(plan))
-				return func() { s.SwitchSchedule(plan.ID, true) }
-			}, engine.SideEffects{Ticks: 1}},
-			{"an enabled namespace", func() func() {
-				plan := waiting()
-				s.Enable(false)
-				s.Cancel(first(plan))
-				return func() { s.Enable(true) }
-			}, engine.SideEffects{Ticks: 1}},
-			{"a failure with a handler of its own and one of the namespace", func() func() {
-				s.Register(global, true)
-				l := s.Held(named)
-				return func() { s.FailRun(l, "no") }
-			}, engine.SideEffects{Handlers: 2}},
-		} {
-			do := c.prepare()
-			e.Forget()
-			do()
-			if told := e.Told(); !reflect.DeepEqual(told, c.want) {
-				s.Fatalf("told aside of %s = %+v, want %+v", c.what, told, c.want)
+				grown := s.ClaimChild(s.Child(l, "a", fixture.Closing(engine.CloseCancel)))
+				s.Child(grown, "grandchild", fixture.Closing(engine.CloseTerminate))
+				s.Child(l, "b", fixture.Closing(engine.CloseTerminate))
+				s.Cancel(s.Child(l, "ended", fixture.Closing(engine.CloseCancel)))
+				s.Child(l, "orphan", fixture.Closing(engine.CloseAbandon))
+				return l
 			}
-			for _, run := range s.Listed(engine.RunFilter{Namespace: fixture.Space, Statuses: []engine.RunStatus{engine.RunPending, engine.RunRunning, engine.RunSleeping}}) {
-				s.CancelAnyway(run)
+			waiting := func() engine.Schedule {
+				plan := s.Plan(overlapping(engine.OverlapBufferOne), func(p *engine.Schedule) { p.Queue = "ticks" })
+				s.Fire(s.FireParams(plan.ID, 2))
+				return plan
 			}
-		}
-	}},
+			first := func(plan engine.Schedule) engine.ID { return s.FiredRuns(plan.ID)[0].ID }
+			named := func(r *engine.StartRun) { r.OnFailureWorkflow = "mourn" }
+			poisoned := make([]engine.ID, 1)
+			global := s.NewWorker("undertaker")
+			global.Types = []string{engine.GlobalHandler}
+			for _, c := range []struct {
+				what    string
+				prepare func() (do func())
+				want    engine.SideEffects
+			}{
+				{"a result", func() func() {
+					l := s.Held()
+					return func() { s.Finish(l, "done") }
+				}, engine.SideEffects{}},
+				{"a failure for which nobody cares", func() func() {
+					l := s.Held()
+					return func() { s.FailRun(l, "no") }
+				}, engine.SideEffects{}},
+				{"a child's own end", func() func() {
+					l := s.Held()
+					child := s.ClaimChild(s.Child(l, "c", fixture.Closing(engine.CloseCancel)))
+					return func() { s.Finish(child, "done") }
+				}, engine.SideEffects{}},
+				{"a parent's end", func() func() {
+					l := family()
+					return func() { s.Finish(l, "done") }
+				}, engine.SideEffects{Stopped: 3}},
+				{"a parent's end, repeated", func() func() {
+					l := family()
+					s.Finish(l, "done")
+					return func() { s.Finish(l, "done") }
+				}, engine.SideEffects{}},
+				{"a parent's end by a lease that is over", func() func() {
+					l := family()
+					s.Lose("w1")
+					return func() { s.Lost(s.TryFinish(l, "done"), engine.RunPending, "CompleteRun") }
+				}, engine.SideEffects{}},
+				{"a parent's end by a person", func() func() {
+					l := family()
+					return func() { s.Cancel(l.RunID) }
+				}, engine.SideEffects{Stopped: 3}},
+				{"a parent's deadline", func() func() {
+					l := s.Held(func(r *engine.StartRun) { r.DeadlineAt = s.Now.Add(time.Minute) })
+					s.Child(l, "c", fixture.Closing(engine.CloseCancel))
+					s.Pass(time.Minute)
+					return func() { fixture.Equal(s, "timed out", len(s.Expire().TimedOut), 1) }
+				}, engine.SideEffects{Stopped: 1}},
+				{"a failure with a handler", func() func() {
+					l := s.Held(named)
+					return func() { s.FailRun(l, "no") }
+				}, engine.SideEffects{Handlers: 1}},
+				{"a lost worker", func() func() { s.Held(); return func() { s.Lose("w1") } }, engine.SideEffects{}},
+				{"one lost worker too many", func() func() {
+					poisoned[0] = s.HeldAfterLosses(engine.MaxLeaseLosses - 1).RunID
+					return func() { s.Lose("w1") }
+				}, engine.SideEffects{Failed: poisoned}},
+				{"the end of a run for which a tick waits", func() func() {
+					run := first(waiting())
+					return func() { s.Cancel(run) }
+				}, engine.SideEffects{Ticks: 1}},
+				{"a resumed schedule", func() func() {
+					plan := waiting()
+					s.SwitchSchedule(plan.ID, false)
+					s.Cancel(first(plan))
+					return func() { s.SwitchSchedule(plan.ID, true) }
+				}, engine.SideEffects{Ticks: 1}},
+				{"an enabled namespace", func() func() {
+					plan := waiting()
+					s.Enable(false)
+					s.Cancel(first(plan))
+					return func() { s.Enable(true) }
+				}, engine.SideEffects{Ticks: 1}},
+				{"a failure with a handler of its own and one of the namespace", func() func() {
+					s.Register(global, true)
+					l := s.Held(named)
+					return func() { s.FailRun(l, "no") }
+				}, engine.SideEffects{Handlers: 2}},
+			} {
+				do := c.prepare()
+				e.Forget()
+				do()
+				if told := e.Told(); !reflect.DeepEqual(told, c.want) {
+					s.Fatalf("told aside of %s = %+v, want %+v", c.what, told, c.want)
+				}
+				for _, run := range s.Listed(engine.RunFilter{
+					Namespace: fixture.Space, Statuses: []engine.RunStatus{
+						engine.RunPending, engine.RunRunning, engine.RunSleeping}}) {
+					s.CancelAnyway(run)
+				}
+			}
+		}},
 }
 
 // notifyNamespace is the notification of a namespace that a person made or changed.

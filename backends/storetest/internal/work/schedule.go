@@ -17,16 +17,22 @@ var ScheduleCases = []fixture.Case{
 	{Name: "a schedule is kept as it was made", Run: func(s *fixture.F) {
 		policy := engine.RetryPolicy{MaximumAttempts: 7}
 		made := s.Plan(func(p *engine.Schedule) {
-			p.Name, p.TimeZone, p.Version, p.RetryPolicy, p.Tags = "nightly", "Europe/Berlin", "v2", &policy, map[string]string{"a": "b"}
+			p.Name, p.TimeZone, p.Version, p.RetryPolicy, p.Tags = "nightly", "Europe/Berlin", "v2", &policy,
+				map[string]string{"a": "b"}
 			p.OnFailureWorkflow, p.OnFailureQueue, p.Overlap, p.MaxCatchup = "mourn", "graves", engine.OverlapSkip, 3
 			p.Timeouts = engine.Timeouts{StartToClose: time.Second, Heartbeat: time.Minute, Execution: time.Hour}
 		})
 		got := s.Schedule(made.ID)
 		for what, pair := range map[string][2]any{
-			"name": {got.Name, "nightly"}, "zone": {got.TimeZone, "Europe/Berlin"}, "version": {got.Version, "v2"}, "enabled": {got.Enabled, true},
-			"policy": {got.RetryPolicy.MaximumAttempts, 7}, "tag": {got.Tags["a"], "b"}, "handler": {got.OnFailureWorkflow + got.OnFailureQueue, "mourngraves"},
-			"overlap": {got.Overlap, engine.OverlapSkip}, "max catchup": {got.MaxCatchup, 3}, "timeouts": {got.Timeouts, made.Timeouts},
-			"cron": {got.CronExpr, "* * * * *"}, "queue": {got.Queue, fixture.Queue}, "type": {got.Type, fixture.Kind}, "revision": {got.Revision, int64(1)},
+			"name": {got.Name, "nightly"}, "zone": {got.TimeZone, "Europe/Berlin"}, "version": {got.Version, "v2"},
+			"enabled": {got.Enabled, true},
+			"policy":  {got.RetryPolicy.MaximumAttempts, 7}, "tag": {got.Tags["a"], "b"},
+			"handler": {got.OnFailureWorkflow + got.OnFailureQueue, "mourngraves"},
+			"overlap": {got.Overlap, engine.OverlapSkip}, "max catchup": {got.MaxCatchup, 3},
+			"timeouts": {got.Timeouts, made.Timeouts},
+			"cron":     {got.CronExpr, "* * * * *"}, "queue": {got.Queue, fixture.Queue},
+			"type":     {got.Type, fixture.Kind},
+			"revision": {got.Revision, int64(1)},
 		} {
 			if pair[0] != pair[1] {
 				s.Fatalf("%s = %v, want %v", what, pair[0], pair[1])
@@ -64,12 +70,14 @@ var ScheduleCases = []fixture.Case{
 		}
 		s.Plan()
 		s.Plan()
-		list, _, err := s.Store.ListSchedules(s.Ctx, engine.ScheduleFilter{Namespace: fixture.Space}, engine.Page{Limit: 10})
+		list, _, err := s.Store.ListSchedules(s.Ctx, engine.ScheduleFilter{Namespace: fixture.Space},
+			engine.Page{Limit: 10})
 		s.Must(err, "ListSchedules")
 		fixture.Equal(s, "schedules", len(list), 3)
 		changed := first
 		changed.Type = "other"
-		_, err = s.Store.UpdateSchedule(s.Ctx, engine.ScheduleParams{Schedule: changed, Method: "UpdateWorkflowSchedule", By: fixture.Somebody, AuditID: s.ID(), Now: s.Now})
+		_, err = s.Store.UpdateSchedule(s.Ctx, engine.ScheduleParams{
+			Schedule: changed, Method: "UpdateWorkflowSchedule", By: fixture.Somebody, AuditID: s.ID(), Now: s.Now})
 		s.Must(err, "UpdateSchedule")
 		again, err = s.TryPlan(called("nightly", "r1"))
 		s.Must(err, "CreateSchedule repeated after a change")
@@ -153,7 +161,8 @@ var ScheduleCases = []fixture.Case{
 		s.Fire(s.FireParams(plan.ID, 2))
 		now := s.Schedule(plan.ID)
 		now.NextFireAt = plan.NextFireAt
-		_, err := s.Store.UpdateSchedule(s.Ctx, engine.ScheduleParams{Schedule: now, Method: "UpdateWorkflowSchedule", By: fixture.Somebody, AuditID: s.ID(), Now: s.Now})
+		_, err := s.Store.UpdateSchedule(s.Ctx, engine.ScheduleParams{
+			Schedule: now, Method: "UpdateWorkflowSchedule", By: fixture.Somebody, AuditID: s.ID(), Now: s.Now})
 		s.Must(err, "UpdateSchedule")
 		fired := s.Fire(s.FireParams(plan.ID, 3))
 		fixture.Equal(s, "runs", fired.Runs, 1)
@@ -166,29 +175,33 @@ var ScheduleCases = []fixture.Case{
 		p := s.FireParams(plan.ID, 0)
 		p.Next = p.Expect
 		for i := range 3 {
-			p.Ticks = append(p.Ticks, engine.Tick{At: plan.NextFireAt.Add(time.Duration(i) * time.Minute), RunID: s.ID()})
+			p.Ticks = append(p.Ticks, engine.Tick{
+				At: plan.NextFireAt.Add(time.Duration(i) * time.Minute), RunID: s.ID()})
 		}
 		fixture.Equal(s, "runs after the first were deleted", s.Fire(p).Runs, 0)
 	}},
-	{Name: "a change that leaves the next tick as it was read does not bring back one that has been decided about since", Run: func(s *fixture.F) {
-		plan := s.Plan(overlapping(engine.OverlapSkip))
-		read := s.Schedule(plan.ID)
-		s.Now = plan.NextFireAt
-		s.Fire(s.FireParams(plan.ID, 1))
-		read.MaxCatchup = 7
-		_, err := s.Store.UpdateSchedule(s.Ctx, engine.ScheduleParams{Schedule: read, Method: "UpdateWorkflowSchedule", By: fixture.Somebody, AuditID: s.ID(), Now: s.Now})
-		s.Must(err, "UpdateSchedule")
-		got := s.Schedule(plan.ID)
-		s.SameTime("next fire at", got.NextFireAt, plan.NextFireAt.Add(time.Minute))
-		fixture.Equal(s, "max catchup", got.MaxCatchup, 7)
-	}},
+	{
+		Name: "a change that leaves the next tick as it was read does not bring back one that has been decided about since", Run: func(s *fixture.F) {
+			plan := s.Plan(overlapping(engine.OverlapSkip))
+			read := s.Schedule(plan.ID)
+			s.Now = plan.NextFireAt
+			s.Fire(s.FireParams(plan.ID, 1))
+			read.MaxCatchup = 7
+			_, err := s.Store.UpdateSchedule(s.Ctx, engine.ScheduleParams{
+				Schedule: read, Method: "UpdateWorkflowSchedule", By: fixture.Somebody, AuditID: s.ID(), Now: s.Now})
+			s.Must(err, "UpdateSchedule")
+			got := s.Schedule(plan.ID)
+			s.SameTime("next fire at", got.NextFireAt, plan.NextFireAt.Add(time.Minute))
+			fixture.Equal(s, "max catchup", got.MaxCatchup, 7)
+		}},
 	{Name: "nor does one whose time is before that tick", Run: func(s *fixture.F) {
 		plan := s.Plan(overlapping(engine.OverlapSkip))
 		read, early := s.Schedule(plan.ID), s.Now
 		s.Now = plan.NextFireAt
 		s.Fire(s.FireParams(plan.ID, 1))
 		update := engine.ScheduleParams{
-			Schedule: read, Read: read.NextFireAt, Method: "PauseWorkflowSchedule", By: fixture.Somebody, AuditID: s.ID(), Now: early,
+			Schedule: read, Read: read.NextFireAt, Method: "PauseWorkflowSchedule", By: fixture.Somebody,
+			AuditID: s.ID(), Now: early,
 		}
 		update.Schedule.Enabled = false
 		_, err := s.Store.UpdateSchedule(s.Ctx, update)
@@ -199,68 +212,80 @@ var ScheduleCases = []fixture.Case{
 		plan := s.Plan(overlapping(engine.OverlapSkip))
 		read, early := s.Schedule(plan.ID), s.Now
 		s.Now = plan.NextFireAt
-		_, err := s.Store.TriggerSchedule(s.Ctx, engine.TriggerScheduleParams{Namespace: fixture.Space, Ref: plan.ID.String(), RunID: s.ID(), By: fixture.Somebody, AuditID: s.ID(), Now: s.Now})
+		_, err := s.Store.TriggerSchedule(s.Ctx,
+			engine.TriggerScheduleParams{Namespace: fixture.Space, Ref: plan.ID.String(), RunID: s.ID(),
+				By: fixture.Somebody, AuditID: s.ID(), Now: s.Now})
 		s.Must(err, "TriggerSchedule")
 		last := s.FireParams(plan.ID, 1)
 		last.Next = time.Time{}
 		fixture.Equal(s, "skipped, for a run is open", s.Fire(last).Skipped, 1)
-		for _, c := range []struct{ read, now time.Time }{{read.NextFireAt, early}, {read.NextFireAt, s.Now}, {time.Time{}, s.Now}} {
+		for _, c := range []struct{ read, now time.Time }{
+			{read.NextFireAt, early}, {read.NextFireAt, s.Now}, {time.Time{}, s.Now}} {
 			read.Revision, read.MaxCatchup = s.Schedule(plan.ID).Revision, read.MaxCatchup+1
 			_, err := s.Store.UpdateSchedule(s.Ctx, engine.ScheduleParams{
-				Schedule: read, Read: c.read, Method: "UpdateWorkflowSchedule", By: fixture.Somebody, AuditID: s.ID(), Now: c.now,
+				Schedule: read, Read: c.read, Method: "UpdateWorkflowSchedule", By: fixture.Somebody, AuditID: s.ID(),
+				Now: c.now,
 			})
 			s.Must(err, "UpdateSchedule")
 			s.SameTime("next fire at", s.Schedule(plan.ID).NextFireAt, time.Time{})
 		}
 	}},
-	{Name: "a change of when it fires decides about the next tick, also where that is the one which was read", Run: func(s *fixture.F) {
-		for what, change := range map[string]func(*engine.Schedule){
-			"expression": func(p *engine.Schedule) { p.CronExpr = "*/5 * * * *" },
-			"zone":       func(p *engine.Schedule) { p.TimeZone = "Asia/Tokyo" },
-		} {
+	{Name: "a change of when it fires decides about the next tick, also where that is the one which was read",
+		Run: func(s *fixture.F) {
+			for what, change := range map[string]func(*engine.Schedule){
+				"expression": func(p *engine.Schedule) { p.CronExpr = "*/5 * * * *" },
+				"zone":       func(p *engine.Schedule) { p.TimeZone = "Asia/Tokyo" },
+			} {
+				plan := s.Plan()
+				changed := s.Schedule(plan.ID)
+				s.Now = plan.NextFireAt
+				s.Fire(s.FireParams(plan.ID, 1))
+				change(&changed)
+				_, err := s.Store.UpdateSchedule(s.Ctx, engine.ScheduleParams{
+					Schedule: changed, Read: changed.NextFireAt, Method: "UpdateWorkflowSchedule", By: fixture.Somebody,
+					AuditID: s.ID(), Now: s.Now,
+				})
+				s.Must(err, "UpdateSchedule of its "+what)
+				s.SameTime("next fire at after a change of its "+what, s.Schedule(plan.ID).NextFireAt,
+					changed.NextFireAt)
+			}
+		}},
+	{Name: "the ticks that a change gives up are counted, once, and not when they were decided about meanwhile",
+		Run: func(s *fixture.F) {
 			plan := s.Plan()
-			changed := s.Schedule(plan.ID)
-			s.Now = plan.NextFireAt
-			s.Fire(s.FireParams(plan.ID, 1))
-			change(&changed)
-			_, err := s.Store.UpdateSchedule(s.Ctx, engine.ScheduleParams{
-				Schedule: changed, Read: changed.NextFireAt, Method: "UpdateWorkflowSchedule", By: fixture.Somebody, AuditID: s.ID(), Now: s.Now,
-			})
-			s.Must(err, "UpdateSchedule of its "+what)
-			s.SameTime("next fire at after a change of its "+what, s.Schedule(plan.ID).NextFireAt, changed.NextFireAt)
-		}
-	}},
-	{Name: "the ticks that a change gives up are counted, once, and not when they were decided about meanwhile", Run: func(s *fixture.F) {
-		plan := s.Plan()
-		p := s.FireParams(plan.ID, 1)
-		p.Skipped = 2
-		s.Fire(p)
-		update := engine.ScheduleParams{
-			Schedule: s.Schedule(plan.ID), Read: plan.NextFireAt, Skipped: 5, Method: "UpdateWorkflowSchedule", By: fixture.Somebody, AuditID: s.ID(), Now: s.Now,
-		}
-		update.Schedule.CronExpr, update.Schedule.NextFireAt = "0 * * * *", s.Now.Truncate(time.Hour).Add(time.Hour)
-		_, err := s.Store.UpdateSchedule(s.Ctx, update)
-		s.Refused(err, engine.ErrConflict, "UpdateSchedule that gives up ticks of which one has fired")
-		fixture.Equal(s, "skipped after the refusal", s.Schedule(plan.ID).Skipped, 2)
-		update.Read = plan.NextFireAt.Add(time.Minute)
-		for range 2 {
-			got, err := s.Store.UpdateSchedule(s.Ctx, update)
-			s.Must(err, "UpdateSchedule")
-			fixture.Equal(s, "skipped", got.Skipped, 7)
-			fixture.Equal(s, "skipped, as it is kept", s.Schedule(plan.ID).Skipped, 7)
-		}
-	}},
+			p := s.FireParams(plan.ID, 1)
+			p.Skipped = 2
+			s.Fire(p)
+			update := engine.ScheduleParams{
+				Schedule: s.Schedule(plan.ID), Read: plan.NextFireAt, Skipped: 5, Method: "UpdateWorkflowSchedule",
+				By: fixture.Somebody, AuditID: s.ID(), Now: s.Now,
+			}
+			update.Schedule.CronExpr, update.Schedule.NextFireAt = "0 * * * *", s.Now.Truncate(time.Hour).Add(time.Hour)
+			_, err := s.Store.UpdateSchedule(s.Ctx, update)
+			s.Refused(err, engine.ErrConflict, "UpdateSchedule that gives up ticks of which one has fired")
+			fixture.Equal(s, "skipped after the refusal", s.Schedule(plan.ID).Skipped, 2)
+			update.Read = plan.NextFireAt.Add(time.Minute)
+			for range 2 {
+				got, err := s.Store.UpdateSchedule(s.Ctx, update)
+				s.Must(err, "UpdateSchedule")
+				fixture.Equal(s, "skipped", got.Skipped, 7)
+				fixture.Equal(s, "skipped, as it is kept", s.Schedule(plan.ID).Skipped, 7)
+			}
+		}},
 	{Name: "a change by a person makes an older decision stale", Run: func(s *fixture.F) {
 		plan := s.Plan()
 		p := s.FireParams(plan.ID, 1)
 		now := s.Schedule(plan.ID)
 		now.CronExpr = "0 * * * *"
-		changed, err := s.Store.UpdateSchedule(s.Ctx, engine.ScheduleParams{Schedule: now, Method: "UpdateWorkflowSchedule", Reason: "why", By: fixture.Somebody, AuditID: s.ID(), Now: s.Now})
+		changed, err := s.Store.UpdateSchedule(s.Ctx,
+			engine.ScheduleParams{Schedule: now, Method: "UpdateWorkflowSchedule", Reason: "why", By: fixture.Somebody,
+				AuditID: s.ID(), Now: s.Now})
 		s.Must(err, "UpdateSchedule")
 		fixture.Equal(s, "revision", changed.Revision, 2)
 		fixture.Equal(s, "stale", s.Fire(p).Stale, true)
 		now.CronExpr = "1 * * * *"
-		_, err = s.Store.UpdateSchedule(s.Ctx, engine.ScheduleParams{Schedule: now, Method: "UpdateWorkflowSchedule", By: fixture.Somebody, AuditID: s.ID(), Now: s.Now})
+		_, err = s.Store.UpdateSchedule(s.Ctx, engine.ScheduleParams{
+			Schedule: now, Method: "UpdateWorkflowSchedule", By: fixture.Somebody, AuditID: s.ID(), Now: s.Now})
 		s.Refused(err, engine.ErrConflict, "UpdateSchedule from an older revision")
 		fixture.Equal(s, "cron", s.Schedule(plan.ID).CronExpr, "0 * * * *")
 		list := s.Audit(plan.ID.String())
@@ -277,16 +302,20 @@ var ScheduleCases = []fixture.Case{
 		s.FailRun(s.Claim("w1").Lease, "no")
 		was := s.Schedule(plan.ID)
 		s.Pass(time.Second)
-		wanted := engine.Schedule{ID: plan.ID, Namespace: fixture.Space, CronExpr: "0 * * * *", Queue: fixture.Queue, Type: fixture.Kind, Enabled: true,
+		wanted := engine.Schedule{ID: plan.ID, Namespace: fixture.Space, CronExpr: "0 * * * *", Queue: fixture.Queue,
+			Type: fixture.Kind, Enabled: true,
 			Revision: was.Revision, NextFireAt: s.Now.Add(time.Hour)}
-		got, err := s.Store.UpdateSchedule(s.Ctx, engine.ScheduleParams{Schedule: wanted, Method: "UpdateWorkflowSchedule", By: fixture.Somebody, AuditID: s.ID(), Now: s.Now})
+		got, err := s.Store.UpdateSchedule(s.Ctx,
+			engine.ScheduleParams{Schedule: wanted, Method: "UpdateWorkflowSchedule", By: fixture.Somebody,
+				AuditID: s.ID(), Now: s.Now})
 		s.Must(err, "UpdateSchedule")
 		for _, now := range []engine.Schedule{got, s.Schedule(plan.ID)} {
 			fixture.Equal(s, "cron", now.CronExpr, "0 * * * *")
 			s.SameTime("created at", now.CreatedAt, was.CreatedAt)
 			s.SameTime("updated at", now.UpdatedAt, s.Now)
 			s.SameTime("last fired at", now.LastFiredAt, p.Ticks[1].At)
-			fixture.Equal(s, "counts", [4]int64{now.Fired, now.Completed, now.Failed, now.Skipped}, [4]int64{2, 1, 1, 3})
+			fixture.Equal(s, "counts", [4]int64{now.Fired, now.Completed, now.Failed, now.Skipped},
+				[4]int64{2, 1, 1, 3})
 		}
 	}},
 	{Name: "a disabled schedule is not due and does not fire", Run: func(s *fixture.F) {
@@ -294,7 +323,8 @@ var ScheduleCases = []fixture.Case{
 		p := s.FireParams(plan.ID, 1)
 		now := s.Schedule(plan.ID)
 		now.Enabled = false
-		_, err := s.Store.UpdateSchedule(s.Ctx, engine.ScheduleParams{Schedule: now, Method: "PauseWorkflowSchedule", By: fixture.Somebody, AuditID: s.ID(), Now: s.Now})
+		_, err := s.Store.UpdateSchedule(s.Ctx, engine.ScheduleParams{
+			Schedule: now, Method: "PauseWorkflowSchedule", By: fixture.Somebody, AuditID: s.ID(), Now: s.Now})
 		s.Must(err, "UpdateSchedule")
 		p.Revision++
 		fixture.Equal(s, "stale", s.Fire(p).Stale, true)
@@ -360,24 +390,25 @@ var ScheduleCases = []fixture.Case{
 		fixture.Equal(s, "runs", len(s.FiredRuns(plan.ID)), 2)
 		fixture.Equal(s, "fired", s.Schedule(plan.ID).Fired, int64(2))
 	}},
-	{Name: "a tick that waits does so while its schedule is paused, and starts when it is resumed", Run: func(s *fixture.F) {
-		plan := s.Plan(overlapping(engine.OverlapBufferOne))
-		s.Fire(s.FireParams(plan.ID, 2))
-		s.SwitchSchedule(plan.ID, false)
-		s.Worker("w1")
-		s.Pass(time.Hour)
-		s.Finish(s.Claim("w1").Lease, "")
-		fixture.Equal(s, "runs while it is paused", len(s.FiredRuns(plan.ID)), 1)
-		fixture.Equal(s, "completed", s.Schedule(plan.ID).Completed, int64(1))
-		tick := s.Schedule(plan.ID).Buffered
-		s.SameTime("buffered", tick, plan.NextFireAt.Add(time.Minute))
-		s.SwitchSchedule(plan.ID, true)
-		runs := s.FiredRuns(plan.ID)
-		fixture.Equal(s, "runs when it is resumed", len(runs), 2)
-		s.SameTime("tick of the second", runs[1].ScheduledAt, tick)
-		s.SameTime("buffered", s.Schedule(plan.ID).Buffered, time.Time{})
-		fixture.Equal(s, "fired", s.Schedule(plan.ID).Fired, int64(2))
-	}},
+	{Name: "a tick that waits does so while its schedule is paused, and starts when it is resumed",
+		Run: func(s *fixture.F) {
+			plan := s.Plan(overlapping(engine.OverlapBufferOne))
+			s.Fire(s.FireParams(plan.ID, 2))
+			s.SwitchSchedule(plan.ID, false)
+			s.Worker("w1")
+			s.Pass(time.Hour)
+			s.Finish(s.Claim("w1").Lease, "")
+			fixture.Equal(s, "runs while it is paused", len(s.FiredRuns(plan.ID)), 1)
+			fixture.Equal(s, "completed", s.Schedule(plan.ID).Completed, int64(1))
+			tick := s.Schedule(plan.ID).Buffered
+			s.SameTime("buffered", tick, plan.NextFireAt.Add(time.Minute))
+			s.SwitchSchedule(plan.ID, true)
+			runs := s.FiredRuns(plan.ID)
+			fixture.Equal(s, "runs when it is resumed", len(runs), 2)
+			s.SameTime("tick of the second", runs[1].ScheduledAt, tick)
+			s.SameTime("buffered", s.Schedule(plan.ID).Buffered, time.Time{})
+			fixture.Equal(s, "fired", s.Schedule(plan.ID).Fired, int64(2))
+		}},
 	{Name: "a schedule that is resumed while its run is open has its tick wait on", Run: func(s *fixture.F) {
 		plan := s.Plan(overlapping(engine.OverlapBufferOne))
 		s.Fire(s.FireParams(plan.ID, 2))
@@ -388,117 +419,128 @@ var ScheduleCases = []fixture.Case{
 		s.Finish(s.Claim("w1").Lease, "")
 		fixture.Equal(s, "runs after its end", len(s.FiredRuns(plan.ID)), 2)
 	}},
-	{Name: "a tick that waits does so while its namespace is disabled, and starts before the next one", Run: func(s *fixture.F) {
-		plan := s.Plan(overlapping(engine.OverlapBufferOne))
-		s.Fire(s.FireParams(plan.ID, 2))
-		s.Worker("w1")
-		l := s.Claim("w1").Lease
-		s.Enable(false)
-		s.Finish(l, "")
-		fixture.Equal(s, "runs while it is disabled", len(s.FiredRuns(plan.ID)), 1)
-		s.Pass(time.Minute)
-		s.Enable(true)
-		runs := s.FiredRuns(plan.ID)
-		fixture.Equal(s, "runs when it is enabled", len(runs), 2)
-		s.SameTime("tick of the second", runs[1].ScheduledAt, plan.NextFireAt.Add(time.Minute))
-		fired := s.Fire(s.FireParams(plan.ID, 2))
-		fixture.Equal(s, "runs", fired.Runs, 0)
-		fixture.Equal(s, "skipped", fired.Skipped, int64(1))
-		s.SameTime("buffered", s.Schedule(plan.ID).Buffered, plan.NextFireAt.Add(2*time.Minute))
-	}},
-	{Name: "a tick that waits while its namespace is disabled starts when that is enabled, before there is another", Run: func(s *fixture.F) {
-		monthly := func(p *engine.Schedule) { p.CronExpr = "0 0 1 * *" }
-		plan := s.Plan(overlapping(engine.OverlapBufferOne), monthly)
-		p := s.FireParams(plan.ID, 2)
-		p.Next = plan.NextFireAt.Add(30 * 24 * time.Hour)
-		s.Fire(p)
-		s.Worker("w1")
-		l := s.Claim("w1").Lease
-		s.Enable(false)
-		s.Finish(l, "")
-		s.Pass(time.Second)
-		s.Enable(true)
-		runs := s.FiredRuns(plan.ID)
-		fixture.Equal(s, "runs in all", len(runs), 2)
-		s.SameTime("tick of the second", runs[1].ScheduledAt, plan.NextFireAt.Add(time.Minute))
-		s.SameTime("due since", runs[1].AvailableAt, s.Now)
-		s.SameTime("buffered", s.Schedule(plan.ID).Buffered, time.Time{})
-		s.SameTime("next", s.Schedule(plan.ID).NextFireAt, p.Next)
-		fixture.Equal(s, "fired", s.Schedule(plan.ID).Fired, int64(2))
-	}},
-	{Name: "a tick that waits starts when its namespace is enabled, whatever a person has changed of its schedule before", Run: func(s *fixture.F) {
-		update := func(plan engine.Schedule, change func(*engine.Schedule)) engine.ScheduleParams {
-			p := engine.ScheduleParams{Schedule: plan, Read: plan.NextFireAt, Method: "UpdateWorkflowSchedule", By: fixture.Somebody, AuditID: s.ID(), Now: s.Now}
-			change(&p.Schedule)
-			return p
-		}
-		resumed := func(plan *engine.Schedule) { plan.Enabled = true }
-		for what, story := range map[string]func(l engine.Lease, plan engine.ID) engine.ScheduleParams{
-			"resumed while it is disabled": func(l engine.Lease, plan engine.ID) engine.ScheduleParams {
-				s.SwitchSchedule(plan, false)
-				s.Finish(l, "")
-				s.Enable(false)
-				return update(s.Schedule(plan), resumed)
-			},
-			"changed by one who has read it before the end of its run": func(l engine.Lease, plan engine.ID) engine.ScheduleParams {
-				s.Enable(false)
-				read := s.Schedule(plan)
-				s.Finish(l, "")
-				return update(read, func(plan *engine.Schedule) { plan.MaxCatchup = 7 })
-			},
-		} {
-			plan := s.Plan(overlapping(engine.OverlapBufferOne), func(p *engine.Schedule) { p.CronExpr = "0 0 1 * *" })
+	{Name: "a tick that waits does so while its namespace is disabled, and starts before the next one",
+		Run: func(s *fixture.F) {
+			plan := s.Plan(overlapping(engine.OverlapBufferOne))
+			s.Fire(s.FireParams(plan.ID, 2))
+			s.Worker("w1")
+			l := s.Claim("w1").Lease
+			s.Enable(false)
+			s.Finish(l, "")
+			fixture.Equal(s, "runs while it is disabled", len(s.FiredRuns(plan.ID)), 1)
+			s.Pass(time.Minute)
+			s.Enable(true)
+			runs := s.FiredRuns(plan.ID)
+			fixture.Equal(s, "runs when it is enabled", len(runs), 2)
+			s.SameTime("tick of the second", runs[1].ScheduledAt, plan.NextFireAt.Add(time.Minute))
+			fired := s.Fire(s.FireParams(plan.ID, 2))
+			fixture.Equal(s, "runs", fired.Runs, 0)
+			fixture.Equal(s, "skipped", fired.Skipped, int64(1))
+			s.SameTime("buffered", s.Schedule(plan.ID).Buffered, plan.NextFireAt.Add(2*time.Minute))
+		}},
+	{Name: "a tick that waits while its namespace is disabled starts when that is enabled, before there is another",
+		Run: func(s *fixture.F) {
+			monthly := func(p *engine.Schedule) { p.CronExpr = "0 0 1 * *" }
+			plan := s.Plan(overlapping(engine.OverlapBufferOne), monthly)
 			p := s.FireParams(plan.ID, 2)
 			p.Next = plan.NextFireAt.Add(30 * 24 * time.Hour)
 			s.Fire(p)
 			s.Worker("w1")
-			change := story(s.Claim("w1").Lease, plan.ID)
-			for range 2 {
-				_, err := s.Store.UpdateSchedule(s.Ctx, change)
-				s.Must(err, "UpdateSchedule of one that was "+what)
-			}
+			l := s.Claim("w1").Lease
+			s.Enable(false)
+			s.Finish(l, "")
+			s.Pass(time.Second)
 			s.Enable(true)
-			fixture.Equal(s, "runs of the schedule that was "+what, len(s.FiredRuns(plan.ID)), 2)
-			s.SameTime("next of the schedule that was "+what, s.Schedule(plan.ID).NextFireAt, p.Next)
-			s.Finish(s.Claim("w1").Lease, "")
-		}
-	}},
-	{Name: "a tick that waits while its namespace is disabled has no other fire before the moment that a person has chosen for the next", Run: func(s *fixture.F) {
-		plan := s.Plan(overlapping(engine.OverlapBufferOne))
-		s.Fire(s.FireParams(plan.ID, 2))
-		s.Worker("w1")
-		l := s.Claim("w1").Lease
-		chosen := s.Now.Truncate(time.Hour).Add(24 * time.Hour)
-		changed := s.Schedule(plan.ID)
-		changed.NextFireAt = chosen
-		_, err := s.Store.UpdateSchedule(s.Ctx, engine.ScheduleParams{Schedule: changed, Method: "UpdateWorkflowSchedule", By: fixture.Somebody, AuditID: s.ID(), Now: s.Now})
-		s.Must(err, "UpdateSchedule")
-		s.Enable(false)
-		s.Finish(l, "")
-		s.SameTime("next while it is disabled", s.Schedule(plan.ID).NextFireAt, chosen)
-		s.Enable(true)
-		fixture.Equal(s, "runs when it is enabled", len(s.FiredRuns(plan.ID)), 2)
-		s.SameTime("next when it is enabled", s.Schedule(plan.ID).NextFireAt, chosen)
-	}},
-	{Name: "a tick that waits does so while its schedule is paused, though its namespace is enabled meanwhile", Run: func(s *fixture.F) {
-		plan := s.Plan(overlapping(engine.OverlapBufferOne))
-		s.Fire(s.FireParams(plan.ID, 2))
-		s.Worker("w1")
-		l := s.Claim("w1").Lease
-		s.SwitchSchedule(plan.ID, false)
-		s.Enable(false)
-		s.Finish(l, "")
-		s.Enable(true)
-		fixture.Equal(s, "runs while it is paused", len(s.FiredRuns(plan.ID)), 1)
-		s.SwitchSchedule(plan.ID, true)
-		fixture.Equal(s, "runs when it is resumed", len(s.FiredRuns(plan.ID)), 2)
-	}},
+			runs := s.FiredRuns(plan.ID)
+			fixture.Equal(s, "runs in all", len(runs), 2)
+			s.SameTime("tick of the second", runs[1].ScheduledAt, plan.NextFireAt.Add(time.Minute))
+			s.SameTime("due since", runs[1].AvailableAt, s.Now)
+			s.SameTime("buffered", s.Schedule(plan.ID).Buffered, time.Time{})
+			s.SameTime("next", s.Schedule(plan.ID).NextFireAt, p.Next)
+			fixture.Equal(s, "fired", s.Schedule(plan.ID).Fired, int64(2))
+		}},
+	{
+		Name: "a tick that waits starts when its namespace is enabled, whatever a person has changed of its schedule before", Run: func(s *fixture.F) {
+			update := func(plan engine.Schedule, change func(*engine.Schedule)) engine.ScheduleParams {
+				p := engine.ScheduleParams{Schedule: plan, Read: plan.NextFireAt, Method: "UpdateWorkflowSchedule",
+					By: fixture.Somebody, AuditID: s.ID(), Now: s.Now}
+				change(&p.Schedule)
+				return p
+			}
+			resumed := func(plan *engine.Schedule) { plan.Enabled = true }
+			for what, story := range map[string]func(l engine.Lease, plan engine.ID) engine.ScheduleParams{
+				"resumed while it is disabled": func(l engine.Lease, plan engine.ID) engine.ScheduleParams {
+					s.SwitchSchedule(plan, false)
+					s.Finish(l, "")
+					s.Enable(false)
+					return update(s.Schedule(plan), resumed)
+				},
+				"changed by one who has read it before the end of its run": func(l engine.Lease,
+					plan engine.ID) engine.ScheduleParams {
+					s.Enable(false)
+					read := s.Schedule(plan)
+					s.Finish(l, "")
+					return update(read, func(plan *engine.Schedule) { plan.MaxCatchup = 7 })
+				},
+			} {
+				plan := s.Plan(overlapping(engine.OverlapBufferOne), func(p *engine.Schedule) {
+					p.CronExpr = "0 0 1 * *"
+				})
+				p := s.FireParams(plan.ID, 2)
+				p.Next = plan.NextFireAt.Add(30 * 24 * time.Hour)
+				s.Fire(p)
+				s.Worker("w1")
+				change := story(s.Claim("w1").Lease, plan.ID)
+				for range 2 {
+					_, err := s.Store.UpdateSchedule(s.Ctx, change)
+					s.Must(err, "UpdateSchedule of one that was "+what)
+				}
+				s.Enable(true)
+				fixture.Equal(s, "runs of the schedule that was "+what, len(s.FiredRuns(plan.ID)), 2)
+				s.SameTime("next of the schedule that was "+what, s.Schedule(plan.ID).NextFireAt, p.Next)
+				s.Finish(s.Claim("w1").Lease, "")
+			}
+		}},
+	{
+		Name: "a tick that waits while its namespace is disabled has no other fire before the moment that a person has chosen for the next", Run: func(s *fixture.F) {
+			plan := s.Plan(overlapping(engine.OverlapBufferOne))
+			s.Fire(s.FireParams(plan.ID, 2))
+			s.Worker("w1")
+			l := s.Claim("w1").Lease
+			chosen := s.Now.Truncate(time.Hour).Add(24 * time.Hour)
+			changed := s.Schedule(plan.ID)
+			changed.NextFireAt = chosen
+			_, err := s.Store.UpdateSchedule(s.Ctx, engine.ScheduleParams{
+				Schedule: changed, Method: "UpdateWorkflowSchedule", By: fixture.Somebody, AuditID: s.ID(), Now: s.Now})
+			s.Must(err, "UpdateSchedule")
+			s.Enable(false)
+			s.Finish(l, "")
+			s.SameTime("next while it is disabled", s.Schedule(plan.ID).NextFireAt, chosen)
+			s.Enable(true)
+			fixture.Equal(s, "runs when it is enabled", len(s.FiredRuns(plan.ID)), 2)
+			s.SameTime("next when it is enabled", s.Schedule(plan.ID).NextFireAt, chosen)
+		}},
+	{Name: "a tick that waits does so while its schedule is paused, though its namespace is enabled meanwhile",
+		Run: func(s *fixture.F) {
+			plan := s.Plan(overlapping(engine.OverlapBufferOne))
+			s.Fire(s.FireParams(plan.ID, 2))
+			s.Worker("w1")
+			l := s.Claim("w1").Lease
+			s.SwitchSchedule(plan.ID, false)
+			s.Enable(false)
+			s.Finish(l, "")
+			s.Enable(true)
+			fixture.Equal(s, "runs while it is paused", len(s.FiredRuns(plan.ID)), 1)
+			s.SwitchSchedule(plan.ID, true)
+			fixture.Equal(s, "runs when it is resumed", len(s.FiredRuns(plan.ID)), 2)
+		}},
 	{Name: "a tick that waits and is dropped with the policy by which it does is counted", Run: func(s *fixture.F) {
 		plan := s.Plan(overlapping(engine.OverlapBufferOne))
 		s.Fire(s.FireParams(plan.ID, 2))
 		now := s.Schedule(plan.ID)
 		now.Overlap = engine.OverlapSkip
-		p := engine.ScheduleParams{Schedule: now, Method: "UpdateWorkflowSchedule", By: fixture.Somebody, AuditID: s.ID(), Now: s.Now}
+		p := engine.ScheduleParams{Schedule: now, Method: "UpdateWorkflowSchedule", By: fixture.Somebody,
+			AuditID: s.ID(), Now: s.Now}
 		for range 2 {
 			_, err := s.Store.UpdateSchedule(s.Ctx, p)
 			s.Must(err, "UpdateSchedule")
@@ -511,7 +553,8 @@ var ScheduleCases = []fixture.Case{
 		s.Fire(s.FireParams(plan.ID, 1))
 		s.Worker("w1")
 		next := engine.StartRun{Run: engine.Run{ID: s.ID()}}
-		s.Must(s.TryEnd(engine.CompleteRunParams{Lease: s.Claim("w1").Lease, ContinueAs: &next, Now: s.Now}), "CompleteRun")
+		s.Must(s.TryEnd(engine.CompleteRunParams{Lease: s.Claim("w1").Lease, ContinueAs: &next, Now: s.Now}),
+			"CompleteRun")
 		fixture.Equal(s, "runs", s.Fire(s.FireParams(plan.ID, 1)).Runs, 0)
 	}},
 	{Name: "missed ticks that are not replayed are counted", Run: func(s *fixture.F) {
@@ -532,7 +575,8 @@ var ScheduleCases = []fixture.Case{
 		fixture.Equal(s, "due", len(due), 0)
 		now := s.Schedule(plan.ID)
 		now.Broken = ""
-		_, err = s.Store.UpdateSchedule(s.Ctx, engine.ScheduleParams{Schedule: now, Method: "UpdateWorkflowSchedule", By: fixture.Somebody, AuditID: s.ID(), Now: s.Now})
+		_, err = s.Store.UpdateSchedule(s.Ctx, engine.ScheduleParams{
+			Schedule: now, Method: "UpdateWorkflowSchedule", By: fixture.Somebody, AuditID: s.ID(), Now: s.Now})
 		s.Must(err, "UpdateSchedule")
 		due, _, err = s.Store.DueSchedules(s.Ctx, s.Now, 10)
 		s.Must(err, "DueSchedules")
@@ -554,32 +598,37 @@ var ScheduleCases = []fixture.Case{
 		fixture.Equal(s, "the first", answers[0], engine.Started{RunID: first.ID})
 		fixture.Equal(s, "the second", answers[1], engine.Started{RunID: first.ID, Existed: true})
 	}},
-	{Name: "a trigger fires beside the ticks, whatever the overlap, and is listed and counted with them", Run: func(s *fixture.F) {
-		plan := s.Plan(overlapping(engine.OverlapSkip), func(p *engine.Schedule) { p.Name, p.Enabled = "nightly", false })
-		p := engine.TriggerScheduleParams{Namespace: fixture.Space, Ref: "nightly", RunID: s.ID(), RequestID: "r", By: fixture.Somebody, AuditID: s.ID(), Now: s.Now}
-		first, err := s.Store.TriggerSchedule(s.Ctx, p)
-		s.Must(err, "TriggerSchedule")
-		p.RunID = s.ID()
-		again, err := s.Store.TriggerSchedule(s.Ctx, p)
-		s.Must(err, "TriggerSchedule repeated")
-		fixture.Equal(s, "run of the repetition", again.RunID, first.RunID)
-		p.RunID, p.RequestID, p.Ref, p.AuditID = s.ID(), "", plan.ID.String(), s.ID()
-		_, err = s.Store.TriggerSchedule(s.Ctx, p)
-		s.Must(err, "TriggerSchedule")
-		runs := s.FiredRuns(plan.ID)
-		fixture.Equal(s, "runs", len(runs), 2)
-		fixture.Equal(s, "external id", runs[0].ExternalID, engine.TriggerID(plan.ID, runs[0].ID))
-		s.SameTime("scheduled at", runs[0].ScheduledAt, time.Time{})
-		fixture.Equal(s, "fired", s.Schedule(plan.ID).Fired, int64(2))
-		p.Ref = "nobody"
-		_, err = s.Store.TriggerSchedule(s.Ctx, p)
-		s.Refused(err, engine.ErrNotFound, "TriggerSchedule of none")
-	}},
+	{Name: "a trigger fires beside the ticks, whatever the overlap, and is listed and counted with them",
+		Run: func(s *fixture.F) {
+			plan := s.Plan(overlapping(engine.OverlapSkip), func(p *engine.Schedule) {
+				p.Name, p.Enabled = "nightly", false
+			})
+			p := engine.TriggerScheduleParams{Namespace: fixture.Space, Ref: "nightly", RunID: s.ID(), RequestID: "r",
+				By: fixture.Somebody, AuditID: s.ID(), Now: s.Now}
+			first, err := s.Store.TriggerSchedule(s.Ctx, p)
+			s.Must(err, "TriggerSchedule")
+			p.RunID = s.ID()
+			again, err := s.Store.TriggerSchedule(s.Ctx, p)
+			s.Must(err, "TriggerSchedule repeated")
+			fixture.Equal(s, "run of the repetition", again.RunID, first.RunID)
+			p.RunID, p.RequestID, p.Ref, p.AuditID = s.ID(), "", plan.ID.String(), s.ID()
+			_, err = s.Store.TriggerSchedule(s.Ctx, p)
+			s.Must(err, "TriggerSchedule")
+			runs := s.FiredRuns(plan.ID)
+			fixture.Equal(s, "runs", len(runs), 2)
+			fixture.Equal(s, "external id", runs[0].ExternalID, engine.TriggerID(plan.ID, runs[0].ID))
+			s.SameTime("scheduled at", runs[0].ScheduledAt, time.Time{})
+			fixture.Equal(s, "fired", s.Schedule(plan.ID).Fired, int64(2))
+			p.Ref = "nobody"
+			_, err = s.Store.TriggerSchedule(s.Ctx, p)
+			s.Refused(err, engine.ErrNotFound, "TriggerSchedule of none")
+		}},
 	{Name: "a deleted schedule is gone and its runs stay", Run: func(s *fixture.F) {
 		plan := s.Plan()
 		s.Fire(s.FireParams(plan.ID, 1))
 		run := s.FiredRuns(plan.ID)[0]
-		p := engine.DeleteScheduleParams{Namespace: fixture.Space, Ref: plan.ID.String(), By: fixture.Somebody, AuditID: s.ID(), Now: s.Now}
+		p := engine.DeleteScheduleParams{Namespace: fixture.Space, Ref: plan.ID.String(), By: fixture.Somebody,
+			AuditID: s.ID(), Now: s.Now}
 		s.Must(s.Store.DeleteSchedule(s.Ctx, p), "DeleteSchedule")
 		s.Refused(s.Store.DeleteSchedule(s.Ctx, p), engine.ErrNotFound, "DeleteSchedule again")
 		_, err := s.Store.GetSchedule(s.Ctx, fixture.Space, plan.ID.String())
@@ -619,47 +668,50 @@ var ScheduleCases = []fixture.Case{
 		none, _ := list(engine.ScheduleFilter{Namespace: "elsewhere"}, engine.Page{Limit: 10})
 		fixture.Equal(s, "elsewhere", len(none), 0)
 	}},
-	{Name: "a change of anything that a person decides about is one, and the same again is none", Run: func(s *fixture.F) {
-		plan := s.Plan()
-		policy := engine.RetryPolicy{MaximumAttempts: 7}
-		for i, change := range []func(*engine.Schedule){
-			func(p *engine.Schedule) { p.Input = fixture.Text("another") },
-			func(p *engine.Schedule) { p.Tags = map[string]string{"a": "b"} },
-			func(p *engine.Schedule) { p.Tags = map[string]string{"a": "c"} },
-			func(p *engine.Schedule) { p.NextFireAt = p.NextFireAt.Add(time.Minute) },
-			func(p *engine.Schedule) { p.Name = "nightly" },
-			func(p *engine.Schedule) { p.TimeZone = "Europe/Berlin" },
-			func(p *engine.Schedule) { p.CronExpr = "*/2 * * * *" },
-			func(p *engine.Schedule) { p.Queue = "another" },
-			func(p *engine.Schedule) { p.Type = "another" },
-			func(p *engine.Schedule) { p.Version = "v2" },
-			func(p *engine.Schedule) { p.RetryPolicy = &policy },
-			func(p *engine.Schedule) { p.Timeouts = engine.Timeouts{Execution: time.Hour} },
-			func(p *engine.Schedule) { p.OnFailureWorkflow, p.OnFailureQueue = "sorry", "graves" },
-			func(p *engine.Schedule) { p.MaxCatchup = 7 },
-			func(p *engine.Schedule) { p.Overlap = engine.OverlapSkip },
-			func(p *engine.Schedule) { p.Enabled = false },
-		} {
-			s.Pass(time.Second)
-			want := s.Schedule(plan.ID)
-			change(&want)
-			want.Revision, want.UpdatedAt = int64(i+2), s.Now
-			for range 2 {
-				s.Replan(plan.ID, change)
-				change = func(*engine.Schedule) {}
-				got := s.Schedule(plan.ID)
-				s.SameText("retry policy", fixture.PolicyText(got.RetryPolicy), fixture.PolicyText(want.RetryPolicy))
-				got.RetryPolicy = want.RetryPolicy // an address, for the next comparison
-				s.SameText("schedule", fmt.Sprintf("%+v", got), fmt.Sprintf("%+v", want))
+	{Name: "a change of anything that a person decides about is one, and the same again is none",
+		Run: func(s *fixture.F) {
+			plan := s.Plan()
+			policy := engine.RetryPolicy{MaximumAttempts: 7}
+			for i, change := range []func(*engine.Schedule){
+				func(p *engine.Schedule) { p.Input = fixture.Text("another") },
+				func(p *engine.Schedule) { p.Tags = map[string]string{"a": "b"} },
+				func(p *engine.Schedule) { p.Tags = map[string]string{"a": "c"} },
+				func(p *engine.Schedule) { p.NextFireAt = p.NextFireAt.Add(time.Minute) },
+				func(p *engine.Schedule) { p.Name = "nightly" },
+				func(p *engine.Schedule) { p.TimeZone = "Europe/Berlin" },
+				func(p *engine.Schedule) { p.CronExpr = "*/2 * * * *" },
+				func(p *engine.Schedule) { p.Queue = "another" },
+				func(p *engine.Schedule) { p.Type = "another" },
+				func(p *engine.Schedule) { p.Version = "v2" },
+				func(p *engine.Schedule) { p.RetryPolicy = &policy },
+				func(p *engine.Schedule) { p.Timeouts = engine.Timeouts{Execution: time.Hour} },
+				func(p *engine.Schedule) { p.OnFailureWorkflow, p.OnFailureQueue = "sorry", "graves" },
+				func(p *engine.Schedule) { p.MaxCatchup = 7 },
+				func(p *engine.Schedule) { p.Overlap = engine.OverlapSkip },
+				func(p *engine.Schedule) { p.Enabled = false },
+			} {
+				s.Pass(time.Second)
+				want := s.Schedule(plan.ID)
+				change(&want)
+				want.Revision, want.UpdatedAt = int64(i+2), s.Now
+				for range 2 {
+					s.Replan(plan.ID, change)
+					change = func(*engine.Schedule) {}
+					got := s.Schedule(plan.ID)
+					s.SameText("retry policy", fixture.PolicyText(got.RetryPolicy),
+						fixture.PolicyText(want.RetryPolicy))
+					got.RetryPolicy = want.RetryPolicy // an address, for the next comparison
+					s.SameText("schedule", fmt.Sprintf("%+v", got), fmt.Sprintf("%+v", want))
+				}
 			}
-		}
-		fixture.Equal(s, "audit events", len(s.Audit(plan.ID.String())), 17)
-	}},
+			fixture.Equal(s, "audit events", len(s.Audit(plan.ID.String())), 17)
+		}},
 	{Name: "a request that has started something else triggers nothing", Run: func(s *fixture.F) {
 		one, other := s.Plan(), s.Plan()
 		trigger := func(id engine.ID, request string) error {
 			_, err := s.Store.TriggerSchedule(s.Ctx, engine.TriggerScheduleParams{
-				Namespace: fixture.Space, Ref: id.String(), RunID: s.ID(), RequestID: request, By: fixture.Somebody, AuditID: s.ID(), Now: s.Now,
+				Namespace: fixture.Space, Ref: id.String(), RunID: s.ID(), RequestID: request, By: fixture.Somebody,
+				AuditID: s.ID(), Now: s.Now,
 			})
 			return err
 		}
@@ -670,7 +722,8 @@ var ScheduleCases = []fixture.Case{
 		fixture.Equal(s, "fired", s.Schedule(one.ID).Fired, int64(1))
 		fixture.Equal(s, "fired of the other", s.Schedule(other.ID).Fired, int64(0))
 		s.Unplan(one.ID)
-		s.Refused(trigger(one.ID, "start"), engine.ErrConflict, "TriggerSchedule, once the schedule is gone, with the request of a start")
+		s.Refused(trigger(one.ID, "start"), engine.ErrConflict,
+			"TriggerSchedule, once the schedule is gone, with the request of a start")
 		s.Must(trigger(one.ID, "r"), "TriggerSchedule, once the schedule is gone, repeated")
 	}},
 }

@@ -33,20 +33,25 @@ var TicketCases = []fixture.Case{
 		begun := s.ID()
 		s.Line().
 			Then("begin", func(at engine.Sequenced) error {
-				_, err := s.Store.BeginStep(s.Ctx, engine.BeginStepParams{Sequenced: at, Lease: l, Name: "pay", Kind: engine.StepFunction, ID: begun, Now: s.Now})
+				_, err := s.Store.BeginStep(s.Ctx, engine.BeginStepParams{
+					Sequenced: at, Lease: l, Name: "pay", Kind: engine.StepFunction, ID: begun, Now: s.Now})
 				return err
 			}).
 			Then("pay", func(at engine.Sequenced) error {
-				_, err := s.Store.CompleteStep(s.Ctx, engine.CompleteStepParams{Sequenced: at, Lease: l, Step: engine.StepRef{ID: begun}, Output: fixture.Text("paid"), Now: s.Now})
+				_, err := s.Store.CompleteStep(s.Ctx,
+					engine.CompleteStepParams{Sequenced: at, Lease: l, Step: engine.StepRef{ID: begun},
+						Output: fixture.Text("paid"), Now: s.Now})
 				return err
 			}).
 			Step(l, "pack", "packed").
 			Then("note", func(at engine.Sequenced) error {
-				return s.Store.SetRunNote(s.Ctx, engine.SetNoteParams{Sequenced: at, Lease: l, Note: "packed", Now: s.Now})
+				return s.Store.SetRunNote(s.Ctx, engine.SetNoteParams{
+					Sequenced: at, Lease: l, Note: "packed", Now: s.Now})
 			}).
 			Step(l, "ship", "shipped").
 			Then("fail", func(at engine.Sequenced) error {
-				_, err := s.Store.FailRun(s.Ctx, engine.FailRunParams{Sequenced: at, Lease: l, Failure: fixture.Boom("lost at sea"), Now: s.Now})
+				_, err := s.Store.FailRun(s.Ctx, engine.FailRunParams{
+					Sequenced: at, Lease: l, Failure: fixture.Boom("lost at sea"), Now: s.Now})
 				return err
 			}).Well()
 		s.InSequence(l.RunID, "pay", "pack", "ship")
@@ -118,7 +123,8 @@ var TicketCases = []fixture.Case{
 			Then("the end", func(at engine.Sequenced) error {
 				// Too large together with what the run has recorded.
 				output := engine.Payload{Data: make([]byte, engine.MaxPayload)}
-				_, err := s.Store.CompleteRun(s.Ctx, engine.CompleteRunParams{Sequenced: at, Lease: l, Output: output, Now: s.Now})
+				_, err := s.Store.CompleteRun(s.Ctx, engine.CompleteRunParams{
+					Sequenced: at, Lease: l, Output: output, Now: s.Now})
 				return err
 			}).Done()
 		s.Must(errs["pay"], "the step before the end")

@@ -19,7 +19,8 @@ var UpkeepCases = []fixture.Case{
 		s.Now = first.TimeoutAt
 		want := engine.AfterStepFailed(nil, nil, 1, engine.StepTimedOutFailure(), s.Now, 0.5)
 		out = s.TimeOut(s.Now)
-		fixture.Equal(s, "timed out", fixture.TimedOutText(out), fixture.TimedOutText(fixture.TimedOut(l.RunID, "pay", want)))
+		fixture.Equal(s, "timed out", fixture.TimedOutText(out),
+			fixture.TimedOutText(fixture.TimedOut(l.RunID, "pay", want)))
 		fixture.Equal(s, "its worker", out.Attempts[0].Worker, "w1")
 		step := s.Step(l.RunID, "pay")
 		fixture.Equal(s, "status", step.Status, engine.StepPending)
@@ -40,7 +41,8 @@ var UpkeepCases = []fixture.Case{
 		l := s.Held(fixture.WithPolicy(engine.RetryPolicy{MaximumAttempts: 1}))
 		s.Begin(l, "pay", fixture.StartToClose(time.Second))
 		s.Pass(time.Minute)
-		fixture.Equal(s, "timed out", fixture.TimedOutText(s.TimeOut(s.Now)), fixture.TimedOutText(fixture.TimedOut(l.RunID, "pay", engine.Verdict{})))
+		fixture.Equal(s, "timed out", fixture.TimedOutText(s.TimeOut(s.Now)),
+			fixture.TimedOutText(fixture.TimedOut(l.RunID, "pay", engine.Verdict{})))
 		step := s.Step(l.RunID, "pay")
 		fixture.Equal(s, "status", step.Status, engine.StepFailed)
 		s.Failure("error", step.Error, engine.StepTimedOutFailure())
@@ -80,8 +82,10 @@ var UpkeepCases = []fixture.Case{
 	}},
 	{Name: "a timeout for good has the run due at once, whatever else it waits for", Run: func(s *fixture.F) {
 		l := s.Held()
-		s.Begin(l, "slow", fixture.StartToClose(time.Second), fixture.StepPolicy(engine.RetryPolicy{MaximumAttempts: 1}))
-		s.Begin(l, "other", fixture.StartToClose(time.Second+time.Millisecond), fixture.StepPolicy(engine.RetryPolicy{MaximumAttempts: 9, InitialIntervalMS: 60_000}))
+		s.Begin(l, "slow", fixture.StartToClose(time.Second),
+			fixture.StepPolicy(engine.RetryPolicy{MaximumAttempts: 1}))
+		s.Begin(l, "other", fixture.StartToClose(time.Second+time.Millisecond),
+			fixture.StepPolicy(engine.RetryPolicy{MaximumAttempts: 9, InitialIntervalMS: 60_000}))
 		s.Sleep(l, "nap", time.Hour, fixture.Held)
 		s.Pass(time.Minute)
 		s.TimeOut(s.Now)
@@ -155,7 +159,8 @@ var UpkeepCases = []fixture.Case{
 		_, err = s.Store.GetRunByExternalID(s.Ctx, fixture.Space, "ext")
 		s.Refused(err, engine.ErrNotFound, "GetRunByExternalID")
 		s.Refused(s.TryFinish(l, "done"), engine.ErrNotFound, "CompleteRun repeated")
-		s.SameIDs("runs with the tag", s.Listed(engine.RunFilter{Namespace: fixture.Space, Tags: map[string]string{"k": "v"}}), nil)
+		s.SameIDs("runs with the tag", s.Listed(
+			engine.RunFilter{Namespace: fixture.Space, Tags: map[string]string{"k": "v"}}), nil)
 		for _, request := range []string{"req", "second"} {
 			again := s.NewRun(fixture.WithRequest(request), fixture.OfType("other"))
 			fixture.Equal(s, "a start with a forgotten request", s.Started(again), engine.Started{RunID: again.ID})
@@ -194,7 +199,8 @@ var UpkeepCases = []fixture.Case{
 			s.SameRun(s.Run(run.ID), run)
 		}
 		s.SameStep(s.Step(running.RunID, "pay"), done)
-		s.SameIDs("runs with the tag", s.Listed(engine.RunFilter{Namespace: fixture.Space, Tags: map[string]string{"k": "v"}}), []engine.ID{running.RunID})
+		s.SameIDs("runs with the tag", s.Listed(
+			engine.RunFilter{Namespace: fixture.Space, Tags: map[string]string{"k": "v"}}), []engine.ID{running.RunID})
 		s.Finish(running, "done")
 	}},
 	{Name: "prune takes every kind of end", Run: func(s *fixture.F) {
@@ -217,46 +223,50 @@ var UpkeepCases = []fixture.Case{
 		fixture.Equal(s, "status", s.WorkerState("online").Status, engine.WorkerOnline)
 		fixture.Equal(s, "status", s.WorkerState("recent").Status, engine.WorkerOffline)
 	}},
-	{Name: "audit events of long ago are forgotten, oldest first, so many at a time, in every namespace and in none", Run: func(s *fixture.F) {
-		note := func(namespace, subject string) {
-			s.Helper()
-			e := engine.AuditEvent{ID: s.ID(), At: s.Now, Method: "CancelWorkflow", Namespace: namespace, Subject: "run", SubjectID: subject, Outcome: "PERMISSION_DENIED"}
-			s.Must(s.Store.NoteRefusal(s.Ctx, e), "NoteRefusal")
-		}
-		left := func(want ...string) {
-			s.Helper()
-			var got []string
-			for _, namespace := range []string{fixture.Space, "other", ""} {
-				events, _, err := s.Store.ListAuditEvents(s.Ctx, engine.AuditFilter{Namespace: namespace}, engine.Page{Limit: 10})
-				s.Must(err, "ListAuditEvents")
-				for _, e := range events {
-					got = append(got, e.SubjectID)
+	{Name: "audit events of long ago are forgotten, oldest first, so many at a time, in every namespace and in none",
+		Run: func(s *fixture.F) {
+			note := func(namespace, subject string) {
+				s.Helper()
+				e := engine.AuditEvent{ID: s.ID(), At: s.Now, Method: "CancelWorkflow", Namespace: namespace,
+					Subject: "run", SubjectID: subject, Outcome: "PERMISSION_DENIED"}
+				s.Must(s.Store.NoteRefusal(s.Ctx, e), "NoteRefusal")
+			}
+			left := func(want ...string) {
+				s.Helper()
+				var got []string
+				for _, namespace := range []string{fixture.Space, "other", ""} {
+					events, _, err := s.Store.ListAuditEvents(
+						s.Ctx, engine.AuditFilter{Namespace: namespace}, engine.Page{Limit: 10})
+					s.Must(err, "ListAuditEvents")
+					for _, e := range events {
+						got = append(got, e.SubjectID)
+					}
+				}
+				slices.Sort(got)
+				if !slices.Equal(got, want) {
+					s.Fatalf("audit events = %q, want %q", got, want)
 				}
 			}
-			slices.Sort(got)
-			if !slices.Equal(got, want) {
-				s.Fatalf("audit events = %q, want %q", got, want)
+			s.Now = s.Now.Truncate(time.Millisecond)
+			begun := s.Now
+			for i, namespace := range []string{"other", fixture.Space, "", fixture.Space, fixture.Space} {
+				note(namespace, fmt.Sprint(i))
+				s.Pass(time.Second)
 			}
-		}
-		s.Now = s.Now.Truncate(time.Millisecond)
-		begun := s.Now
-		for i, namespace := range []string{"other", fixture.Space, "", fixture.Space, fixture.Space} {
-			note(namespace, fmt.Sprint(i))
-			s.Pass(time.Second)
-		}
-		fixture.Equal(s, "more", s.PruneRecords(engine.PruneRecordsParams{Workers: s.Now, Fires: s.Now, Limit: 2}), false)
-		left("0", "1", "2", "3", "4")
-		before := engine.PruneRecordsParams{Audit: begun.Add(3 * time.Second), Limit: 2}
-		fixture.Equal(s, "more", s.PruneRecords(before), true)
-		left("2", "3", "4")
-		fixture.Equal(s, "more", s.PruneRecords(before), false)
-		left("3", "4")
-		fixture.Equal(s, "more", s.PruneRecords(before), false)
-		left("3", "4")
-		before.Audit = begun.Add(3*time.Second + time.Millisecond)
-		fixture.Equal(s, "more", s.PruneRecords(before), false)
-		left("4")
-	}},
+			fixture.Equal(s, "more", s.PruneRecords(
+				engine.PruneRecordsParams{Workers: s.Now, Fires: s.Now, Limit: 2}), false)
+			left("0", "1", "2", "3", "4")
+			before := engine.PruneRecordsParams{Audit: begun.Add(3 * time.Second), Limit: 2}
+			fixture.Equal(s, "more", s.PruneRecords(before), true)
+			left("2", "3", "4")
+			fixture.Equal(s, "more", s.PruneRecords(before), false)
+			left("3", "4")
+			fixture.Equal(s, "more", s.PruneRecords(before), false)
+			left("3", "4")
+			before.Audit = begun.Add(3*time.Second + time.Millisecond)
+			fixture.Equal(s, "more", s.PruneRecords(before), false)
+			left("4")
+		}},
 	{Name: "old workers are more than a sweep takes", Run: func(s *fixture.F) {
 		for _, id := range []string{"a", "b", "c"} {
 			s.Worker(id)

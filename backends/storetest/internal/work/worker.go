@@ -14,21 +14,24 @@ var WorkerCases = []fixture.Case{
 		w.Labels, w.Capabilities = map[string]string{"zone": "eu"}, map[string]string{"gpu": "a100", "ram": ""}
 		w.MaxConcurrent, w.QueueLimit, w.TypeLimits = 5, 3, map[string]int{"y": 2}
 		ignored := w
-		ignored.Status, ignored.Reason, ignored.Active, ignored.Completed, ignored.Failed = engine.WorkerOffline, engine.OfflineLost, 9, 9, 9
-		ignored.Stats, ignored.RegisteredAt, ignored.DeregisteredAt = engine.WorkerStats{CPUPercent: 9}, s.Now.Add(-time.Hour), s.Now
+		ignored.Status, ignored.Reason, ignored.Active, ignored.Completed, ignored.Failed = engine.WorkerOffline,
+			engine.OfflineLost, 9, 9, 9
+		ignored.Stats, ignored.RegisteredAt, ignored.DeregisteredAt = engine.WorkerStats{CPUPercent: 9},
+			s.Now.Add(-time.Hour), s.Now
 		got := s.Register(ignored, true)
 		w.Status, w.RegisteredAt, w.LastHeartbeatAt = engine.WorkerOnline, s.Now, s.Now
 		s.SameText("worker", fixture.WorkerText(got), fixture.WorkerText(w))
 		s.SameText("worker", fixture.WorkerText(s.WorkerState("w1")), fixture.WorkerText(w))
 	}},
-	{Name: "a worker's namespace comes into being with it, and an unknown worker is not found", Run: func(s *fixture.F) {
-		w := s.NewWorker("w1")
-		w.Namespace = "brand-new"
-		s.Register(w, true)
-		fixture.Equal(s, "namespace", s.WorkerState("w1").Namespace, "brand-new")
-		_, err := s.Store.GetWorker(s.Ctx, "w2")
-		s.Refused(err, engine.ErrNotFound, "GetWorker")
-	}},
+	{Name: "a worker's namespace comes into being with it, and an unknown worker is not found",
+		Run: func(s *fixture.F) {
+			w := s.NewWorker("w1")
+			w.Namespace = "brand-new"
+			s.Register(w, true)
+			fixture.Equal(s, "namespace", s.WorkerState("w1").Namespace, "brand-new")
+			_, err := s.Store.GetWorker(s.Ctx, "w2")
+			s.Refused(err, engine.ErrNotFound, "GetWorker")
+		}},
 	{Name: "the same instance gets its id back and keeps its leases", Run: func(s *fixture.F) {
 		l := s.Held()
 		again := s.NewWorker("another-id")
@@ -50,7 +53,8 @@ var WorkerCases = []fixture.Case{
 		s.Refused(err, engine.ErrNotFound, "GetWorker")
 		elsewhere := again
 		elsewhere.Namespace = "elsewhere"
-		fixture.Equal(s, "id of an instance of that name in another namespace", s.Register(elsewhere, true).ID, "another-id")
+		fixture.Equal(s, "id of an instance of that name in another namespace", s.Register(elsewhere, true).ID,
+			"another-id")
 		s.Complete(l, "pay", "paid")
 		fixture.Equal(s, "leases", len(s.HeldBy("w1")), 1)
 	}},
@@ -58,7 +62,8 @@ var WorkerCases = []fixture.Case{
 		s.Worker("w1")
 		s.Must(s.Store.DrainWorker(s.Ctx, engine.DrainWorkerParams{WorkerID: "w1", Now: s.Now}), "DrainWorker")
 		fixture.Equal(s, "status", s.Register(s.NewWorker("w1"), true).Status, engine.WorkerDraining)
-		for _, reason := range []engine.OfflineReason{engine.OfflineDeregistered, engine.OfflineLost, engine.OfflineForced} {
+		for _, reason := range []engine.OfflineReason{
+			engine.OfflineDeregistered, engine.OfflineLost, engine.OfflineForced} {
 			s.Offline("w1", reason)
 			got := s.Register(s.NewWorker("w1"), true)
 			fixture.Equal(s, "status", got.Status, engine.WorkerOnline)
@@ -74,7 +79,8 @@ var WorkerCases = []fixture.Case{
 		thief := s.NewWorker("w1")
 		thief.InstanceID = "thief"
 		try := func() error {
-			_, err := s.Store.RegisterWorker(s.Ctx, engine.RegisterWorkerParams{Worker: thief, Chosen: true, Now: s.Now})
+			_, err := s.Store.RegisterWorker(s.Ctx,
+				engine.RegisterWorkerParams{Worker: thief, Chosen: true, Now: s.Now})
 			return err
 		}
 		s.Refused(try(), engine.ErrExists, "RegisterWorker of an ONLINE id")
@@ -112,9 +118,12 @@ var WorkerCases = []fixture.Case{
 	}},
 	{Name: "a heartbeat adds up what was done and shows what is", Run: func(s *fixture.F) {
 		s.Worker("w1")
-		stats := engine.WorkerStats{CPUPercent: 12.5, MemoryBytes: 1 << 40, DiskAvailableBytes: 3, UptimeSeconds: 4, AverageRunMS: 0.25}
+		stats := engine.WorkerStats{CPUPercent: 12.5, MemoryBytes: 1 << 40, DiskAvailableBytes: 3, UptimeSeconds: 4,
+			AverageRunMS: 0.25}
 		s.Pass(time.Second)
-		beat := s.Heartbeat("w1", func(p *engine.HeartbeatParams) { p.Active, p.Completed, p.Failed, p.Stats = 3, 10, 1, &stats })
+		beat := s.Heartbeat("w1", func(p *engine.HeartbeatParams) {
+			p.Active, p.Completed, p.Failed, p.Stats = 3, 10, 1, &stats
+		})
 		fixture.Equal(s, "status", beat.Status, engine.WorkerOnline)
 		fixture.Equal(s, "lost", len(beat.Lost), 0)
 		s.Pass(time.Second)
@@ -131,20 +140,24 @@ var WorkerCases = []fixture.Case{
 		fixture.Equal(s, "id", live[0].ID, "w1")
 		s.SameTime("heard at", live[0].HeardAt, s.Now)
 	}},
-	{Name: "a heartbeat that may wait is noted like any other, from when the worker was heard", Run: func(s *fixture.F) {
-		s.Worker("w1")
-		s.Pass(time.Second)
-		beat := s.Heartbeat("w1", func(p *engine.HeartbeatParams) { p.Completed, p.Whole, p.MaxWait = 3, true, time.Millisecond })
-		fixture.Equal(s, "status", beat.Status, engine.WorkerOnline)
-		w := s.WorkerState("w1")
-		fixture.Equal(s, "completed", w.Completed, 3)
-		s.SameTime("heard from", w.LastHeartbeatAt, s.Now)
-		_, err := s.TryHeartbeat("nobody", func(p *engine.HeartbeatParams) { p.MaxWait = time.Millisecond })
-		s.Refused(err, engine.ErrNotFound, "Heartbeat of an unknown worker")
-	}},
+	{Name: "a heartbeat that may wait is noted like any other, from when the worker was heard",
+		Run: func(s *fixture.F) {
+			s.Worker("w1")
+			s.Pass(time.Second)
+			beat := s.Heartbeat("w1", func(p *engine.HeartbeatParams) {
+				p.Completed, p.Whole, p.MaxWait = 3, true, time.Millisecond
+			})
+			fixture.Equal(s, "status", beat.Status, engine.WorkerOnline)
+			w := s.WorkerState("w1")
+			fixture.Equal(s, "completed", w.Completed, 3)
+			s.SameTime("heard from", w.LastHeartbeatAt, s.Now)
+			_, err := s.TryHeartbeat("nobody", func(p *engine.HeartbeatParams) { p.MaxWait = time.Millisecond })
+			s.Refused(err, engine.ErrNotFound, "Heartbeat of an unknown worker")
+		}},
 	{Name: "a heartbeat of a worker that is unknown or OFFLINE changes nothing", Run: func(s *fixture.F) {
 		s.Worker("w1")
-		for _, reason := range []engine.OfflineReason{engine.OfflineDeregistered, engine.OfflineLost, engine.OfflineForced} {
+		for _, reason := range []engine.OfflineReason{
+			engine.OfflineDeregistered, engine.OfflineLost, engine.OfflineForced} {
 			s.Offline("w1", reason)
 			before := s.WorkerState("w1")
 			s.Pass(time.Second)
@@ -199,7 +212,9 @@ var WorkerCases = []fixture.Case{
 		s.Heartbeat("w1", whole)
 		fixture.Equal(s, "leases just before", len(s.HeldBy("w1")), 2)
 		s.Now = claimed.Add(10 * time.Second)
-		s.Heartbeat("w1", func(p *engine.HeartbeatParams) { p.Held, p.NameWithin = []engine.Lease{kept}, 10*time.Second })
+		s.Heartbeat("w1", func(p *engine.HeartbeatParams) {
+			p.Held, p.NameWithin = []engine.Lease{kept}, 10*time.Second
+		})
 		fixture.Equal(s, "leases after a heartbeat that is not whole", len(s.HeldBy("w1")), 2)
 		beat := s.Heartbeat("w1", whole)
 		fixture.Equal(s, "lost leases of those named", len(beat.Lost), 0)
@@ -212,20 +227,21 @@ var WorkerCases = []fixture.Case{
 		s.Lost(s.TryFinish(l, "late"), engine.RunPending, "CompleteRun")
 		s.Complete(kept, "pay", "paid")
 	}},
-	{Name: "a whole heartbeat that does not name very many frees them in portions, each a commit of its own", Run: func(s *fixture.F) {
-		const many = 250
-		kept := s.Held()
-		s.HoldMany("w1", many)
-		s.Pass(time.Minute)
-		before, _ := s.Commits()
-		s.Heartbeat("w1", func(p *engine.HeartbeatParams) { p.Held, p.Whole = []engine.Lease{kept}, true })
-		if c, known := s.Commits(); known && c-before < 3 {
-			s.Fatalf("commits for %d runs that a heartbeat does not name = %d, want several", many, c-before)
-		}
-		fixture.Equal(s, "leases", len(s.HeldBy("w1")), 1)
-		fixture.Equal(s, "claimed by another", len(s.ClaimedIDs(s.Worker("w2"), many+1)), many)
-		s.Complete(kept, "pay", "paid")
-	}},
+	{Name: "a whole heartbeat that does not name very many frees them in portions, each a commit of its own",
+		Run: func(s *fixture.F) {
+			const many = 250
+			kept := s.Held()
+			s.HoldMany("w1", many)
+			s.Pass(time.Minute)
+			before, _ := s.Commits()
+			s.Heartbeat("w1", func(p *engine.HeartbeatParams) { p.Held, p.Whole = []engine.Lease{kept}, true })
+			if c, known := s.Commits(); known && c-before < 3 {
+				s.Fatalf("commits for %d runs that a heartbeat does not name = %d, want several", many, c-before)
+			}
+			fixture.Equal(s, "leases", len(s.HeldBy("w1")), 1)
+			fixture.Equal(s, "claimed by another", len(s.ClaimedIDs(s.Worker("w2"), many+1)), many)
+			s.Complete(kept, "pay", "paid")
+		}},
 	{Name: "a whole heartbeat frees no lease of another worker", Run: func(s *fixture.F) {
 		l := s.Held()
 		s.Worker("w2")
@@ -252,63 +268,71 @@ var WorkerCases = []fixture.Case{
 		s.Complete(l, "pay", "paid")
 		s.Finish(l, "done")
 		s.Offline("w1", engine.OfflineDeregistered)
-		s.Refused(s.Store.DrainWorker(s.Ctx, engine.DrainWorkerParams{WorkerID: "w1", Now: s.Now}), engine.ErrNotFound, "DrainWorker of an OFFLINE worker")
-		s.Refused(s.Store.DrainWorker(s.Ctx, engine.DrainWorkerParams{WorkerID: "nobody", Now: s.Now}), engine.ErrNotFound, "DrainWorker of an unknown worker")
+		s.Refused(s.Store.DrainWorker(s.Ctx, engine.DrainWorkerParams{WorkerID: "w1", Now: s.Now}), engine.ErrNotFound,
+			"DrainWorker of an OFFLINE worker")
+		s.Refused(s.Store.DrainWorker(s.Ctx, engine.DrainWorkerParams{WorkerID: "nobody", Now: s.Now}),
+			engine.ErrNotFound, "DrainWorker of an unknown worker")
 	}},
-	{Name: "a person who has a worker drain or go is in the audit log, once each, and the worker itself is not", Run: func(s *fixture.F) {
-		drain := func(by engine.Actor, id engine.ID) error {
-			return s.Store.DrainWorker(s.Ctx, engine.DrainWorkerParams{WorkerID: "w1", By: by, AuditID: id, Now: s.Now.Add(456 * time.Nanosecond)})
-		}
-		force := func(by engine.Actor, id engine.ID) {
-			_, err := s.Store.ForceOfflineWorker(s.Ctx, engine.OfflineWorkerParams{WorkerID: "w1", Reason: engine.OfflineForced, By: by, AuditID: id, Now: s.Now})
-			s.Must(err, "ForceOfflineWorker")
-		}
-		s.Worker("w1")
-		drained, gone := s.ID(), s.ID()
-		s.Must(drain(fixture.Somebody, drained), "DrainWorker")
-		want := engine.AuditEvent{ID: drained, At: s.Now, Actor: fixture.Somebody, Method: "DrainWorker", Namespace: fixture.Space, Subject: "worker", SubjectID: "w1", Outcome: "ok"}
-		s.Must(drain(fixture.Somebody, s.ID()), "DrainWorker again")
-		s.Pass(time.Second)
-		force(fixture.Somebody, gone)
-		force(fixture.Somebody, s.ID())
-		s.Refused(drain(fixture.Somebody, s.ID()), engine.ErrNotFound, "DrainWorker of an OFFLINE worker")
-		events := s.Audit("w1")
-		fixture.Equal(s, "audit events", len(events), 2)
-		s.SameText("event of the drain", fixture.AuditText(events[1]), fixture.AuditText(want))
-		want.ID, want.At, want.Method = gone, s.Now, "ForceOfflineWorker"
-		s.SameText("event of the end", fixture.AuditText(events[0]), fixture.AuditText(want))
-		s.Worker("w1")
-		s.Must(drain(engine.Actor{}, engine.ID{}), "DrainWorker by the worker itself")
-		s.Offline("w1", engine.OfflineDeregistered)
-		s.Worker("w1")
-		s.Offline("w1", engine.OfflineLost)
-		fixture.Equal(s, "audit events after goodbyes and a loss", len(s.Audit("w1")), 2)
-	}},
-	{Name: "a worker that leaves or is forced off frees its runs at once and nothing is counted", Run: func(s *fixture.F) {
-		for _, reason := range []engine.OfflineReason{engine.OfflineDeregistered, engine.OfflineForced} {
-			a := s.HeldAgain()
-			b := s.HeldNext(fixture.WithTimeouts(engine.Timeouts{Heartbeat: time.Hour}))
-			s.Begin(a, "pay")
-			s.Pass(time.Second)
-			fixture.Equal(s, "freed", s.Offline("w1", reason), 2)
-			w := s.WorkerState("w1")
-			fixture.Equal(s, "status", w.Status, engine.WorkerOffline)
-			fixture.Equal(s, "reason", w.Reason, reason)
-			s.SameTime("deregistered at", w.DeregisteredAt, s.Now)
-			for _, l := range []engine.Lease{a, b} {
-				run := s.Status(l.RunID, engine.RunPending)
-				s.SameTime("available at", run.AvailableAt, s.Now)
-				fixture.Equal(s, "losses", run.LeaseLosses, 0)
-				fixture.Equal(s, "attempts", run.Attempts, 1)
-				fixture.Equal(s, "worker", run.WorkerID, "")
-				_, err := s.TryComplete(l, "pay", "late")
-				s.Lost(err, engine.RunPending, "CompleteStep")
+	{Name: "a person who has a worker drain or go is in the audit log, once each, and the worker itself is not",
+		Run: func(s *fixture.F) {
+			drain := func(by engine.Actor, id engine.ID) error {
+				return s.Store.DrainWorker(s.Ctx, engine.DrainWorkerParams{
+					WorkerID: "w1", By: by, AuditID: id, Now: s.Now.Add(456 * time.Nanosecond)})
 			}
-			fixture.Equal(s, "pay is interrupted", fixture.Ptr(s.Step(a.RunID, "pay")).Interrupted(), true)
-			s.Cancel(a.RunID)
-			s.Cancel(b.RunID)
-		}
-	}},
+			force := func(by engine.Actor, id engine.ID) {
+				_, err := s.Store.ForceOfflineWorker(s.Ctx,
+					engine.OfflineWorkerParams{WorkerID: "w1", Reason: engine.OfflineForced, By: by, AuditID: id,
+						Now: s.Now})
+				s.Must(err, "ForceOfflineWorker")
+			}
+			s.Worker("w1")
+			drained, gone := s.ID(), s.ID()
+			s.Must(drain(fixture.Somebody, drained), "DrainWorker")
+			want := engine.AuditEvent{ID: drained, At: s.Now, Actor: fixture.Somebody, Method: "DrainWorker",
+				Namespace: fixture.Space, Subject: "worker", SubjectID: "w1", Outcome: "ok"}
+			s.Must(drain(fixture.Somebody, s.ID()), "DrainWorker again")
+			s.Pass(time.Second)
+			force(fixture.Somebody, gone)
+			force(fixture.Somebody, s.ID())
+			s.Refused(drain(fixture.Somebody, s.ID()), engine.ErrNotFound, "DrainWorker of an OFFLINE worker")
+			events := s.Audit("w1")
+			fixture.Equal(s, "audit events", len(events), 2)
+			s.SameText("event of the drain", fixture.AuditText(events[1]), fixture.AuditText(want))
+			want.ID, want.At, want.Method = gone, s.Now, "ForceOfflineWorker"
+			s.SameText("event of the end", fixture.AuditText(events[0]), fixture.AuditText(want))
+			s.Worker("w1")
+			s.Must(drain(engine.Actor{}, engine.ID{}), "DrainWorker by the worker itself")
+			s.Offline("w1", engine.OfflineDeregistered)
+			s.Worker("w1")
+			s.Offline("w1", engine.OfflineLost)
+			fixture.Equal(s, "audit events after goodbyes and a loss", len(s.Audit("w1")), 2)
+		}},
+	{Name: "a worker that leaves or is forced off frees its runs at once and nothing is counted",
+		Run: func(s *fixture.F) {
+			for _, reason := range []engine.OfflineReason{engine.OfflineDeregistered, engine.OfflineForced} {
+				a := s.HeldAgain()
+				b := s.HeldNext(fixture.WithTimeouts(engine.Timeouts{Heartbeat: time.Hour}))
+				s.Begin(a, "pay")
+				s.Pass(time.Second)
+				fixture.Equal(s, "freed", s.Offline("w1", reason), 2)
+				w := s.WorkerState("w1")
+				fixture.Equal(s, "status", w.Status, engine.WorkerOffline)
+				fixture.Equal(s, "reason", w.Reason, reason)
+				s.SameTime("deregistered at", w.DeregisteredAt, s.Now)
+				for _, l := range []engine.Lease{a, b} {
+					run := s.Status(l.RunID, engine.RunPending)
+					s.SameTime("available at", run.AvailableAt, s.Now)
+					fixture.Equal(s, "losses", run.LeaseLosses, 0)
+					fixture.Equal(s, "attempts", run.Attempts, 1)
+					fixture.Equal(s, "worker", run.WorkerID, "")
+					_, err := s.TryComplete(l, "pay", "late")
+					s.Lost(err, engine.RunPending, "CompleteStep")
+				}
+				fixture.Equal(s, "pay is interrupted", fixture.Ptr(s.Step(a.RunID, "pay")).Interrupted(), true)
+				s.Cancel(a.RunID)
+				s.Cancel(b.RunID)
+			}
+		}},
 	{Name: "taking a worker off again is fine, an unknown one is not found", Run: func(s *fixture.F) {
 		s.Held()
 		fixture.Equal(s, "freed", s.Offline("w1", engine.OfflineForced), 1)
@@ -316,7 +340,8 @@ var WorkerCases = []fixture.Case{
 		s.Pass(time.Second)
 		fixture.Equal(s, "freed again", s.Offline("w1", engine.OfflineForced), 0)
 		s.SameText("worker", fixture.WorkerText(s.WorkerState("w1")), fixture.WorkerText(before))
-		_, err := s.Store.ForceOfflineWorker(s.Ctx, engine.OfflineWorkerParams{WorkerID: "nobody", Reason: engine.OfflineForced, Now: s.Now})
+		_, err := s.Store.ForceOfflineWorker(s.Ctx,
+			engine.OfflineWorkerParams{WorkerID: "nobody", Reason: engine.OfflineForced, Now: s.Now})
 		s.Refused(err, engine.ErrNotFound, "OfflineWorker of an unknown worker")
 		live, err := s.Store.LiveWorkers(s.Ctx)
 		s.Must(err, "LiveWorkers")

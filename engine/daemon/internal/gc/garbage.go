@@ -17,16 +17,18 @@ const (
 	leastPercent = 25
 	// worthReturning is how much the system is to have back at once.
 	worthReturning = 8 << 20
-	// Interval is how often a look is taken whether a server still works: where it has asked for less than littleWork bytes since, or for
-	// less than one in fewNeeded of what it could give back, it does not. Thousands of idle workers still ask for some, by their heartbeats.
+	// Interval is how often a look is taken whether a server still works: where it has asked for
+	// less than littleWork bytes since, or for less than one in fewNeeded of what it could give
+	// back, it does not. Thousands of idle workers still ask for some, by their heartbeats.
 	Interval   = 3 * time.Second
 	littleWork = 1 << 20
 	fewNeeded  = 8
 )
 
-// Tune has what a server does not need any more collected when there is enough of it. Left to itself Go collects whenever the heap has
-// doubled: a server keeps little and throws much away, and spends a tenth of its time under load on going through that little again and again.
-// After the load the memory goes back to the system. With GOGC in the environment everything is as that says.
+// Tune has what a server does not need any more collected when there is enough of it. Left to
+// itself Go collects whenever the heap has doubled: a server keeps little and throws much away, and
+// spends a tenth of its time under load on going through that little again and again. After the
+// load the memory goes back to the system. With GOGC in the environment everything is as that says.
 //
 // It returns at once, and ends with ctx.
 func Tune(ctx context.Context, lookEvery time.Duration) {
@@ -46,7 +48,8 @@ func Tune(ctx context.Context, lookEvery time.Duration) {
 			case <-ctx.Done():
 				return
 			case <-collected:
-				if next := percentFor(measure("/gc/heap/live:bytes"), measure("/gc/scan/total:bytes")); next != percent {
+				if next := percentFor(measure("/gc/heap/live:bytes"),
+					measure("/gc/scan/total:bytes")); next != percent {
 					percent = next
 					debug.SetGCPercent(percent)
 				}
@@ -68,7 +71,8 @@ func worthIt(asked, unused int64) bool {
 
 // unused is what the process has of the system for its heap and does not need, in bytes.
 func unused() int64 {
-	return measure("/memory/classes/heap/objects:bytes") - measure("/gc/heap/live:bytes") + measure("/memory/classes/heap/free:bytes")
+	return measure("/memory/classes/heap/objects:bytes") - measure("/gc/heap/live:bytes") +
+		measure("/memory/classes/heap/free:bytes")
 }
 
 // lookOut tells of every collection.
@@ -85,9 +89,10 @@ func lookOut(ctx context.Context, collected chan<- struct{}) {
 	}, struct{}{})
 }
 
-// percentFor is by how many percent of what is kept, live bytes, the heap may grow, in steps, since to change it stops everything for a moment. What a
-// collection costs is going through what is scanned for pointers. Payloads are not: a server that holds many of them for its database keeps much and
-// collects cheaply, and need not let as much garbage come together.
+// percentFor is by how many percent of what is kept, live bytes, the heap may grow, in steps, since
+// to change it stops everything for a moment. What a collection costs is going through what is
+// scanned for pointers. Payloads are not: a server that holds many of them for its database keeps
+// much and collects cheaply, and need not let as much garbage come together.
 func percentFor(live, scanned int64) int {
 	percent := int64(100)
 	for percent < 1600 && live*percent*2 <= leastGarbage*100 {

@@ -14,13 +14,15 @@ func TestTheHeapMayGrowByAFixedAmountWhileItIsSmallOrMadeOfPayloads(t *testing.T
 		live, scanned int64
 		percent       int
 	}{
-		{0, 0, 1600}, {2 << 20, 0, 1600}, {6 << 20, 0, 800}, {10 << 20, 0, 400}, {12 << 20, 0, 400}, {13 << 20, 0, 200}, {24 << 20, 0, 200}, {25 << 20, 0, 100},
+		{0, 0, 1600}, {2 << 20, 0, 1600}, {6 << 20, 0, 800}, {10 << 20, 0, 400}, {12 << 20, 0, 400}, {13 << 20, 0, 200},
+		{24 << 20, 0, 200}, {25 << 20, 0, 100},
 		{96 << 20, 0, 100}, {97 << 20, 0, 50}, {192 << 20, 0, 50}, {193 << 20, 0, 25}, {1 << 40, 0, 25},
 		{260 << 20, 130 << 20, 100}, {260 << 20, 100 << 20, 50}, {1 << 40, 1 << 40, 100}, {2 << 20, 1 << 40, 1600},
 	} {
 		percent := percentFor(test.live, test.scanned)
 		if percent != test.percent {
-			t.Errorf("with %d bytes kept, %d of them scanned: %d %%, want %d", test.live, test.scanned, percent, test.percent)
+			t.Errorf("with %d bytes kept, %d of them scanned: %d %%, want %d", test.live, test.scanned, percent,
+				test.percent)
 		}
 		if percent > 100 && test.live*int64(percent)/100 > leastGarbage {
 			t.Errorf("with %d bytes kept %d of garbage may come together", test.live, test.live*int64(percent)/100)

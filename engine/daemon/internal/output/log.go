@@ -22,8 +22,9 @@ func NewLog(w io.Writer, level slog.Leveler, format string) *slog.Logger {
 	return slog.New(slog.NewTextHandler(escaper{w}, options))
 }
 
-// escaper escapes what is not printable in lines of a log, as JSON does, which Go's quotes understand too: the text handler lets
-// DEL pass, the one for JSON also C1 and bidirectional controls.
+// escaper escapes what is not printable in lines of a log, as JSON does, which Go's quotes
+// understand too: the text handler lets DEL pass, the one for JSON also C1 and bidirectional
+// controls.
 type escaper struct{ w io.Writer }
 
 // Write takes one whole line.

@@ -12,8 +12,10 @@ import (
 
 // nasty is what users may put into a name or an error to take over a terminal or a log.
 var nasty = []string{
-	"\x1b[2J\x1b[31m", "\x1b]0;title\x07", "a\nlevel=ERROR msg=forged", "\r\n", "\x00", "\x7f", "\u009b2J", "\u202eevil", "\u2066x\u2069",
-	"\u2028", "\u200b", "\xff\xfe", "\U000e0001", `"}{"msg":"forged"`, strings.Repeat("long ", 1000), "plain ünïcode 日本",
+	"\x1b[2J\x1b[31m", "\x1b]0;title\x07", "a\nlevel=ERROR msg=forged", "\r\n", "\x00", "\x7f", "\u009b2J",
+	"\u202eevil", "\u2066x\u2069",
+	"\u2028", "\u200b", "\xff\xfe", "\U000e0001", `"}{"msg":"forged"`, strings.Repeat("long ", 1000),
+	"plain ünïcode 日本",
 }
 
 func TestALogLineHoldsNoControlCharacter(t *testing.T) {

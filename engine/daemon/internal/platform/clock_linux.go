@@ -15,8 +15,8 @@ type timerFile struct {
 	handle int
 }
 
-// NewClock opens one. Timers of Go's are up to a millisecond late in a process that has nothing else to do, since it waits in epoll then, which counts
-// whole ones.
+// NewClock opens one. Timers of Go's are up to a millisecond late in a process that has nothing
+// else to do, since it waits in epoll then, which counts whole ones.
 func NewClock() (matching.Clock, error) {
 	handle, err := unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC)
 	if err != nil {
@@ -27,7 +27,8 @@ func NewClock() (matching.Clock, error) {
 
 func (f *timerFile) Set(wait time.Duration) {
 	spec := unix.ItimerSpec{Value: unix.NsecToTimespec(int64(max(wait, 1)))} // zero would be never
-	_ = unix.TimerfdSettime(f.handle, 0, &spec, nil)                         // it is a timer, and so are those of Go's that tables wait by besides
+	// it is a timer, and so are those of Go's that tables wait by besides
+	_ = unix.TimerfdSettime(f.handle, 0, &spec, nil)
 }
 
 func (f *timerFile) Wait() error {

@@ -8,8 +8,9 @@ import (
 	"syscall"
 )
 
-// Hangups is when this process gets SIGHUP, by which people ask it to read its settings again. The system sends the same when the terminal
-// goes that the process was started from; lost says so then. Call stop when nobody listens any more.
+// Hangups is when this process gets SIGHUP, by which people ask it to read its settings again. The
+// system sends the same when the terminal goes that the process was started from; lost says so
+// then. Call stop when nobody listens any more.
 func Hangups() (heard <-chan os.Signal, lost func() bool, stop func()) {
 	// Who starts it with nohup wants it to outlive the terminal.
 	tied := !signal.Ignored(syscall.SIGHUP) && hasTerminal()

@@ -19,7 +19,8 @@ func ListenerOn(port string) string {
 		content, _ := os.ReadFile(table) // what cannot be read names nobody
 		for line := range strings.Lines(string(content)) {
 			fields := strings.Fields(line)
-			if len(fields) > 9 && fields[3] == "0A" && strings.HasSuffix(fields[1], fmt.Sprintf(":%04X", number)) { // 0A: listening
+			if len(fields) > 9 && fields[3] == "0A" && strings.HasSuffix(fields[1], fmt.Sprintf(":%04X", number)) {
+				// 0A: listening
 				sockets["socket:["+fields[9]+"]"] = true
 			}
 		}

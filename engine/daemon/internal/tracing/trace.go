@@ -19,15 +19,16 @@ import (
 // flushLimit bounds how long a stopping server tries to send its last spans.
 const flushLimit = 3 * time.Second
 
-// New is where the server's spans go, when the environment names a collector the standard way: OTEL_EXPORTER_OTLP_ENDPOINT or
-// OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, with the other OTEL_ variables as the exporter reads them. Otherwise it is nil and
-// costs nothing.
+// New is where the server's spans go, when the environment names a collector the standard way:
+// OTEL_EXPORTER_OTLP_ENDPOINT or OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, with the other OTEL_ variables
+// as the exporter reads them. Otherwise it is nil and costs nothing.
 func New(ctx context.Context, version string, log *slog.Logger) (*sdktrace.TracerProvider, error) {
 	if os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT") == "" && os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") == "" ||
 		strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") {
 		return nil, nil
 	}
-	named, err := resource.New(ctx, resource.WithAttributes(attribute.String("service.name", "kagzi"), attribute.String("service.version", version)),
+	named, err := resource.New(ctx, resource.WithAttributes(
+		attribute.String("service.name", "kagzi"), attribute.String("service.version", version)),
 		resource.WithFromEnv()) // OTEL_SERVICE_NAME goes before ours
 	if err != nil {
 		return nil, fmt.Errorf("traces: %w", err)

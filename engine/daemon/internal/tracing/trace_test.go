@@ -16,7 +16,8 @@ type sink struct {
 	requests chan *collector.ExportTraceServiceRequest
 }
 
-func (s sink) Export(_ context.Context, r *collector.ExportTraceServiceRequest) (*collector.ExportTraceServiceResponse, error) {
+func (s sink) Export(_ context.Context, r *collector.ExportTraceServiceRequest) (*collector.ExportTraceServiceResponse,
+	error) {
 	s.requests <- r
 	return &collector.ExportTraceServiceResponse{}, nil
 }

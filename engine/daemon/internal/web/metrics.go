@@ -61,9 +61,11 @@ func count(of func(*server.Metrics) int64) func(*scrape, put) {
 
 // counted is what a server counts. Of several on one database each tells its own part.
 var counted = []metric{
-	counter("runs_started_total", "Runs that this server started: for whoever asked, for schedules, for parents, and as handlers of failures.",
+	counter("runs_started_total",
+		"Runs that this server started: for whoever asked, for schedules, for parents, and as handlers of failures.",
 		count(func(m *server.Metrics) int64 { return m.RunsStarted })),
-	counter("runs_ended_total", "Runs that this server ended, by outcome: completed, failed (or timed out), stopped (cancelled, terminated, or ended with their parent).",
+	counter("runs_ended_total",
+		"Runs that this server ended, by outcome: completed, failed (or timed out), stopped (cancelled, terminated, or ended with their parent).",
 		func(s *scrape, put put) {
 			put(float64(s.counted.RunsCompleted), "completed")
 			put(float64(s.counted.RunsFailed), "failed")
@@ -71,13 +73,15 @@ var counted = []metric{
 		}, "outcome"),
 	counter("runs_deleted_total", "Ended runs that this server deleted for their age.",
 		count(func(m *server.Metrics) int64 { return m.RunsDeleted })),
-	counter("steps_total", "Attempts of steps whose end workers reported to this server, by outcome: completed, retried (failed, to be tried again), failed (for good).",
+	counter("steps_total",
+		"Attempts of steps whose end workers reported to this server, by outcome: completed, retried (failed, to be tried again), failed (for good).",
 		func(s *scrape, put put) {
 			put(float64(s.counted.StepsCompleted), "completed")
 			put(float64(s.counted.StepsRetried), "retried")
 			put(float64(s.counted.StepsFailed), "failed")
 		}, "outcome"),
-	counter("step_timeouts_total", "Attempts of steps that ran for too long: that this server ended, or whose worker reported a failure of that kind to it.",
+	counter("step_timeouts_total",
+		"Attempts of steps that ran for too long: that this server ended, or whose worker reported a failure of that kind to it.",
 		count(func(m *server.Metrics) int64 { return m.StepTimeouts })),
 	seconds("commit_duration_seconds", "Time from the arrival of a worker's result at the store until it was durable.",
 		func(m *server.Metrics) server.Lengths { return m.Commits }),
@@ -139,7 +143,8 @@ var counted = []metric{
 			put(float64(s.counted.RunWaiters), "run_end")
 			put(float64(s.counted.NamespaceWatchers), "namespace")
 		}, "of"),
-	gauge("backup_last_success_timestamp_seconds", "When the last scheduled backup was made, in seconds since 1970; 0 while none is known.",
+	gauge("backup_last_success_timestamp_seconds",
+		"When the last scheduled backup was made, in seconds since 1970; 0 while none is known.",
 		func(s *scrape, put put) {
 			if s.counted.LastBackup.IsZero() {
 				put(0)
@@ -151,7 +156,8 @@ var counted = []metric{
 		count(func(m *server.Metrics) int64 { return m.BackupsFailed })),
 	gauge("healthy", "1 while the database can make writes durable, otherwise 0.",
 		func(s *scrape, put put) { put(oneIf(s.healthy)) }),
-	gauge("database_read", "1 if what the database holds could be read for this answer, otherwise 0; then its metrics are missing.",
+	gauge("database_read",
+		"1 if what the database holds could be read for this answer, otherwise 0; then its metrics are missing.",
 		func(s *scrape, put put) { put(oneIf(s.read)) }),
 }
 
@@ -160,7 +166,8 @@ var stored = []metric{
 	held("info", "1, with what this server runs on.",
 		func(s *scrape, put put) {
 			d := &s.reading.Description
-			put(1, output.Plain(s.version), output.Plain(d.Backend), output.Plain(d.Version), output.Plain(d.Notifications))
+			put(1, output.Plain(s.version), output.Plain(d.Backend), output.Plain(d.Version),
+				output.Plain(d.Notifications))
 		}, "version", "backend", "backend_version", "notifications"),
 	held("runs", "Runs in the database, by status.",
 		func(s *scrape, put put) {
@@ -168,7 +175,8 @@ var stored = []metric{
 				put(float64(s.reading.Stats.ByStatus[status]), status.String())
 			}
 		}, "status"),
-	held("oldest_due_run_age_seconds", "How long the run that has waited longest for a worker has been due; 0 if none waits.",
+	held("oldest_due_run_age_seconds",
+		"How long the run that has waited longest for a worker has been due; 0 if none waits.",
 		func(s *scrape, put put) { put(s.age(s.reading.Stats.OldestDue)) }),
 	held("workers_online", "Workers that are online.",
 		func(s *scrape, put put) { put(float64(s.reading.Stats.OnlineWorkers)) }),
@@ -184,7 +192,8 @@ var stored = []metric{
 				put(float64(q.Sleeping), q.Namespace, q.Queue, engine.RunSleeping.String())
 			}
 		}, "namespace", "queue", "status"),
-	held("queue_oldest_due_run_age_seconds", "How long the run that has waited longest in a queue has been due; 0 if none waits.",
+	held("queue_oldest_due_run_age_seconds",
+		"How long the run that has waited longest in a queue has been due; 0 if none waits.",
 		func(s *scrape, put put) {
 			for _, q := range s.queues {
 				put(s.age(q.OldestDue), q.Namespace, q.Queue)
@@ -209,7 +218,8 @@ var stored = []metric{
 }
 
 var statuses = []engine.RunStatus{
-	engine.RunPending, engine.RunRunning, engine.RunSleeping, engine.RunCompleted, engine.RunFailed, engine.RunCancelled, engine.RunTimedOut,
+	engine.RunPending, engine.RunRunning, engine.RunSleeping, engine.RunCompleted, engine.RunFailed,
+	engine.RunCancelled, engine.RunTimedOut,
 	engine.RunTerminated,
 }
 

@@ -14,8 +14,9 @@ import (
 // maxScrapes is how many collectors may ask for the metrics at the same time.
 const maxScrapes = 4
 
-// metricsHandler answers /metrics: for everybody as long as no call needs a key, then for keys with a role that reads. A key for some namespaces
-// gets the names of the queues in these only, and the sums over all.
+// metricsHandler answers /metrics: for everybody as long as no call needs a key, then for keys with
+// a role that reads. A key for some namespaces gets the names of the queues in these only, and the
+// sums over all.
 type metricsHandler struct {
 	server  *server.Server
 	scraper *scraper
@@ -26,7 +27,8 @@ type metricsHandler struct {
 
 func newMetricsHandler(srv *server.Server, version string, log *slog.Logger) *metricsHandler {
 	scraper := newScraper(srv, version, log)
-	return &metricsHandler{server: srv, scraper: scraper, all: newRegistry(scraper), log: log, slots: make(chan struct{}, maxScrapes)}
+	return &metricsHandler{server: srv, scraper: scraper, all: newRegistry(scraper), log: log,
+		slots: make(chan struct{}, maxScrapes)}
 }
 
 func (d *metricsHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {

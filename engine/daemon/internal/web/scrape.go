@@ -16,8 +16,8 @@ import (
 	"github.com/kagzi/kagzi/engine/server"
 )
 
-// newRegistry is what collectors are told: the server's own metrics, those of the Go runtime and those of the process. Nothing is found out
-// before somebody asks.
+// newRegistry is what collectors are told: the server's own metrics, those of the Go runtime and
+// those of the process. Nothing is found out before somebody asks.
 func newRegistry(of *scraper) *prometheus.Registry {
 	r := prometheus.NewRegistry()
 	r.MustRegister(of, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -89,7 +89,8 @@ var allMetrics = slices.Concat(counted, stored)
 func (c *scraper) Collect(to chan<- prometheus.Metric) {
 	ctx := context.Background()
 	s := &scrape{counted: c.of.Metrics(), version: c.version}
-	// At the same time: of a database that says nothing both come late, and one after the other too late for who collects.
+	// At the same time: of a database that says nothing both come late, and one after the other too
+	// late for who collects.
 	healthy := make(chan bool, 1)
 	go func() { healthy <- c.of.Healthy(ctx) == nil }()
 	reading, err := c.of.Read(ctx)
@@ -130,14 +131,16 @@ func (c *scraper) note(err error) {
 }
 
 const (
-	// maxPlaces is how many queues have metrics of their own. Their names are users', who may make as many as they like.
+	// maxPlaces is how many queues have metrics of their own. Their names are users', who may make
+	// as many as they like.
 	maxPlaces = 200
 	// others stands for the queues that have none. It cannot be the name of a queue.
 	others = "(others)"
 )
 
-// places are the queues that have metrics of their own. One keeps its place while it is there, so that its line in a graph does not break
-// off when others overtake it; free places go to those with the most runs.
+// places are the queues that have metrics of their own. One keeps its place while it is there, so
+// that its line in a graph does not break off when others overtake it; free places go to those with
+// the most runs.
 type places struct {
 	mu   sync.Mutex
 	held map[placeKey]bool
@@ -170,7 +173,8 @@ func (p *places) assign(queues []server.QueueReading) []server.QueueReading {
 
 // together is many queues as one.
 func together(queues []server.QueueReading) server.QueueReading {
-	sum := server.QueueReading{Namespace: others, QueueDepth: engine.QueueDepth{Queue: others, Unserved: map[string]int64{}}}
+	sum := server.QueueReading{Namespace: others,
+		QueueDepth: engine.QueueDepth{Queue: others, Unserved: map[string]int64{}}}
 	for i := range queues {
 		q := &queues[i]
 		sum.Pending += q.Pending

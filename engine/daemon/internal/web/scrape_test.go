@@ -83,7 +83,8 @@ func TestADatabaseThatCannotBeReadIsToldOnceAndItsMetricsAreMissing(t *testing.T
 	missing := collect()
 	for _, m := range allMetrics {
 		name := regexp.MustCompile(`kagzi_\w+`).FindString(m.desc.String())
-		if m.held == (missing[name] > 0) && !strings.HasPrefix(name, "kagzi_api_") && name != "kagzi_notifications_total" {
+		if m.held == (missing[name] > 0) && !strings.HasPrefix(name, "kagzi_api_") &&
+			name != "kagzi_notifications_total" {
 			t.Errorf("%s has %d series while the database cannot be read", name, missing[name])
 		}
 	}
@@ -100,7 +101,8 @@ func TestADatabaseThatCannotBeReadIsToldOnceAndItsMetricsAreMissing(t *testing.T
 	}
 }
 
-// hanging is figures of a database that says nothing any more, which the server takes for trouble and for unreadable when it has waited long enough.
+// hanging is figures of a database that says nothing any more, which the server takes for trouble
+// and for unreadable when it has waited long enough.
 type hanging struct{ faked }
 
 func (*hanging) Healthy(context.Context) error {
@@ -145,7 +147,8 @@ func queues(first, n int) []server.QueueReading {
 	var list []server.QueueReading
 	for i := first; i < first+n; i++ {
 		list = append(list, server.QueueReading{Namespace: "n", QueueDepth: engine.QueueDepth{
-			Queue: fmt.Sprintf("q%04d", i), Pending: int64(i), OnlineWorkers: 1, Unserved: map[string]int64{"t": 1}, OldestDue: time.Unix(int64(i+1), 0),
+			Queue: fmt.Sprintf("q%04d", i), Pending: int64(i), OnlineWorkers: 1, Unserved: map[string]int64{"t": 1},
+			OldestDue: time.Unix(int64(i+1), 0),
 		}})
 	}
 	return list
@@ -155,7 +158,8 @@ func TestTheNumberOfQueuesWithMetricsIsBounded(t *testing.T) {
 	f := &faked{reading: server.Reading{At: time.Unix(10_000, 0), Queues: queues(0, 5000)}}
 	found := families(t, f, slog.New(slog.DiscardHandler))()
 	if found["kagzi_queue_runs"] != 3*(maxPlaces+1) || found["kagzi_queue_workers_online"] != maxPlaces+1 {
-		t.Errorf("%d and %d series, want those of %d queues and the others", found["kagzi_queue_runs"], found["kagzi_queue_workers_online"], maxPlaces)
+		t.Errorf("%d and %d series, want those of %d queues and the others", found["kagzi_queue_runs"],
+			found["kagzi_queue_workers_online"], maxPlaces)
 	}
 }
 
@@ -170,7 +174,8 @@ func TestQueuesKeepTheirPlacesAndTheOthersAreOne(t *testing.T) {
 	}
 	first := p.assign(queues(0, maxPlaces+3))
 	want := server.QueueReading{Namespace: "(others)", QueueDepth: engine.QueueDepth{
-		Queue: "(others)", Pending: 0 + 1 + 2, OnlineWorkers: 3, OldestDue: time.Unix(1, 0), Unserved: map[string]int64{"(others)": 3},
+		Queue: "(others)", Pending: 0 + 1 + 2, OnlineWorkers: 3, OldestDue: time.Unix(1, 0),
+		Unserved: map[string]int64{"(others)": 3},
 	}}
 	if diff := cmp.Diff(want, first[maxPlaces]); diff != "" {
 		t.Errorf("the others (-want +got):\n%s", diff)

@@ -19,8 +19,10 @@ const stopLimit = time.Second
 // Serve is the part that serves metrics and health.
 func Serve(ctx context.Context, l net.Listener, srv *server.Server, version string, log *slog.Logger) error {
 	h := &http.Server{
-		Handler: handler(srv, version, log), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second,
-		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		Handler: handler(srv, version, log), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
+		WriteTimeout: 30 * time.Second,
+		IdleTimeout:  2 * time.Minute, MaxHeaderBytes: 16 << 10,
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 	stopped := make(chan struct{})
 	go func() {

@@ -17,8 +17,9 @@ func number(name string) int {
 	return n
 }
 
-// Here holds the caller up, now and then: often for a moment, and seldom for as long as others need to come far. It does not sleep, for in virtual
-// time nobody may who holds a mutex that others wait for.
+// Here holds the caller up, now and then: often for a moment, and seldom for as long as others need
+// to come far. It does not sleep, for in virtual time nobody may who holds a mutex that others wait
+// for.
 func Here() {
 	if every <= 0 || rand.IntN(every) > 0 {
 		return

@@ -1,5 +1,5 @@
-// Package check holds what clients and workers saw, and what a database holds in the end, to the promises. It knows nothing of how
-// the server keeps them.
+// Package check holds what clients and workers saw, and what a database holds in the end, to the
+// promises. It knows nothing of how the server keeps them.
 package check
 
 import (
@@ -15,7 +15,8 @@ type Case struct {
 	Dump     Dump
 	Expected map[string]Wanted // by request id: what was to be started
 	Ended    bool              // everything was to have ended by the time of the dump
-	// Lossy forgives the loss of acknowledged writes: a standby that lagged behind was promoted, or a control run that is to lose some.
+	// Lossy forgives the loss of acknowledged writes: a standby that lagged behind was promoted, or
+	// a control run that is to lose some.
 	Lossy bool
 }
 
@@ -58,13 +59,15 @@ func (l *Line) violate(format string, args ...any) {
 	l.Violations = append(l.Violations, fmt.Sprintf(format, args...))
 }
 
-// Invariants holds the case to I1 to I13 and to a sequential specification of each run. I14, that it proves anything, depends on what was
-// to be shown: see Vacuous.
+// Invariants holds the case to I1 to I13 and to a sequential specification of each run. I14, that
+// it proves anything, depends on what was to be shown: see Vacuous.
 func Invariants(c *Case) []Line {
 	i := index(c)
 	lines := []Line{
-		i.startsExist(), i.resultsAreRecorded(), i.resultsNeverChange(), i.endsAreFinal(), i.tokensNeverOverlap(), i.ticksFireOnce(),
-		i.nothingIsStuck(), i.attemptsCountFailures(), i.recordedStepsRunNoMore(), i.sleepsEndInTime(), i.failuresHaveOneHandler(),
+		i.startsExist(), i.resultsAreRecorded(), i.resultsNeverChange(), i.endsAreFinal(), i.tokensNeverOverlap(),
+		i.ticksFireOnce(),
+		i.nothingIsStuck(), i.attemptsCountFailures(), i.recordedStepsRunNoMore(), i.sleepsEndInTime(),
+		i.failuresHaveOneHandler(),
 		i.requestsHaveOneRun(), i.rowsBelongTogether(), i.linearizable(linearLimit),
 	}
 	return lines
@@ -121,7 +124,8 @@ func (i *indexed) acknowledged(op history.Op, do func(e history.Event)) {
 	}
 }
 
-// startsExist is I1, and its reverse: nothing is there that nobody has started, nor what was refused each time that it was asked for.
+// startsExist is I1, and its reverse: nothing is there that nobody has started, nor what was
+// refused each time that it was asked for.
 func (i *indexed) startsExist() Line {
 	l := Line{ID: "I1", Of: "acknowledged starts and runs"}
 	asked, possible := map[string]bool{}, map[string]bool{}
@@ -142,7 +146,8 @@ func (i *indexed) startsExist() Line {
 		case r == nil:
 			l.violate("run %s was acknowledged for request %s and is not there", e.Run, e.Request)
 		case Wanted{r.Type, r.Queue, r.Input, r.OnFailure} != want:
-			l.violate("run %s is of type %s in queue %s with input %s and handler %q, want %+v", e.Run, r.Type, r.Queue, r.Input, r.OnFailure, want)
+			l.violate("run %s is of type %s in queue %s with input %s and handler %q, want %+v", e.Run, r.Type, r.Queue,
+				r.Input, r.OnFailure, want)
 		}
 	})
 	for _, r := range i.Dump.Runs {
@@ -169,7 +174,8 @@ func (i *indexed) resultsAreRecorded() Line {
 		case s == nil:
 			l.violate("step %s of run %s was acknowledged and is not there", e.Step, e.Run)
 		case s.Status != Completed || s.Output != e.Value:
-			l.violate("step %s of run %s is %s with %s, but %s was acknowledged", e.Step, e.Run, s.Status, s.Output, e.Value)
+			l.violate("step %s of run %s is %s with %s, but %s was acknowledged", e.Step, e.Run, s.Status,
+				s.Output, e.Value)
 		}
 	})
 	return l
@@ -223,13 +229,16 @@ func (i *indexed) resultsNeverChange() Line {
 	return l
 }
 
-// listsHaveResults is the part of I3 that is about what a list of steps leaves out: nothing that was acknowledged before it was asked for.
+// listsHaveResults is the part of I3 that is about what a list of steps leaves out: nothing that
+// was acknowledged before it was asked for.
 func (i *indexed) listsHaveResults(l *Line) {
 	if i.Lossy {
 		return
 	}
 	acknowledged := map[stepKey]int64{}
-	i.acknowledged(history.Complete, func(e history.Event) { keepEarliest(acknowledged, stepKey{e.Run, e.Step}, e.Returned) })
+	i.acknowledged(history.Complete, func(e history.Event) {
+		keepEarliest(acknowledged, stepKey{e.Run, e.Step}, e.Returned)
+	})
 	i.acknowledged(history.ListedSteps, func(e history.Event) {
 		if e.Part {
 			return
@@ -237,7 +246,9 @@ func (i *indexed) listsHaveResults(l *Line) {
 		for _, other := range i.byRun[e.Run] {
 			at, ok := acknowledged[stepKey{e.Run, other.Step}]
 			if _, shown := e.Steps[other.Step]; ok && at < e.Invoked && !shown {
-				l.violate("step %s of run %s was acknowledged, and was not in the list of its steps that was asked for then", other.Step, e.Run)
+				l.violate(
+					"step %s of run %s was acknowledged, and was not in the list of its steps that was asked for then",
+					other.Step, e.Run)
 				return
 			}
 		}
@@ -255,7 +266,8 @@ func (i *indexed) endsAreFinal() Line {
 		case r == nil:
 			l.violate("run %s had ended and is not there", e.Run)
 		case r.Status != status, status == string(Completed) && r.Output != value:
-			l.violate("run %s is %s with %s, but %s (%s) was acknowledged as %s with %s", e.Run, r.Status, r.Output, e.Op, e.Proc, status, value)
+			l.violate("run %s is %s with %s, but %s (%s) was acknowledged as %s with %s", e.Run, r.Status, r.Output,
+				e.Op, e.Proc, status, value)
 		}
 	}
 	i.acknowledged(history.End, func(e history.Event) { ended(e, string(Completed), e.Value) })
@@ -284,8 +296,8 @@ func (i *indexed) endsAreFinal() Line {
 	return l
 }
 
-// endsNeverChange is the part of I4 that is about all that is told of an end, beside what it was: why, and when. Whoever is told of it is told the
-// same, and so is the database.
+// endsNeverChange is the part of I4 that is about all that is told of an end, beside what it was:
+// why, and when. Whoever is told of it is told the same, and so is the database.
 func (i *indexed) endsNeverChange(l *Line) {
 	if i.Lossy { // what was lost may have ended again, otherwise
 		return
@@ -381,7 +393,8 @@ func (i *indexed) recordedStepsRunNoMore() Line {
 			if e.Op == history.Claim {
 				claims[e.Token] = e
 			}
-			if at, ok := recorded[e.Step]; e.Op == history.Complete && e.Outcome == history.OK && (!ok || e.Returned < at) {
+			if at, ok := recorded[e.Step]; e.Op == history.Complete && e.Outcome == history.OK &&
+				(!ok || e.Returned < at) {
 				recorded[e.Step] = e.Returned
 			}
 		}
@@ -403,7 +416,8 @@ func (i *indexed) recordedStepsRunNoMore() Line {
 		}
 	}
 	if l.Checked > 0 {
-		l.Note = fmt.Sprintf("; %.1f of 1,000 ran more than once, unrecorded or failed", 1000*float64(again)/float64(l.Checked))
+		l.Note = fmt.Sprintf("; %.1f of 1,000 ran more than once, unrecorded or failed",
+			1000*float64(again)/float64(l.Checked))
 	}
 	return l
 }

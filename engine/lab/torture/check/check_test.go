@@ -48,8 +48,9 @@ func (s *story) last(op history.Op) *history.Event {
 
 const second = 1_000_000 // microseconds
 
-// sound is a story in which everything is as it should be: a run whose first worker is lost after a step, and which sleeps and fails an
-// attempt later on; another that is cancelled; one that fails, with a handler; and a schedule.
+// sound is a story in which everything is as it should be: a run whose first worker is lost after a
+// step, and which sleeps and fails an attempt later on; another that is cancelled; one that fails,
+// with a handler; and a schedule.
 func sound() *story {
 	s := &story{Case: Case{Ended: true, Expected: map[string]Wanted{}}}
 	for _, request := range []string{"a", "b", "c"} {
@@ -64,23 +65,28 @@ func sound() *story {
 	s.tell(history.Event{Op: history.Complete, Run: "run-a", Step: "s0", Token: "1", Value: "v0", Proc: "w1"})
 	s.tell(history.Event{Op: history.CodeBegins, Run: "run-a", Step: "s1", Token: "1", Proc: "w1"})
 	s.tell(history.Event{Op: history.Claim, Run: "run-a", Token: "2", Proc: "w2", Steps: map[string]string{"s0": "v0"}})
-	s.tell(history.Event{Op: history.Complete, Run: "run-a", Step: "s1", Token: "1", Value: "late", Proc: "w1", Outcome: history.Refused, Code: "LEASE_LOST"})
+	s.tell(history.Event{Op: history.Complete, Run: "run-a", Step: "s1", Token: "1", Value: "late", Proc: "w1",
+		Outcome: history.Refused, Code: "LEASE_LOST"})
 	s.tell(history.Event{Op: history.CodeBegins, Run: "run-a", Step: "s1", Token: "2", Proc: "w2"})
 	s.tell(history.Event{Op: history.Fail, Run: "run-a", Step: "s1", Token: "2", Status: "PENDING", Proc: "w2"})
 	s.tell(history.Event{Op: history.Claim, Run: "run-a", Token: "3", Proc: "w2", Steps: map[string]string{"s0": "v0"}})
 	s.tell(history.Event{Op: history.CodeBegins, Run: "run-a", Step: "s1", Token: "3", Proc: "w2"})
 	s.tell(history.Event{Op: history.Complete, Run: "run-a", Step: "s1", Token: "3", Value: "v1", Proc: "w2"})
-	s.tell(history.Event{Op: history.Complete, Run: "run-a", Step: "s1", Token: "3", Value: "v1", Proc: "w2"}) // sent again
+	// sent again
+	s.tell(history.Event{Op: history.Complete, Run: "run-a", Step: "s1", Token: "3", Value: "v1", Proc: "w2"})
 	s.tell(history.Event{Op: history.Park, Run: "run-a", Step: "nap", Token: "3", Proc: "w2"})
-	s.tell(history.Event{Op: history.Claim, Run: "run-a", Token: "4", Proc: "w2", Steps: map[string]string{"s0": "v0", "s1": "v1"}, Woken: true, Early: -1e6})
+	s.tell(history.Event{Op: history.Claim, Run: "run-a", Token: "4", Proc: "w2",
+		Steps: map[string]string{"s0": "v0", "s1": "v1"}, Woken: true, Early: -1e6})
 	s.tell(history.Event{Op: history.End, Run: "run-a", Token: "4", Value: "out", Proc: "w2"})
 	for range 2 {
-		s.tell(history.Event{Op: history.Observe, Run: "run-a", Status: "COMPLETED", Value: "out", Answer: "completed at noon", Ended: 12})
+		s.tell(history.Event{Op: history.Observe, Run: "run-a", Status: "COMPLETED", Value: "out",
+			Answer: "completed at noon", Ended: 12})
 	}
 
 	s.tell(history.Event{Op: history.Claim, Run: "run-b", Token: "5", Proc: "w1"})
 	s.tell(history.Event{Op: history.Cancel, Run: "run-b"})
-	s.tell(history.Event{Op: history.End, Run: "run-b", Token: "5", Value: "too late", Outcome: history.Refused, Code: "LEASE_LOST", Status: "CANCELLED"})
+	s.tell(history.Event{Op: history.End, Run: "run-b", Token: "5", Value: "too late", Outcome: history.Refused,
+		Code: "LEASE_LOST", Status: "CANCELLED"})
 
 	s.tell(history.Event{Op: history.Claim, Run: "run-c", Token: "6", Proc: "w1"})
 	s.tell(history.Event{Op: history.EndBadly, Run: "run-c", Token: "6", Status: "FAILED", Message: "broken"})
@@ -88,9 +94,11 @@ func sound() *story {
 	s.Dump = Dump{
 		Rows: 10,
 		Runs: []Run{
-			{ID: "run-a", Request: "a", Type: "t", Queue: "q", Input: "in-a", Status: "COMPLETED", Output: "out", Attempts: 2, EndedAt: 12},
+			{ID: "run-a", Request: "a", Type: "t", Queue: "q", Input: "in-a", Status: "COMPLETED", Output: "out",
+				Attempts: 2, EndedAt: 12},
 			{ID: "run-b", Request: "b", Type: "t", Queue: "q", Input: "in-b", Status: "CANCELLED", Attempts: 1},
-			{ID: "run-c", Request: "c", Type: "t", Queue: "q", Input: "in-c", Status: "FAILED", Attempts: 1, OnFailure: "h", Message: "broken", EndedAt: 13},
+			{ID: "run-c", Request: "c", Type: "t", Queue: "q", Input: "in-c", Status: "FAILED", Attempts: 1,
+				OnFailure: "h", Message: "broken", EndedAt: 13},
 			{ID: "run-h", Status: "COMPLETED", FailedRun: "run-c", Attempts: 1},
 			{ID: "run-1", Status: "COMPLETED", Schedule: "s", Attempts: 1},
 			{ID: "run-2", Status: "COMPLETED", Schedule: "s", Attempts: 1},
@@ -127,7 +135,8 @@ func TestInvariants(t *testing.T) {
 	}{
 		{"a sound story is sound", func(*story) {}, ""},
 		{"a start without an answer has its run", func(s *story) {
-			s.tell(history.Event{Op: history.Start, Request: "d", Outcome: history.Refused, Code: "TIMEOUT"}).Outcome = history.Unknown
+			s.tell(history.Event{Op: history.Start, Request: "d", Outcome: history.Refused, Code: "TIMEOUT"}).Outcome =
+				history.Unknown
 			s.Dump.Runs = append(s.Dump.Runs, Run{ID: "run-d", Request: "d", Status: "CANCELLED", Attempts: 1})
 		}, ""},
 		{"a start without an answer has its run, and was refused when it was asked for again", func(s *story) {
@@ -159,9 +168,11 @@ func TestInvariants(t *testing.T) {
 		}, ""},
 		{"an attempt of a run failed for another reason", func(s *story) {
 			s.last(history.EndBadly).Token = "7"
-			s.Events = slices.Insert(s.Events, len(s.Events)-1, history.Event{Op: history.EndBadly, Run: "run-c", Token: "6", Status: "PENDING", Message: "else",
-				Outcome: history.OK, Proc: "w1", Invoked: s.clock - 2e5, Returned: s.clock - 1e5},
-				history.Event{Op: history.Claim, Run: "run-c", Token: "7", Proc: "w1", Outcome: history.OK, Invoked: s.clock - 1e5, Returned: s.clock - 5e4})
+			s.Events = slices.Insert(s.Events, len(s.Events)-1,
+				history.Event{Op: history.EndBadly, Run: "run-c", Token: "6", Status: "PENDING", Message: "else",
+					Outcome: history.OK, Proc: "w1", Invoked: s.clock - 2e5, Returned: s.clock - 1e5},
+				history.Event{Op: history.Claim, Run: "run-c", Token: "7", Proc: "w1", Outcome: history.OK,
+					Invoked: s.clock - 1e5, Returned: s.clock - 5e4})
 			s.Dump.Runs[2].Attempts = 2
 		}, ""},
 		{"a history of the time when it was not written down why and when runs ended", func(s *story) {
@@ -176,26 +187,33 @@ func TestInvariants(t *testing.T) {
 			s.listedSteps("run-a", map[string]string{"s0": "v0", "s1": "v1"})
 			s.listedSteps("run-1", nil)
 		}, ""},
-		{"lists show a part of the steps, and say so", func(s *story) { s.listedSteps("run-a", map[string]string{"s0": "v0"}).Part = true }, ""},
+		{"lists show a part of the steps, and say so", func(s *story) {
+			s.listedSteps("run-a", map[string]string{"s0": "v0"}).Part = true
+		}, ""},
 		{"lists were asked for before all was over", func(s *story) {
 			s.listed("run-a", history.Event{Status: "SLEEPING"}).Invoked = s.find(history.End).Invoked
 			s.listedSteps("run-a", map[string]string{"s0": "v0"}).Invoked = s.last(history.Complete).Invoked - 2e6
 		}, ""},
 		{"a list has a result that nobody heard was recorded", func(s *story) {
-			s.Dump.Steps = append(s.Dump.Steps, Step{Run: "run-b", Name: "s0", Status: Completed, Latest: true, Output: "v"})
+			s.Dump.Steps = append(s.Dump.Steps, Step{
+				Run: "run-b", Name: "s0", Status: Completed, Latest: true, Output: "v"})
 			s.listedSteps("run-b", map[string]string{"s0": "v"})
 		}, ""},
 		{"a refused result is another", func(s *story) { s.refusedWrite().Step = "s0" }, ""},
 		{"a step was begun with its result", func(s *story) {
 			at := s.find(history.End).Invoked
-			s.Events = append(s.Events, history.Event{Op: history.Begin, Proc: "w3", Run: "run-a", Step: "s0", Token: "4", Status: "COMPLETED", Value: "v0",
+			s.Events = append(s.Events, history.Event{
+				Op: history.Begin, Proc: "w3", Run: "run-a", Step: "s0", Token: "4", Status: "COMPLETED", Value: "v0",
 				Outcome: history.OK, Invoked: at - 2e4, Returned: at - 1e4})
 		}, ""},
 		{"a run was seen before its end", func(s *story) {
-			s.Events = slices.Insert(s.Events, 0, history.Event{Op: history.Observe, Proc: "someone", Run: "run-a", Status: "RUNNING", Outcome: history.OK, Invoked: 1, Returned: 2})
+			s.Events = slices.Insert(s.Events, 0, history.Event{
+				Op: history.Observe, Proc: "someone", Run: "run-a", Status: "RUNNING", Outcome: history.OK, Invoked: 1,
+				Returned: 2})
 		}, ""},
 		{"a schedule has come to its next tick, and not decided about it", func(s *story) {
-			s.Dump.Schedules[0] = Schedule{ID: "s", Every: 5, CreatedAt: 5*second - 1, Fired: 2, Skipped: 1, NextFire: 20 * second}
+			s.Dump.Schedules[0] = Schedule{ID: "s", Every: 5, CreatedAt: 5*second - 1, Fired: 2, Skipped: 1,
+				NextFire: 20 * second}
 		}, ""},
 		{"a tick at the moment of its schedule's creation is not owed", func(s *story) {
 			s.Dump.Schedules[0].CreatedAt, s.Dump.Schedules[0].Skipped, s.Dump.Schedules[0].Fired = 10*second, 0, 1
@@ -207,10 +225,16 @@ func TestInvariants(t *testing.T) {
 			s.Dump.Runs[0].Attempts = 3
 		}, ""},
 		{"a failure without an answer was not counted", func(s *story) { s.unanswered(history.Fail, "s1", "3") }, ""},
-		{"a failure was sent again until its answer came", func(s *story) { s.unanswered(history.Fail, "s1", "2") }, ""},
-		{"a run failed for its lost workers", func(s *story) { s.Dump.Runs[2].Crashed, s.Dump.Runs[2].LeaseLosses = true, 10 }, ""},
+		{"a failure was sent again until its answer came", func(s *story) {
+			s.unanswered(history.Fail, "s1", "2")
+		}, ""},
+		{"a run failed for its lost workers", func(s *story) {
+			s.Dump.Runs[2].Crashed, s.Dump.Runs[2].LeaseLosses = true, 10
+		}, ""},
 		{"a run has lost some workers", func(s *story) { s.Dump.Runs[0].LeaseLosses = 9 }, ""},
-		{"a sleep ended when it was to", func(s *story) { s.last(history.Claim).Woken, s.last(history.Claim).Early = true, 0 }, ""},
+		{"a sleep ended when it was to", func(s *story) {
+			s.last(history.Claim).Woken, s.last(history.Claim).Early = true, 0
+		}, ""},
 		{"a failed run that wants no handler", func(s *story) {
 			s.Expected["c"] = Wanted{Type: "t", Queue: "q", Input: "in-c"}
 			s.Dump.Runs[2].OnFailure, s.Dump.Runs[3] = "", s.Dump.Runs[0]
@@ -220,7 +244,10 @@ func TestInvariants(t *testing.T) {
 			s.last(history.EndBadly).Outcome = history.Refused
 			s.Dump.Runs[2].Status = "TIMED_OUT"
 		}, ""},
-		{"an acknowledged run is not there", func(s *story) { s.Dump.Runs = s.Dump.Runs[1:]; s.Dump.Steps = nil }, "I1"},
+		{"an acknowledged run is not there", func(s *story) {
+			s.Dump.Runs = s.Dump.Runs[1:]
+			s.Dump.Steps = nil
+		}, "I1"},
 		{"a run has another input", func(s *story) { s.Dump.Runs[0].Input = "else" }, "I1"},
 		{"a run has another type", func(s *story) { s.Dump.Runs[0].Type = "else" }, "I1"},
 		{"a run is in another queue", func(s *story) { s.Dump.Runs[0].Queue = "else" }, "I1"},
@@ -238,12 +265,16 @@ func TestInvariants(t *testing.T) {
 		{"an acknowledged result is not there", func(s *story) { s.Dump.Steps = s.Dump.Steps[1:] }, "I2"},
 		{"a result has changed", func(s *story) { s.Dump.Steps[0].Output = "else" }, "I2"},
 		{"an acknowledged result is that of a failure", func(s *story) { s.Dump.Steps[0].Status = "FAILED" }, "I2"},
-		{"an acknowledged result is one of an earlier attempt", func(s *story) { s.Dump.Steps[0].Latest = false }, "I2"},
+		{"an acknowledged result is one of an earlier attempt", func(s *story) {
+			s.Dump.Steps[0].Latest = false
+		}, "I2"},
 		{"a step that has a result was begun with another", func(s *story) {
-			s.tell(history.Event{Op: history.Begin, Run: "run-a", Step: "s0", Token: "9", Status: "COMPLETED", Value: "else"})
+			s.tell(history.Event{Op: history.Begin, Run: "run-a", Step: "s0", Token: "9", Status: "COMPLETED",
+				Value: "else"})
 		}, "I3"},
 		{"a step that was begun with a result has none", func(s *story) {
-			s.tell(history.Event{Op: history.Begin, Run: "run-a", Step: "s9", Token: "9", Status: "COMPLETED", Value: "v"})
+			s.tell(history.Event{Op: history.Begin, Run: "run-a", Step: "s9", Token: "9", Status: "COMPLETED",
+				Value: "v"})
 		}, "I3"},
 		{"a replay has seen the result of a failure", func(s *story) { s.Dump.Steps[0].Status = "FAILED" }, "I3"},
 		{"a replay has seen another result", func(s *story) {
@@ -251,26 +282,46 @@ func TestInvariants(t *testing.T) {
 			s.find(history.Claim).Steps = map[string]string{"s0": "else"}
 		}, "I3"},
 		{"a step is completed twice", func(s *story) { s.Dump.Steps[1].Status = Completed }, "I3"},
-		{"a list has another result", func(s *story) { s.listedSteps("run-a", map[string]string{"s0": "else", "s1": "v1"}) }, "I3"},
-		{"a list has a result that is not there", func(s *story) { s.listedSteps("run-b", map[string]string{"s0": "v"}) }, "I3"},
-		{"a list lacks a result that was acknowledged", func(s *story) { s.listedSteps("run-a", map[string]string{"s0": "v0"}) }, "I3"},
-		{"a list lacks the first of two results", func(s *story) { s.listedSteps("run-a", map[string]string{"s1": "v1"}) }, "I3"},
-		{"a list has an end that is not that of the database", func(s *story) { s.listed("run-a", history.Event{Status: "FAILED", Ended: 12}) }, "I4"},
-		{"a list has the end of a run that is not there", func(s *story) { s.listed("run-x", history.Event{Status: "FAILED", Ended: 12}) }, "I4"},
-		{"a list has another time of an end", func(s *story) { s.listed("run-a", history.Event{Status: "COMPLETED", Ended: 11}) }, "I4"},
+		{"a list has another result", func(s *story) {
+			s.listedSteps("run-a", map[string]string{"s0": "else", "s1": "v1"})
+		}, "I3"},
+		{"a list has a result that is not there", func(s *story) {
+			s.listedSteps("run-b", map[string]string{"s0": "v"})
+		}, "I3"},
+		{"a list lacks a result that was acknowledged", func(s *story) {
+			s.listedSteps("run-a", map[string]string{"s0": "v0"})
+		}, "I3"},
+		{"a list lacks the first of two results", func(s *story) {
+			s.listedSteps("run-a", map[string]string{"s1": "v1"})
+		}, "I3"},
+		{"a list has an end that is not that of the database", func(s *story) {
+			s.listed("run-a", history.Event{Status: "FAILED", Ended: 12})
+		}, "I4"},
+		{"a list has the end of a run that is not there", func(s *story) {
+			s.listed("run-x", history.Event{Status: "FAILED", Ended: 12})
+		}, "I4"},
+		{"a list has another time of an end", func(s *story) {
+			s.listed("run-a", history.Event{Status: "COMPLETED", Ended: 11})
+		}, "I4"},
 		{"a list has another reason for an end", func(s *story) {
 			s.listed("run-c", history.Event{Status: "FAILED", Message: "else", Ended: 13})
 		}, "I4"},
 		{"a list has another code of an end", func(s *story) {
 			s.listed("run-a", history.Event{Status: "COMPLETED", Code: "TIMEOUT", Ended: 12})
 		}, "I4"},
-		{"a list has a run open that had ended", func(s *story) { s.listed("run-a", history.Event{Status: "RUNNING"}) }, "I4"},
-		{"a list has a run open that was cancelled", func(s *story) { s.listed("run-b", history.Event{Status: "PENDING"}) }, "I4"},
+		{"a list has a run open that had ended", func(s *story) {
+			s.listed("run-a", history.Event{Status: "RUNNING"})
+		}, "I4"},
+		{"a list has a run open that was cancelled", func(s *story) {
+			s.listed("run-b", history.Event{Status: "PENDING"})
+		}, "I4"},
 		{"an acknowledged end is not that of the database", func(s *story) { s.Dump.Runs[0].Output = "else" }, "I4"},
 		{"a cancelled run is completed", func(s *story) { s.Dump.Runs[1].Status = "COMPLETED" }, "I4"},
 		{"an acknowledged end was another's", func(s *story) { s.Dump.Runs[0].Status = "FAILED" }, "I4"},
 		{"a run that ended is not there", func(s *story) { s.Dump.Runs = s.Dump.Runs[1:] }, "I4"},
-		{"a run that failed is cancelled", func(s *story) { s.Dump.Runs[2].Status, s.Dump.Runs[2].OnFailure = "CANCELLED", "" }, "I4"},
+		{"a run that failed is cancelled", func(s *story) {
+			s.Dump.Runs[2].Status, s.Dump.Runs[2].OnFailure = "CANCELLED", ""
+		}, "I4"},
 		{"a run was seen to end that has not", func(s *story) {
 			s.tell(history.Event{Op: history.Observe, Run: "run-b", Status: "TERMINATED", Answer: "terminated"})
 		}, "I4"},
@@ -279,9 +330,13 @@ func TestInvariants(t *testing.T) {
 		{"an end was seen with two codes", func(s *story) { s.last(history.Observe).Code = "TIMEOUT" }, "I4"},
 		{"an end was seen for two reasons", func(s *story) { s.last(history.Observe).Message = "else" }, "I4"},
 		{"an end was seen at two times", func(s *story) { s.last(history.Observe).Ended++ }, "I4"},
-		{"a run ends in the database for another reason than was seen", func(s *story) { s.Dump.Runs[0].Message = "else" }, "I4"},
+		{"a run ends in the database for another reason than was seen", func(s *story) {
+			s.Dump.Runs[0].Message = "else"
+		}, "I4"},
 		{"a run ends in the database at another time than was seen", func(s *story) { s.Dump.Runs[0].EndedAt++ }, "I4"},
-		{"a run failed for another reason than was acknowledged", func(s *story) { s.Dump.Runs[2].Message = "else" }, "I4"},
+		{"a run failed for another reason than was acknowledged", func(s *story) {
+			s.Dump.Runs[2].Message = "else"
+		}, "I4"},
 		{"a run was seen to have failed for another reason than was acknowledged", func(s *story) {
 			s.tell(history.Event{Op: history.Observe, Run: "run-c", Status: "FAILED", Message: "else", Ended: 13})
 		}, "I4"},
@@ -297,12 +352,18 @@ func TestInvariants(t *testing.T) {
 		{"the first tick was missed and not counted", func(s *story) {
 			s.Dump.Schedules[0].Fired, s.Dump.Fires, s.Dump.Runs[4].Schedule = 1, s.Dump.Fires[1:], "other"
 		}, "I6"},
-		{"the last ticks were missed and not counted", func(s *story) { s.Dump.Schedules[0].NextFire += 5 * second }, "I6"},
+		{"the last ticks were missed and not counted", func(s *story) {
+			s.Dump.Schedules[0].NextFire += 5 * second
+		}, "I6"},
 		{"more ticks are counted as skipped than were missed", func(s *story) { s.Dump.Schedules[0].Skipped++ }, "I6"},
 		{"more runs are counted than fired", func(s *story) { s.Dump.Schedules[0].Fired++ }, "I6"},
-		{"a tick fired that is yet to come", func(s *story) { s.Dump.Schedules[0].NextFire, s.Dump.Schedules[0].Skipped = 15*second, 1 }, "I6"},
+		{"a tick fired that is yet to come", func(s *story) {
+			s.Dump.Schedules[0].NextFire, s.Dump.Schedules[0].Skipped = 15*second, 1
+		}, "I6"},
 		{"a schedule has come to its end", func(s *story) { s.Dump.Schedules[0].NextFire = 0 }, "I6"},
-		{"a schedule has no tick at all", func(s *story) { s.Dump.Schedules = append(s.Dump.Schedules, Schedule{ID: "x", Every: 5}) }, "I6"},
+		{"a schedule has no tick at all", func(s *story) {
+			s.Dump.Schedules = append(s.Dump.Schedules, Schedule{ID: "x", Every: 5})
+		}, "I6"},
 		{"a tick has no run", func(s *story) { s.Dump.Fires[0].Run = "x" }, "I6"},
 		{"a tick has another schedule's run", func(s *story) {
 			s.Dump.Fires[0].Run = "run-h"
@@ -318,8 +379,12 @@ func TestInvariants(t *testing.T) {
 		{"a failure of the run was not counted", func(s *story) {
 			s.tell(history.Event{Op: history.EndBadly, Run: "run-b", Token: "5", Status: "PENDING"})
 		}, "I8"},
-		{"a run failed for its lost workers too late", func(s *story) { s.Dump.Runs[2].Crashed, s.Dump.Runs[2].LeaseLosses = true, 11 }, "I8"},
-		{"a run failed for its lost workers too soon", func(s *story) { s.Dump.Runs[2].Crashed, s.Dump.Runs[2].LeaseLosses = true, 9 }, "I8"},
+		{"a run failed for its lost workers too late", func(s *story) {
+			s.Dump.Runs[2].Crashed, s.Dump.Runs[2].LeaseLosses = true, 11
+		}, "I8"},
+		{"a run failed for its lost workers too soon", func(s *story) {
+			s.Dump.Runs[2].Crashed, s.Dump.Runs[2].LeaseLosses = true, 9
+		}, "I8"},
 		{"a recorded step ran again", func(s *story) {
 			s.tell(history.Event{Op: history.CodeBegins, Run: "run-a", Step: "s0", Token: "3", Proc: "w2"})
 		}, "I9"},
@@ -327,8 +392,13 @@ func TestInvariants(t *testing.T) {
 			s.claim("3").Steps = nil
 			s.tell(history.Event{Op: history.CodeBegins, Run: "run-a", Step: "s0", Token: "3", Proc: "w2"})
 		}, "I9"},
-		{"a sleep ended early", func(s *story) { s.last(history.Claim).Woken = true; s.last(history.Claim).Early = 1 }, "I10"},
-		{"a failed run has no handler", func(s *story) { s.Dump.Runs[3].FailedRun, s.Dump.Runs[3].Schedule = "", "s" }, "I11"},
+		{"a sleep ended early", func(s *story) {
+			s.last(history.Claim).Woken = true
+			s.last(history.Claim).Early = 1
+		}, "I10"},
+		{"a failed run has no handler", func(s *story) {
+			s.Dump.Runs[3].FailedRun, s.Dump.Runs[3].Schedule = "", "s"
+		}, "I11"},
 		{"a run that ran out of time has no handler", func(s *story) {
 			s.Dump.Runs[2].Status, s.Dump.Runs[3].FailedRun, s.Dump.Runs[3].Schedule = "TIMED_OUT", "", "other"
 		}, "I11"},
@@ -350,22 +420,30 @@ func TestInvariants(t *testing.T) {
 		}, "I13"},
 		{"a step has no run", func(s *story) { s.Dump.Steps = append(s.Dump.Steps, Step{Run: "x", Name: "s"}) }, "I13"},
 		{"the server's own check finds something", func(s *story) { s.Dump.Unsound = []string{"x"} }, "I13"},
-		{"a claim misses a result that was acknowledged", func(s *story) { s.claim("4").Steps = map[string]string{"s0": "v0"} }, "LIN"},
+		{"a claim misses a result that was acknowledged", func(s *story) {
+			s.claim("4").Steps = map[string]string{"s0": "v0"}
+		}, "LIN"},
 		{"a late write counted", func(s *story) { e := s.refusedWrite(); e.Outcome, e.Code = history.OK, "" }, "LIN"},
 		{"a result was overwritten by the same lease", func(s *story) {
 			e := *s.find(history.Complete)
 			e.Value = "else"
 			s.Events = slices.Insert(s.Events, slices.Index(ops(s), history.Complete)+1, e)
 		}, "LIN"},
-		{"a cancelled run went on", func(s *story) { e := s.last(history.End); e.Outcome, e.Code = history.OK, "" }, "LIN"},
-		{"an ended run was handed out", func(s *story) { s.tell(history.Event{Op: history.Claim, Run: "run-c", Token: "9"}) }, "LIN"},
+		{"a cancelled run went on", func(s *story) {
+			e := s.last(history.End)
+			e.Outcome, e.Code = history.OK, ""
+		}, "LIN"},
+		{"an ended run was handed out", func(s *story) {
+			s.tell(history.Event{Op: history.Claim, Run: "run-c", Token: "9"})
+		}, "LIN"},
 		{"a token was handed out twice", func(s *story) { s.claim("2").Token = "1" }, "LIN"},
 		{"an acknowledged start could not be found", func(s *story) {
 			s.tell(history.Event{Op: history.Cancel, Run: "run-a", Outcome: history.Refused, Code: "NOT_FOUND"})
 		}, "LIN"},
 		{"a write counted after its lease was said to be lost", func(s *story) {
 			s.tell(history.Event{Op: history.Claim, Run: "run-d", Token: "7"})
-			s.tell(history.Event{Op: history.Complete, Run: "run-d", Step: "x", Token: "7", Value: "v", Outcome: history.Refused, Code: "LEASE_LOST"})
+			s.tell(history.Event{Op: history.Complete, Run: "run-d", Step: "x", Token: "7", Value: "v",
+				Outcome: history.Refused, Code: "LEASE_LOST"})
 			s.tell(history.Event{Op: history.Complete, Run: "run-d", Step: "y", Token: "7", Value: "v"})
 		}, "LIN"},
 	} {
@@ -389,7 +467,8 @@ func TestInvariants(t *testing.T) {
 // refusedStart adds a start that was refused, and a run of its request.
 func (s *story) refusedStart(request string) {
 	s.tell(history.Event{Op: history.Start, Request: request, Outcome: history.Refused, Code: "RESOURCE_EXHAUSTED"})
-	if run := (Run{ID: "run-" + request, Request: request, Status: "CANCELLED", Attempts: 1}); !slices.Contains(s.Dump.Runs, run) {
+	if run := (Run{ID: "run-" + request, Request: request, Status: "CANCELLED", Attempts: 1}); !slices.Contains(
+		s.Dump.Runs, run) {
 		s.Dump.Runs = append(s.Dump.Runs, run)
 	}
 }
@@ -412,11 +491,15 @@ func (s *story) unanswered(op history.Op, step, token string) {
 }
 
 func (s *story) claim(token string) *history.Event {
-	return &s.Events[slices.IndexFunc(s.Events, func(e history.Event) bool { return e.Op == history.Claim && e.Token == token })]
+	return &s.Events[slices.IndexFunc(s.Events, func(e history.Event) bool {
+		return e.Op == history.Claim && e.Token == token
+	})]
 }
 
 func (s *story) refusedWrite() *history.Event {
-	return &s.Events[slices.IndexFunc(s.Events, func(e history.Event) bool { return e.Op == history.Complete && e.Outcome == history.Refused })]
+	return &s.Events[slices.IndexFunc(s.Events, func(e history.Event) bool {
+		return e.Op == history.Complete && e.Outcome == history.Refused
+	})]
 }
 
 func ops(s *story) []history.Op {
@@ -516,7 +599,8 @@ func TestWhatCannotBeDecidedInTimeDoesNotHold(t *testing.T) {
 	s.tell(history.Event{Op: history.Start, Request: "d", Run: "run-d"})
 	s.tell(history.Event{Op: history.Claim, Run: "run-d", Token: "7"})
 	for n := range 40 { // each of which may have counted or not
-		told := s.tell(history.Event{Op: history.Complete, Run: "run-d", Step: fmt.Sprint("s", n), Token: "7", Value: "v"})
+		told := s.tell(history.Event{Op: history.Complete, Run: "run-d", Step: fmt.Sprint("s", n), Token: "7",
+			Value: "v"})
 		told.Outcome, told.Returned = history.Unknown, 0
 	}
 	s.tell(history.Event{Op: history.Claim, Run: "run-d", Token: "8", Steps: map[string]string{"else": "v"}})
@@ -535,9 +619,11 @@ func TestALineShowsNoControlCharacters(t *testing.T) {
 }
 
 func TestEachLineSaysHowMuchItHeld(t *testing.T) {
-	want := map[string]int{"I1": 10, "I2": 3, "I3": 4, "I4": 5, "I5": 5, "I6": 3, "I7": 6, "I8": 6, "I9": 4, "I10": 1, "I11": 1, "I12": 4, "I13": 10, "LIN": 22}
+	want := map[string]int{"I1": 10, "I2": 3, "I3": 4, "I4": 5, "I5": 5, "I6": 3, "I7": 6, "I8": 6, "I9": 4, "I10": 1,
+		"I11": 1, "I12": 4, "I13": 10, "LIN": 22}
 	notes := map[string]string{
-		"I6": "; 1 skipped, the latest by 1000 ms, over all faults", "I9": "; 500.0 of 1,000 ran more than once, unrecorded or failed",
+		"I6":  "; 1 skipped, the latest by 1000 ms, over all faults",
+		"I9":  "; 500.0 of 1,000 ran more than once, unrecorded or failed",
 		"I10": "; the latest by 1 ms, over all replays", "LIN": "; 3 runs, 0 undecided",
 	}
 	for _, l := range Invariants(&sound().Case) {
@@ -585,7 +671,9 @@ func TestWhatIsForgivenWhereAcknowledgedWritesMayBeLost(t *testing.T) {
 		}, []string{"I6"}},
 		{"a run that is stuck is not", func(s *story) { s.Dump.Runs[5].Status = "SLEEPING" }, []string{"I7"}},
 		{"two runs of a request are not", func(s *story) { s.Dump.Runs[4].Request = "a" }, []string{"I12"}},
-		{"a lease that is left over is not", func(s *story) { s.Dump.Leases = []Lease{{Run: "run-a"}} }, []string{"I13"}},
+		{"a lease that is left over is not", func(s *story) {
+			s.Dump.Leases = []Lease{{Run: "run-a"}}
+		}, []string{"I13"}},
 	} {
 		s := sound()
 		s.Lossy = true
@@ -636,18 +724,25 @@ func TestTwoLeasesThatWriteOneAfterTheOther(t *testing.T) {
 		want   int
 	}{
 		{"one after the other", []write{{"1", "a", 1, 2}, {"1", "b", 3, 4}, {"2", "c", 5, 6}, {"2", "d", 7, 8}}, 0},
-		{"at the same moment, at most", []write{{"1", "a", 1, 2}, {"1", "b", 5, 7}, {"2", "c", 4, 5}, {"2", "d", 8, 9}}, 0},
+		{"at the same moment, at most", []write{
+			{"1", "a", 1, 2}, {"1", "b", 5, 7}, {"2", "c", 4, 5}, {"2", "d", 8, 9}}, 0},
 		{"in turns", []write{{"1", "a", 1, 2}, {"2", "c", 3, 4}, {"1", "b", 5, 6}, {"2", "d", 7, 8}}, 1},
 		{"one within the other", []write{{"2", "a", 1, 2}, {"1", "c", 3, 4}, {"1", "d", 5, 6}, {"2", "b", 7, 8}}, 1},
 		{"a single write at some time", []write{{"1", "a", 1, 2}, {"2", "c", 3, 4}, {"1", "b", 5, 6}}, 0},
-		{"one that was sent again, and answered late", []write{{"1", "a", 1, 2}, {"1", "b", 3, 0}, {"2", "c", 4, 5}, {"2", "d", 6, 7}, {"1", "b", 8, 9}}, 0},
-		{"one that was answered twice", []write{{"1", "a", 1, 2}, {"1", "b", 3, 4}, {"2", "c", 5, 6}, {"2", "d", 7, 8}, {"1", "b", 9, 10}, {"1", "a", 11, 12}}, 0},
-		{"one that nobody answered", []write{{"1", "a", 1, 2}, {"2", "c", 3, 4}, {"2", "d", 5, 6}, {"1", "b", 7, 0}}, 0},
-		{"three of them, all at once", []write{{"1", "a", 1, 2}, {"2", "a", 1, 2}, {"3", "a", 1, 2}, {"1", "b", 3, 4}, {"2", "b", 3, 4}, {"3", "b", 3, 4}}, 3},
+		{"one that was sent again, and answered late",
+			[]write{{"1", "a", 1, 2}, {"1", "b", 3, 0}, {"2", "c", 4, 5}, {"2", "d", 6, 7}, {"1", "b", 8, 9}}, 0},
+		{"one that was answered twice", []write{
+			{"1", "a", 1, 2}, {"1", "b", 3, 4}, {"2", "c", 5, 6}, {"2", "d", 7, 8}, {"1", "b", 9, 10},
+			{"1", "a", 11, 12}}, 0},
+		{"one that nobody answered", []write{{"1", "a", 1, 2}, {"2", "c", 3, 4}, {"2", "d", 5, 6}, {"1", "b", 7, 0}},
+			0},
+		{"three of them, all at once", []write{{"1", "a", 1, 2}, {"2", "a", 1, 2}, {"3", "a", 1, 2}, {"1", "b", 3, 4},
+			{"2", "b", 3, 4}, {"3", "b", 3, 4}}, 3},
 	} {
 		s := &story{}
 		for _, w := range test.writes {
-			e := history.Event{Op: history.Complete, Run: "r", Token: w.token, Step: w.step, Invoked: w.sent, Returned: w.answered, Outcome: history.OK}
+			e := history.Event{Op: history.Complete, Run: "r", Token: w.token, Step: w.step, Invoked: w.sent,
+				Returned: w.answered, Outcome: history.OK}
 			if w.answered == 0 {
 				e.Outcome = history.Unknown
 			}

@@ -9,7 +9,8 @@ import (
 	"github.com/kagzi/kagzi/engine/lab/torture/history"
 )
 
-// tokensNeverOverlap is I5. Two leases overlap when each wrote while the other had, or when one wrote that had been superseded.
+// tokensNeverOverlap is I5. Two leases overlap when each wrote while the other had, or when one
+// wrote that had been superseded.
 func (i *indexed) tokensNeverOverlap() Line {
 	l := Line{ID: "I5", Of: "leases that wrote"}
 	periods := i.periods()
@@ -31,13 +32,16 @@ func (i *indexed) tokensNeverOverlap() Line {
 // period is a time in which nothing is lost that was acknowledged.
 type period struct{ from, to int64 }
 
-// periods is the whole time; where acknowledged writes may be lost, what lies between the faults. A lease may be current again whose successor was
-// lost, so that writes of before and of after a fault say nothing about each other.
+// periods is the whole time; where acknowledged writes may be lost, what lies between the faults. A
+// lease may be current again whose successor was lost, so that writes of before and of after a
+// fault say nothing about each other.
 func (i *indexed) periods() []period {
 	if !i.Lossy {
 		return []period{{math.MinInt64, math.MaxInt64}}
 	}
-	faults := slices.SortedFunc(slices.Values(i.faults), func(a, b history.Event) int { return cmp.Compare(a.Invoked, b.Invoked) })
+	faults := slices.SortedFunc(slices.Values(i.faults), func(a, b history.Event) int {
+		return cmp.Compare(a.Invoked, b.Invoked)
+	})
 	var periods []period
 	from := int64(math.MinInt64)
 	for _, e := range faults {
@@ -52,8 +56,8 @@ func (i *indexed) periods() []period {
 	return append(periods, period{from, math.MaxInt64})
 }
 
-// write is one that counted: at some time after it was first sent and before it was first answered. It may be repeated, and its repetition answered,
-// long after.
+// write is one that counted: at some time after it was first sent and before it was first answered.
+// It may be repeated, and its repetition answered, long after.
 type write struct{ sent, answered int64 }
 
 // writer is a token with the writes that counted under it.
@@ -172,8 +176,8 @@ func (w *writer) overlaps(other *writer) bool {
 	return from < to && from2 < to2 && from < to2 && from2 < to
 }
 
-// bothWrote reports whether two tokens both wrote after both of them had been handed out. Whichever was handed out later, the other's write counted
-// although it had been superseded.
+// bothWrote reports whether two tokens both wrote after both of them had been handed out. Whichever
+// was handed out later, the other's write counted although it had been superseded.
 func (w *writer) bothWrote(other *writer) bool {
 	if w.claim == nil || other.claim == nil {
 		return false
@@ -184,9 +188,11 @@ func (w *writer) bothWrote(other *writer) bool {
 	return to > handed && to2 > handed
 }
 
-// supersededWrites looks for writes that counted although their lease had been superseded: they were sent when a worker had been handed the run under a
-// later one. When a worker heard of a lease does not tell which was later, for a task may be on its way for longer than its lease lasts. A claim
-// is surely later than a lease that was known before its worker was connected, or whose result it has with it.
+// supersededWrites looks for writes that counted although their lease had been superseded: they
+// were sent when a worker had been handed the run under a later one. When a worker heard of a lease
+// does not tell which was later, for a task may be on its way for longer than its lease lasts. A
+// claim is surely later than a lease that was known before its worker was connected, or whose
+// result it has with it.
 func (i *indexed) supersededWrites(l *Line, run string, events []history.Event, writers []*writer) {
 	claims, results := claimsOf(events), resultsOf(events)
 	for _, w := range writers {
@@ -201,11 +207,13 @@ func (i *indexed) supersededWrites(l *Line, run string, events []history.Event, 
 					since, later = max(since, r.sent), true
 				}
 			}
-			// A power cut may take a claim with it that a worker has heard of; not one under which something was acknowledged.
+			// A power cut may take a claim with it that a worker has heard of; not one under which
+			// something was acknowledged.
 			kept := !i.Lossy && slices.ContainsFunc(writers, func(other *writer) bool { return other.token == token })
 			late := func(one write) bool { return one.sent > c.until && (kept || i.nothingStruck(since, one.answered)) }
 			if later && slices.ContainsFunc(w.writes, late) {
-				l.violate("run %s: a write under the lease %s was sent when the run had been handed out under %s, and counted", run, w.token, token)
+				l.violate(
+					"run %s: a write under the lease %s was sent when the run had been handed out under %s, and counted", run, w.token, token)
 			}
 		}
 	}
@@ -250,7 +258,8 @@ func resultsOf(events []history.Event) map[stepValue]result {
 	return results
 }
 
-// nothingStruck reports whether no fault lasted at any time between two moments, but those of workers, which lose nothing.
+// nothingStruck reports whether no fault lasted at any time between two moments, but those of
+// workers, which lose nothing.
 func (i *indexed) nothingStruck(from, to int64) bool {
 	return !slices.ContainsFunc(i.faults, func(e history.Event) bool {
 		return e.Invoked <= to && (e.Returned == 0 || e.Returned >= from)

@@ -17,8 +17,9 @@ import (
 // linearLimit is how long the search over one run's history may take.
 const linearLimit = 20 * time.Second
 
-// linearizable asks for each run whether there is an order of its operations, each at some moment between when it was begun and when it was
-// answered, that a server which does one thing at a time could have gone through.
+// linearizable asks for each run whether there is an order of its operations, each at some moment
+// between when it was begun and when it was answered, that a server which does one thing at a time
+// could have gone through.
 func (i *indexed) linearizable(limit time.Duration) Line {
 	l := Line{ID: "LIN", Of: "operations"}
 	runs, undecided := 0, 0
@@ -31,7 +32,8 @@ func (i *indexed) linearizable(limit time.Duration) Line {
 		l.Checked += len(operations)
 		switch porcupine.CheckOperationsTimeout(model, operations, limit) {
 		case porcupine.Illegal:
-			l.violate("run %s: no order of its %d operations explains their answers: %s", run, len(operations), describe(operations))
+			l.violate("run %s: no order of its %d operations explains their answers: %s", run, len(operations),
+				describe(operations))
 		case porcupine.Unknown:
 			undecided++
 			l.violate("run %s: undecided within %s (%d operations)", run, limit, len(operations))
@@ -41,8 +43,9 @@ func (i *indexed) linearizable(limit time.Duration) Line {
 	return l
 }
 
-// operationsOf are a run's operations. Of those that were sent again and again without an answer only the first is there: what the others may have
-// done, it may have done at the same time, and to try them all in every order would take for ever.
+// operationsOf are a run's operations. Of those that were sent again and again without an answer
+// only the first is there: what the others may have done, it may have done at the same time, and to
+// try them all in every order would take for ever.
 func operationsOf(events []history.Event) []porcupine.Operation {
 	type deed struct {
 		op                 history.Op
@@ -50,7 +53,9 @@ func operationsOf(events []history.Event) []porcupine.Operation {
 	}
 	var operations []porcupine.Operation
 	procs, open := map[string]int{}, map[deed]bool{}
-	events = slices.SortedStableFunc(slices.Values(events), func(a, b history.Event) int { return cmp.Compare(a.Invoked, b.Invoked) })
+	events = slices.SortedStableFunc(slices.Values(events), func(a, b history.Event) int {
+		return cmp.Compare(a.Invoked, b.Invoked)
+	})
 	for _, e := range events {
 		switch e.Op {
 		case history.CodeBegins, history.Fault, history.Listed, history.ListedSteps:
@@ -73,7 +78,8 @@ func operationsOf(events []history.Event) []porcupine.Operation {
 			}
 			returned = math.MaxInt64 // it may count at any time, or never
 		}
-		operations = append(operations, porcupine.Operation{ClientId: procs[e.Proc], Input: e, Call: e.Invoked, Output: e.Outcome, Return: returned})
+		operations = append(operations, porcupine.Operation{
+			ClientId: procs[e.Proc], Input: e, Call: e.Invoked, Output: e.Outcome, Return: returned})
 	}
 	return operations
 }
@@ -97,7 +103,8 @@ func tell(e history.Event, origin int64) string {
 	if e.Returned > 0 {
 		end = fmt.Sprint((e.Returned - origin) / 1e6)
 	}
-	return fmt.Sprintf("%s %d-%s %s %s %s %s %s%s %v", e.Proc, (e.Invoked-origin)/1e6, end, e.Op, token, e.Step, e.Status, e.Outcome, e.Code, e.Steps)
+	return fmt.Sprintf("%s %d-%s %s %s %s %s %s%s %v", e.Proc, (e.Invoked-origin)/1e6, end, e.Op, token, e.Step,
+		e.Status, e.Outcome, e.Code, e.Steps)
 }
 
 // state is a run as the specification has it. It is a value, so that the search can compare and keep it.
@@ -121,8 +128,8 @@ var model = porcupine.Model{
 	},
 }
 
-// step is one operation: whether its answer is possible here, and what it leaves behind. One whose answer is not known is always possible:
-// it counts if it can.
+// step is one operation: whether its answer is possible here, and what it leaves behind. One whose
+// answer is not known is always possible: it counts if it can.
 func step(s state, e history.Event) (bool, state) {
 	next, ok := s.apply(e)
 	switch {

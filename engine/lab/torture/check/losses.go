@@ -9,15 +9,17 @@ import (
 	"github.com/kagzi/kagzi/engine/lab/torture/history"
 )
 
-// OnWorker begins the name of a fault that takes a worker's life, or stops it. The rest is the worker's name in the history.
+// OnWorker begins the name of a fault that takes a worker's life, or stops it. The rest is the
+// worker's name in the history.
 const OnWorker = "worker "
 
 // orderly begin the names of faults that take no lease: they ask a process to end.
 var orderly = []string{"stop worker-", "stop server-"}
 
-// lossesCountWorkers is the part of I8 that is about lost workers. A run counts those that it has lost since the last result of a step was recorded,
-// and nothing else: no sleep, no worker that ends in good order, no cancellation. Not every lease is in the history, for a task may not arrive, so
-// that most counts cannot be told to the last one; three can be told in part.
+// lossesCountWorkers is the part of I8 that is about lost workers. A run counts those that it has
+// lost since the last result of a step was recorded, and nothing else: no sleep, no worker that
+// ends in good order, no cancellation. Not every lease is in the history, for a task may not
+// arrive, so that most counts cannot be told to the last one; three can be told in part.
 func (i *indexed) lossesCountWorkers(l *Line) {
 	calm, struck := i.firstLoss(), i.struckWorkers()
 	for _, r := range i.Dump.Runs {
@@ -36,16 +38,20 @@ func (i *indexed) lossesCountWorkers(l *Line) {
 		case overAt(events) < calm:
 			l.violate("run %s counts %d lost workers, and ended before any was lost", r.ID, r.LeaseLosses)
 		case endsWithResult(events):
-			l.violate("run %s counts %d lost workers in a row, and a step's result was recorded under the lease that ended it", r.ID, r.LeaseLosses)
+			l.violate(
+				"run %s counts %d lost workers in a row, and a step's result was recorded under the lease that ended it", r.ID, r.LeaseLosses)
 		}
 	}
 }
 
-// firstLoss is a moment before which no worker can have been lost that held a run: no fault had struck, and no lease had begun that was lost.
+// firstLoss is a moment before which no worker can have been lost that held a run: no fault had
+// struck, and no lease had begun that was lost.
 func (i *indexed) firstLoss() int64 {
 	first := int64(math.MaxInt64)
 	for _, e := range i.Events {
-		if e.Op == history.Fault && !slices.ContainsFunc(orderly, func(begin string) bool { return strings.HasPrefix(e.Step, begin) }) {
+		if e.Op == history.Fault && !slices.ContainsFunc(orderly, func(begin string) bool {
+			return strings.HasPrefix(e.Step, begin)
+		}) {
 			first = min(first, e.Invoked)
 		}
 	}
@@ -60,8 +66,9 @@ func (i *indexed) firstLoss() int64 {
 	return first
 }
 
-// struckWorkers is when a fault struck each worker first, where faults struck nothing but workers; else it is empty. A server that dies may take a
-// lease with it of which it has told, but which is not on the disk yet: nobody has lost that one.
+// struckWorkers is when a fault struck each worker first, where faults struck nothing but workers;
+// else it is empty. A server that dies may take a lease with it of which it has told, but which is
+// not on the disk yet: nobody has lost that one.
 func (i *indexed) struckWorkers() map[string]int64 {
 	struck := map[string]int64{}
 	for _, e := range i.Events {
@@ -112,16 +119,18 @@ func leasesOf(events []history.Event) []*lease {
 			t.recorded = t.recorded || e.Outcome == history.OK
 		default:
 			t.given = true
-			t.ended = t.ended || e.Outcome == history.OK && (e.Op == history.End || e.Op == history.EndBadly && e.Status == "FAILED")
+			t.ended = t.ended || e.Outcome == history.OK &&
+				(e.Op == history.End || e.Op == history.EndBadly && e.Status == "FAILED")
 		}
 	}
 	slices.SortStableFunc(leases, func(a, b *lease) int { return cmp.Compare(a.claimed, b.claimed) })
 	return leases
 }
 
-// sureLosses is how many workers a run has surely lost since a step's result may have been recorded last. One is lost for sure that was struck, for
-// the first time, while it held the run and had not begun to give it back, when another lease followed: what it was handed after an earlier fault
-// may have been on its way for so long that it had lost it by then.
+// sureLosses is how many workers a run has surely lost since a step's result may have been recorded
+// last. One is lost for sure that was struck, for the first time, while it held the run and had not
+// begun to give it back, when another lease followed: what it was handed after an earlier fault may
+// have been on its way for so long that it had lost it by then.
 func sureLosses(events []history.Event, struck map[string]int64) int {
 	losses := 0
 	leases := leasesOf(events)

@@ -2,14 +2,16 @@ package check
 
 import "fmt"
 
-// ticksFireOnce is I6. The ticks that a schedule owes are told by division: there is no cron here. They are owed up to the next one that it has
-// not decided about yet; that it has come far enough is for who waits for it.
+// ticksFireOnce is I6. The ticks that a schedule owes are told by division: there is no cron here.
+// They are owed up to the next one that it has not decided about yet; that it has come far enough
+// is for who waits for it.
 func (i *indexed) ticksFireOnce() Line {
 	l := Line{ID: "I6", Of: "ticks"}
 	fires, ofRun := map[string]map[int64]Fire{}, map[string]Fire{}
 	for _, f := range i.Dump.Fires {
 		if other, twice := ofRun[f.Run]; twice {
-			l.violate("the ticks %d of schedule %s and %d of %s have the same run %s", other.Tick, other.Schedule, f.Tick, f.Schedule, f.Run)
+			l.violate("the ticks %d of schedule %s and %d of %s have the same run %s", other.Tick, other.Schedule,
+				f.Tick, f.Schedule, f.Run)
 		}
 		ofRun[f.Run] = f
 		if fires[f.Schedule] == nil {
@@ -57,7 +59,8 @@ func (i *indexed) ticksFireOnce() Line {
 			l.violate("schedule %s fired %d, which is none of its ticks", s.ID, tick)
 		}
 		if missed != s.Skipped && !i.Lossy {
-			l.violate("schedule %s (every %d s) has missed %d ticks and counts %d as skipped", s.ID, s.Every, missed, s.Skipped)
+			l.violate("schedule %s (every %d s) has missed %d ticks and counts %d as skipped", s.ID, s.Every,
+				missed, s.Skipped)
 		}
 		skipped += s.Skipped
 	}

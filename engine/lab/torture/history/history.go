@@ -1,5 +1,6 @@
-// Package history holds what clients, workers and faults saw and did while a server was tortured: one event for each operation, with
-// when it was begun and when its answer came. It is written down before anything is sent, so that it outlives whoever writes it.
+// Package history holds what clients, workers and faults saw and did while a server was tortured:
+// one event for each operation, with when it was begun and when its answer came. It is written down
+// before anything is sent, so that it outlives whoever writes it.
 package history
 
 import (
@@ -24,10 +25,12 @@ const (
 	End      Op = "end"      // of a run, with Value
 	EndBadly Op = "endbadly" // of a run, by an error; Status PENDING when it is to be run again
 
-	Tried Op = "tried" // a call of the SDK for a start, by its Request, which it may have made again by itself: what came of it is Unknown
+	// a call of the SDK for a start, by its Request, which it may have made again by itself: what came of it is Unknown
+	Tried Op = "tried"
 
-	Listed      Op = "listed" // a run was shown in a list: Status and, once it has ended, Code, Message and Ended
-	ListedSteps Op = "steps"  // the Steps of a run were shown in a list: those that are completed and ran code, with their values
+	Listed Op = "listed" // a run was shown in a list: Status and, once it has ended, Code, Message and Ended
+	// the Steps of a run were shown in a list: those that are completed and ran code, with their values
+	ListedSteps Op = "steps"
 
 	Beat       Op = "beat"  // a worker was confirmed in what it holds, by a heartbeat or at its registration
 	CodeBegins Op = "code"  // a step's own code runs, on its way to the result Value
@@ -62,13 +65,16 @@ type Event struct {
 	Status  string `json:"status,omitempty"`  // as the answer has it, without its prefix
 	Answer  string `json:"answer,omitempty"`  // an observed end, whole: for comparing with other observations of it
 	Message string `json:"message,omitempty"` // of the error by which a run ends or ended; a Digest
-	Ended   int64  `json:"ended,omitempty"`   // when an observed run ended, by the servers' clock: microseconds since 1970
-	Held    bool   `json:"held,omitempty"`    // the operation keeps the lease although it parks
+	// when an observed run ended, by the servers' clock: microseconds since 1970
+	Ended int64 `json:"ended,omitempty"`
+	Held  bool  `json:"held,omitempty"` // the operation keeps the lease although it parks
 
-	Steps map[string]string `json:"steps,omitempty"` // of a claim or a list: the completed steps that ran code, with their values
-	Part  bool              `json:"part,omitempty"`  // likewise: there are more steps, which have to be asked for
-	Early int64             `json:"early,omitempty"` // of a claim: nanoseconds that its last sleep ended early; negative when late
-	Woken bool              `json:"woken,omitempty"` // of a claim: a sleep has just ended
+	// of a claim or a list: the completed steps that ran code, with their values
+	Steps map[string]string `json:"steps,omitempty"`
+	Part  bool              `json:"part,omitempty"` // likewise: there are more steps, which have to be asked for
+	// of a claim: nanoseconds that its last sleep ended early; negative when late
+	Early int64 `json:"early,omitempty"`
+	Woken bool  `json:"woken,omitempty"` // of a claim: a sleep has just ended
 }
 
 // hashed begins the digest of data that is not short.

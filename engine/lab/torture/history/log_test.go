@@ -53,7 +53,8 @@ func TestLog(t *testing.T) {
 		}
 	})
 	t.Run("a broken line that is not the last is refused", func(t *testing.T) {
-		for _, text := range []string{"x\ny\n", `{"proc":"w","seq":3,"op":"cla` + "\n" + `{"proc":"w","seq":4,"op":"end"}` + "\n"} {
+		for _, text := range []string{"x\ny\n", `{"proc":"w","seq":3,"op":"cla` + "\n" +
+			`{"proc":"w","seq":4,"op":"end"}` + "\n"} {
 			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}
@@ -63,7 +64,8 @@ func TestLog(t *testing.T) {
 		}
 	})
 	t.Run("a line that is too long is refused", func(t *testing.T) {
-		if err := os.WriteFile(path, []byte(`{"proc":"w","seq":1,"step":"`+strings.Repeat("x", 2<<20)+"\"}\n"), 0o600); err != nil {
+		if err := os.WriteFile(path, []byte(`{"proc":"w","seq":1,"step":"`+strings.Repeat("x", 2<<20)+"\"}\n"),
+			0o600); err != nil {
 			t.Fatal(err)
 		}
 		if events, err := Read(path); err == nil {

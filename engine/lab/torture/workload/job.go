@@ -55,11 +55,14 @@ type Mix struct {
 	Nap                                           int     // milliseconds of the longest sleep
 	Filler                                        int     // bytes of an input
 	Poison                                        int     // every so-manieth run; 0 none
-	AtOnce                                        int     // the most errands that are open at once, whatever the rate; 0 is no limit
+	// the most errands that are open at once, whatever the rate; 0 is no limit
+	AtOnce int
 }
 
-// Standard is the workload of the matrix: three steps of 20 to 200 ms, a tenth with a sleep, a tenth with failing steps, and so on.
-var Standard = Mix{Naps: 0.1, Flaky: 0.1, Fanned: 0.1, Doomed: 0.02, Cancelled: 0.05, Twice: 0.05, Longest: 200, Nap: 3000}
+// Standard is the workload of the matrix: three steps of 20 to 200 ms, a tenth with a sleep, a
+// tenth with failing steps, and so on.
+var Standard = Mix{Naps: 0.1, Flaky: 0.1, Fanned: 0.1, Doomed: 0.02, Cancelled: 0.05, Twice: 0.05,
+	Longest: 200, Nap: 3000}
 
 const (
 	stepsOfJob  = 3

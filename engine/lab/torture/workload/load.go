@@ -67,8 +67,8 @@ func NewLoad(m Mix, seed uint64, rate float64, servers []string, clients int) (*
 	return l, nil
 }
 
-// Run starts errands at the load's rate, or as fast as earlier ones end where only so many may be open, until ctx ends. Their clients go on until
-// each has come to its end, or rest ends.
+// Run starts errands at the load's rate, or as fast as earlier ones end where only so many may be
+// open, until ctx ends. Their clients go on until each has come to its end, or rest ends.
 func (l *Load) Run(ctx, rest context.Context) {
 	tick := time.NewTicker(time.Duration(float64(time.Second) / l.rate))
 	defer tick.Stop()
@@ -107,7 +107,8 @@ func (l *Load) Serve(ctx context.Context, c *Client, e Errand) {
 	if err != nil {
 		panic(err) // a struct of texts and numbers
 	}
-	l.Expected.Store(e.Name, check.Wanted{Type: jobType, Queue: "default", Input: history.Digest(input), OnFailure: e.handler()})
+	l.Expected.Store(e.Name, check.Wanted{Type: jobType, Queue: "default", Input: history.Digest(input),
+		OnFailure: e.handler()})
 	l.Started.Add(1)
 	twins := 1
 	if e.Twice {
@@ -188,8 +189,8 @@ func (c *Client) awaitEnd(ctx context.Context, run *kagzi.Run) bool {
 	return err == nil && c.LookTwice(ctx, run.ID())
 }
 
-// LookTwice reads the run until it has had two answers. One that is not there any more was lost: no other answer will come, and the history
-// has what the run was.
+// LookTwice reads the run until it has had two answers. One that is not there any more was lost: no
+// other answer will come, and the history has what the run was.
 func (c *Client) LookTwice(ctx context.Context, id string) bool {
 	for looks := 0; looks < 2; {
 		if ctx.Err() != nil {
@@ -212,7 +213,8 @@ func (c *Client) Observe(ctx context.Context, id string) error {
 	event := c.Log.Begin(history.Event{Op: history.Observe, Run: id})
 	call, cancel := context.WithTimeout(ctx, CallLimit)
 	defer cancel()
-	answer, err := kagziv1.NewWorkflowServiceClient(c.SDK.Conn()).GetWorkflow(call, &kagziv1.GetWorkflowRequest{RunId: id}, grpc.WaitForReady(true))
+	answer, err := kagziv1.NewWorkflowServiceClient(c.SDK.Conn()).GetWorkflow(
+		call, &kagziv1.GetWorkflowRequest{RunId: id}, grpc.WaitForReady(true))
 	if event.Outcome, event.Code = Outcome(err); err == nil {
 		w := answer.Workflow
 		event.Status = StatusName(w.Status)
@@ -221,7 +223,8 @@ func (c *Client) Observe(ctx context.Context, id string) error {
 		if w.FinishedAt != nil {
 			event.Ended = w.FinishedAt.AsTime().UnixMicro()
 			event.Value = history.Digest(w.GetOutput().GetData())
-			event.Answer = fmt.Sprint(event.Status, " ", event.Value, " ", event.Code, " ", w.FinishedAt.AsTime().UnixMicro(), " ", w.Attempts)
+			event.Answer = fmt.Sprint(event.Status, " ", event.Value, " ", event.Code, " ",
+				w.FinishedAt.AsTime().UnixMicro(), " ", w.Attempts)
 		}
 	}
 	c.Log.Finish(event)

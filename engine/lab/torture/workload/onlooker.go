@@ -14,8 +14,8 @@ import (
 	kagzi "github.com/kagzi/kagzi/sdk"
 )
 
-// Onlooker looks at lists, as people do, a few times a second, and writes down what it is shown: of the newest runs, and of some that have ended long
-// ago.
+// Onlooker looks at lists, as people do, a few times a second, and writes down what it is shown: of
+// the newest runs, and of some that have ended long ago.
 type Onlooker struct {
 	Log     *history.Log
 	clients []*kagzi.Client // of each server
@@ -91,7 +91,8 @@ func (o *Onlooker) runs(ctx context.Context, c *kagzi.Client, id *string) {
 	ctx, cancel := context.WithTimeout(ctx, CallLimit)
 	defer cancel()
 	asked := history.Now()
-	answer, err := kagziv1.NewWorkflowServiceClient(c.Conn()).ListWorkflows(ctx, &kagziv1.ListWorkflowsRequest{Search: id, Page: &kagziv1.PageRequest{PageSize: readRows}})
+	answer, err := kagziv1.NewWorkflowServiceClient(c.Conn()).ListWorkflows(
+		ctx, &kagziv1.ListWorkflowsRequest{Search: id, Page: &kagziv1.PageRequest{PageSize: readRows}})
 	if err != nil {
 		return // whether calls are answered is for clients to tell
 	}
@@ -125,7 +126,8 @@ func (o *Onlooker) stepsOf(ctx context.Context, c *kagzi.Client, run string) {
 	if err != nil {
 		return
 	}
-	e := history.Event{Op: history.ListedSteps, Run: run, Steps: map[string]string{}, Part: answer.Page.GetNextPageToken() != ""}
+	e := history.Event{Op: history.ListedSteps, Run: run, Steps: map[string]string{},
+		Part: answer.Page.GetNextPageToken() != ""}
 	for _, s := range answer.Steps {
 		if s.Kind == kagziv1.StepKind_STEP_KIND_FUNCTION && s.Status == kagziv1.StepStatus_STEP_STATUS_COMPLETED {
 			e.Steps[s.Name] = history.Digest(s.Output.GetData())

@@ -27,16 +27,19 @@ type shelf struct {
 	away bool
 }
 
-func (s *shelf) ListWorkflows(_ context.Context, r *kagziv1.ListWorkflowsRequest) (*kagziv1.ListWorkflowsResponse, error) {
+func (s *shelf) ListWorkflows(_ context.Context,
+	r *kagziv1.ListWorkflowsRequest) (*kagziv1.ListWorkflowsResponse, error) {
 	if s.away {
 		return nil, status.Error(codes.Internal, "away")
 	}
-	failed := &kagziv1.Workflow{RunId: "old", Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED, FinishedAt: &timestamppb.Timestamp{Seconds: 1},
-		Error: &kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_TIMEOUT, Message: "broken"}}
+	failed := &kagziv1.Workflow{RunId: "old", Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED,
+		FinishedAt: &timestamppb.Timestamp{Seconds: 1},
+		Error:      &kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_TIMEOUT, Message: "broken"}}
 	if r.GetSearch() != "" {
 		return &kagziv1.ListWorkflowsResponse{Workflows: []*kagziv1.Workflow{failed}}, nil
 	}
-	return &kagziv1.ListWorkflowsResponse{Workflows: []*kagziv1.Workflow{{RunId: "new", Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_RUNNING}, failed}}, nil
+	return &kagziv1.ListWorkflowsResponse{Workflows: []*kagziv1.Workflow{
+		{RunId: "new", Status: kagziv1.WorkflowStatus_WORKFLOW_STATUS_RUNNING}, failed}}, nil
 }
 
 func (s *shelf) ListSteps(_ context.Context, r *kagziv1.ListStepsRequest) (*kagziv1.ListStepsResponse, error) {
@@ -68,7 +71,8 @@ func TestAnOnlookerWritesDownWhatListsShow(t *testing.T) {
 	}
 	t.Cleanup(door.Close)
 	running := history.Event{Op: history.Listed, Run: "new", Status: "RUNNING"}
-	failed := history.Event{Op: history.Listed, Run: "old", Status: "FAILED", Code: "TIMEOUT", Message: "broken", Ended: 1e6}
+	failed := history.Event{Op: history.Listed, Run: "old", Status: "FAILED", Code: "TIMEOUT", Message: "broken",
+		Ended: 1e6}
 	steps := history.Event{Op: history.ListedSteps, Run: "old", Steps: map[string]string{"s0": "v0"}}
 	part := steps
 	part.Part = true

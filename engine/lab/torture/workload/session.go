@@ -15,8 +15,8 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// witness writes down what passes between a worker and the server: each operation before it is sent, and its answer before the
-// worker gets it.
+// witness writes down what passes between a worker and the server: each operation before it is
+// sent, and its answer before the worker gets it.
 type witness struct {
 	log *history.Log
 
@@ -37,7 +37,8 @@ func (w *witness) tokenOf(run string) string {
 }
 
 // stream is the interceptor of the worker's connection.
-func (w *witness) stream(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, streamer grpc.Streamer, o ...grpc.CallOption) (grpc.ClientStream, error) {
+func (w *witness) stream(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string,
+	streamer grpc.Streamer, o ...grpc.CallOption) (grpc.ClientStream, error) {
 	opened := history.Now()
 	s, err := streamer(ctx, desc, conn, method, o...)
 	if err != nil || method != kagziv1.WorkerService_Session_FullMethodName {
@@ -94,7 +95,8 @@ func (s *session) RecvMsg(m any) error {
 
 // handed notes a claim: it happened at some time after the session was opened, and the history in it was true then.
 func (w *witness) handed(t *kagziv1.Task, opened int64) {
-	e := history.Event{Op: history.Claim, Run: t.RunId, Token: t.LeaseToken, Steps: map[string]string{}, Part: t.NextHistoryToken != ""}
+	e := history.Event{Op: history.Claim, Run: t.RunId, Token: t.LeaseToken, Steps: map[string]string{},
+		Part: t.NextHistoryToken != ""}
 	now := time.Now()
 	var last time.Time
 	for _, step := range t.History {
@@ -123,18 +125,22 @@ func (w *witness) handed(t *kagziv1.Task, opened int64) {
 func asked(r *kagziv1.SessionRequest) (history.Event, bool) {
 	switch o := r.Operation.(type) {
 	case *kagziv1.SessionRequest_BeginStep:
-		return history.Event{Op: history.Begin, Run: o.BeginStep.RunId, Token: o.BeginStep.LeaseToken, Step: o.BeginStep.StepName}, true
+		return history.Event{Op: history.Begin, Run: o.BeginStep.RunId, Token: o.BeginStep.LeaseToken,
+			Step: o.BeginStep.StepName}, true
 	case *kagziv1.SessionRequest_CompleteStep:
 		c := o.CompleteStep
-		return history.Event{Op: history.Complete, Run: c.RunId, Token: c.LeaseToken, Step: c.StepId, Value: history.Digest(c.Output.GetData())}, true
+		return history.Event{Op: history.Complete, Run: c.RunId, Token: c.LeaseToken, Step: c.StepId,
+			Value: history.Digest(c.Output.GetData())}, true
 	case *kagziv1.SessionRequest_FailStep:
 		f := o.FailStep
 		return history.Event{Op: history.Fail, Run: f.RunId, Token: f.LeaseToken, Step: f.StepId, Held: f.Hold}, true
 	case *kagziv1.SessionRequest_Sleep:
-		return history.Event{Op: history.Park, Run: o.Sleep.RunId, Token: o.Sleep.LeaseToken, Step: o.Sleep.StepId, Held: o.Sleep.Hold}, true
+		return history.Event{Op: history.Park, Run: o.Sleep.RunId, Token: o.Sleep.LeaseToken, Step: o.Sleep.StepId,
+			Held: o.Sleep.Hold}, true
 	case *kagziv1.SessionRequest_CompleteWorkflow:
 		c := o.CompleteWorkflow
-		return history.Event{Op: history.End, Run: c.RunId, Token: c.LeaseToken, Value: history.Digest(c.Output.GetData())}, true
+		return history.Event{Op: history.End, Run: c.RunId, Token: c.LeaseToken,
+			Value: history.Digest(c.Output.GetData())}, true
 	case *kagziv1.SessionRequest_FailWorkflow:
 		return history.Event{Op: history.EndBadly, Run: o.FailWorkflow.RunId, Token: o.FailWorkflow.LeaseToken,
 			Message: history.Digest([]byte(o.FailWorkflow.Error.GetMessage()))}, true
@@ -146,7 +152,8 @@ func asked(r *kagziv1.SessionRequest) (history.Event, bool) {
 	return history.Event{}, false
 }
 
-// answered is what came of an operation. A complete or failed step is known by its name from here on, under whatever id it was sent.
+// answered is what came of an operation. A complete or failed step is known by its name from here
+// on, under whatever id it was sent.
 func answered(e history.Event, r *kagziv1.SessionResponse) history.Event {
 	e.Outcome = history.OK
 	switch a := r.Event.(type) {
@@ -176,7 +183,8 @@ func Refused(e history.Event, d *kagziv1.ErrorDetail) history.Event {
 	e.Status = d.GetMetadata()["status"]
 	e.Outcome = history.Refused
 	switch d.GetCode() {
-	case kagziv1.ErrorCode_ERROR_CODE_UNAVAILABLE, kagziv1.ErrorCode_ERROR_CODE_INTERNAL, kagziv1.ErrorCode_ERROR_CODE_TIMEOUT,
+	case kagziv1.ErrorCode_ERROR_CODE_UNAVAILABLE, kagziv1.ErrorCode_ERROR_CODE_INTERNAL,
+		kagziv1.ErrorCode_ERROR_CODE_TIMEOUT,
 		kagziv1.ErrorCode_ERROR_CODE_CANCELLED, kagziv1.ErrorCode_ERROR_CODE_UNSPECIFIED:
 		if e.Why = d.GetMessage(); e.Why != BehindRefused { // which says that nothing was changed, and is held to that
 			e.Outcome = history.Unknown

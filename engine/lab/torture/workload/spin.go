@@ -12,7 +12,8 @@ import (
 // SpinSignal has a worker begin to spin, and the next has it end.
 const SpinSignal = syscall.SIGUSR1
 
-// spinAtSignal has so many goroutines take what time of the processor there is, whenever it is told to, until it is told again.
+// spinAtSignal has so many goroutines take what time of the processor there is, whenever it is told
+// to, until it is told again.
 func spinAtSignal(n int) {
 	told := make(chan os.Signal, 1)
 	signal.Notify(told, SpinSignal)

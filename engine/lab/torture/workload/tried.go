@@ -13,11 +13,13 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// TriedIn writes down each call of an SDK for a start whose effect is not known. The SDK makes such a call again by itself, and tells of the last answer
-// alone: a start that has counted may be refused then, as by a server whose disk is full, which looks at nothing else.
+// TriedIn writes down each call of an SDK for a start whose effect is not known. The SDK makes such
+// a call again by itself, and tells of the last answer alone: a start that has counted may be
+// refused then, as by a server whose disk is full, which looks at nothing else.
 func TriedIn(log *history.Log) grpc.DialOption {
 	return grpc.WithChainUnaryInterceptor(func(
-		ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, o ...grpc.CallOption,
+		ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker,
+		o ...grpc.CallOption,
 	) error {
 		requests := startsOf(request)
 		since := history.Now()
@@ -46,8 +48,9 @@ func startsOf(request any) []string {
 	return nil
 }
 
-// open reports whether the n-th start of a call may have counted although nobody says so. That it has not, only the server itself can say: gRPC has
-// the same codes for what befell the call on its way.
+// open reports whether the n-th start of a call may have counted although nobody says so. That it
+// has not, only the server itself can say: gRPC has the same codes for what befell the call on its
+// way.
 func open(reply any, n int, err error) (codes.Code, bool) {
 	if err != nil {
 		return status.Code(err), !saysNo(err)

@@ -46,12 +46,13 @@ func TestACallOfTheSDKIsNotedWhoseEffectIsNotKnown(t *testing.T) {
 		errors []error
 		want   []string
 	}{
-		"acknowledged":           {nil, nil},
-		"refused":                {[]error{said(codes.ResourceExhausted)}, nil},
-		"refused, by nobody":     {[]error{status.Error(codes.ResourceExhausted, "")}, []string{"ResourceExhausted"}},
-		"unanswered":             {[]error{said(codes.Internal)}, []string{"Internal"}},
-		"made again and refused": {[]error{said(codes.Unavailable), said(codes.ResourceExhausted)}, []string{"Unavailable"}},
-		"made again and taken":   {[]error{said(codes.Unavailable)}, []string{"Unavailable"}},
+		"acknowledged":       {nil, nil},
+		"refused":            {[]error{said(codes.ResourceExhausted)}, nil},
+		"refused, by nobody": {[]error{status.Error(codes.ResourceExhausted, "")}, []string{"ResourceExhausted"}},
+		"unanswered":         {[]error{said(codes.Internal)}, []string{"Internal"}},
+		"made again and refused": {[]error{said(codes.Unavailable), said(codes.ResourceExhausted)},
+			[]string{"Unavailable"}},
+		"made again and taken": {[]error{said(codes.Unavailable)}, []string{"Unavailable"}},
 	} {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
@@ -62,7 +63,9 @@ func TestACallOfTheSDKIsNotedWhoseEffectIsNotKnown(t *testing.T) {
 		go func() { _ = server.Serve(l) }()
 		t.Cleanup(server.Stop)
 		log := history.NewLog("client")
-		sdk, err := kagzi.NewClient(kagzi.ClientOptions{Profile: kagzi.NoProfile, Address: l.Addr().String(), Logger: Quiet, DialOptions: []grpc.DialOption{TriedIn(log)}})
+		sdk, err := kagzi.NewClient(kagzi.ClientOptions{
+			Profile: kagzi.NoProfile, Address: l.Addr().String(), Logger: Quiet,
+			DialOptions: []grpc.DialOption{TriedIn(log)}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -70,7 +73,8 @@ func TestACallOfTheSDKIsNotedWhoseEffectIsNotKnown(t *testing.T) {
 		_, _ = kagzi.Start(t.Context(), sdk, jobType, "", kagzi.StartOptions{RequestID: "a"})
 		var got []string
 		for _, e := range log.Events() {
-			if e.Op != history.Tried || e.Request != "a" || e.Outcome != history.Unknown || e.Invoked == 0 || e.Returned != 0 {
+			if e.Op != history.Tried || e.Request != "a" || e.Outcome != history.Unknown || e.Invoked == 0 ||
+				e.Returned != 0 {
 				t.Errorf("%s: noted %+v", name, e)
 			}
 			got = append(got, e.Why)
@@ -96,7 +100,8 @@ func TestEachStartOfABatchIsNotedByItself(t *testing.T) {
 	if _, got := open(reply, 0, said(codes.Internal)); !got {
 		t.Error("the call failed as a whole, and its starts are said not to have counted")
 	}
-	batch := &kagziv1.StartWorkflowsRequest{Requests: []*kagziv1.StartWorkflowRequest{{RequestId: "a"}, {RequestId: "b"}}}
+	batch := &kagziv1.StartWorkflowsRequest{Requests: []*kagziv1.StartWorkflowRequest{
+		{RequestId: "a"}, {RequestId: "b"}}}
 	if got := startsOf(batch); !slices.Equal(got, []string{"a", "b"}) {
 		t.Errorf("starts = %q", got)
 	}

@@ -56,7 +56,9 @@ func RunWorker(text string) error {
 		DialOptions: []grpc.DialOption{grpc.WithStreamInterceptor(h.witness.stream)},
 	})
 	kagzi.Handle(w, jobType, h.job)
-	kagzi.Handle(w, HandlerType, func(kagzi.Context, kagzi.WorkflowFailedEvent) (string, error) { return "handled", nil })
+	kagzi.Handle(w, HandlerType, func(kagzi.Context, kagzi.WorkflowFailedEvent) (string, error) {
+		return "handled", nil
+	})
 	kagzi.Handle(w, TickType, h.tick)
 	kagzi.Handle(w, FloodType, func(kagzi.Context, string) (string, error) { return "", nil })
 	go func() {
@@ -115,7 +117,8 @@ func (h *worker) step(ctx kagzi.Context, in Job, i int) (string, error) {
 	return kagzi.Step(ctx, "s"+strconv.Itoa(i), func(ctx context.Context) (string, error) {
 		value := fmt.Sprintf("%s.%d.%d", h.spec.Name, h.spec.Stamp, h.nonce.Add(1))
 		run, step, _ := strings.Cut(kagzi.IdempotencyKey(ctx), "/")
-		h.witness.log.Note(history.Event{Op: history.CodeBegins, Run: run, Step: step, Token: h.witness.tokenOf(run), Value: value}, history.Now())
+		h.witness.log.Note(history.Event{Op: history.CodeBegins, Run: run, Step: step, Token: h.witness.tokenOf(run),
+			Value: value}, history.Now())
 		if in.Kind == Poison {
 			os.Exit(PoisonExit)
 		}

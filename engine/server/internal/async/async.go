@@ -1,4 +1,5 @@
-// Package async has the concurrency helpers of the server's packages: notification channels, parallel calls, and a pool of goroutines.
+// Package async has the concurrency helpers of the server's packages: notification channels,
+// parallel calls, and a pool of goroutines.
 package async
 
 import (
@@ -10,7 +11,8 @@ import (
 	"github.com/kagzi/kagzi/engine/server/internal/wire"
 )
 
-// Notify wakes whoever receives from a channel of capacity one. It does not block; notifications that were not received yet are one.
+// Notify wakes whoever receives from a channel of capacity one. It does not block; notifications
+// that were not received yet are one.
 func Notify(c chan struct{}) {
 	select {
 	case c <- struct{}{}:

@@ -19,8 +19,9 @@ import (
 	"github.com/kagzi/kagzi/engine/server/internal/wire"
 )
 
-// Who makes a call. What a context says of it is the key that let the call in; without one the caller is "local" and may do everything,
-// because the database has no keys or the server is reached from within its process only.
+// Who makes a call. What a context says of it is the key that let the call in; without one the
+// caller is "local" and may do everything, because the database has no keys or the server is
+// reached from within its process only.
 
 type callerMark struct{}
 
@@ -46,9 +47,10 @@ func ActorOf(ctx context.Context) engine.Actor {
 	return actor
 }
 
-// KeyOf is the key whose secret stands in an authorization header ("Bearer kz_…"), for listeners other than gRPC; nil where none is needed.
-// Without a valid one the error is of engine.KindNoKey. While the database does not answer, it goes by the keys as they were last read: it
-// is for listeners that only tell of this server.
+// KeyOf is the key whose secret stands in an authorization header ("Bearer kz_…"), for listeners
+// other than gRPC; nil where none is needed. Without a valid one the error is of engine.KindNoKey.
+// While the database does not answer, it goes by the keys as they were last read: it is for
+// listeners that only tell of this server.
 func (g *Guard) KeyOf(ctx context.Context, authorization string) (*engine.APIKey, error) {
 	var headers []string
 	if authorization != "" {
@@ -76,7 +78,8 @@ func (g *Guard) identify(ctx context.Context, authorization []string) (*Key, err
 }
 
 // identifyBy is identify by the keys that read gets.
-func (g *Guard) identifyBy(ctx context.Context, read func(context.Context) (*keyset, error), authorization []string) (*Key, error) {
+func (g *Guard) identifyBy(ctx context.Context, read func(context.Context) (*keyset, error),
+	authorization []string) (*Key, error) {
 	if g.trusted {
 		return nil, nil
 	}
@@ -106,12 +109,16 @@ func (g *Guard) shown(ctx context.Context, keys *keyset, authorization []string)
 		if name != "" {
 			return nil, noKey("no API key has the name that is in the client certificate, %q", wire.Cut(name))
 		}
-		return nil, noKey("an API key is needed: give --api-key-file or KAGZI_API_KEY, or in other clients the metadata `authorization: Bearer SECRET`")
+		return nil,
+			noKey(
+				"an API key is needed: give --api-key-file or KAGZI_API_KEY, or in other clients the metadata `authorization: Bearer SECRET`")
 	}
 	scheme, text, _ := strings.Cut(authorization[0], " ")
 	id, ok := secret.Parse(text)
 	if len(authorization) > 1 || !strings.EqualFold(scheme, "bearer") || !ok {
-		return nil, noKey("the API key is not whole: it is to be sent as `authorization: Bearer SECRET`, with all of the secret, which begins with kz_")
+		return nil,
+			noKey(
+				"the API key is not whole: it is to be sent as `authorization: Bearer SECRET`, with all of the secret, which begins with kz_")
 	}
 	key := keys.byID[id]
 	if key == nil {

@@ -1,9 +1,13 @@
-// Package auth decides who may call what: the API keys, the permissions of their roles, and what of a request must be a key's own.
+// Package auth decides who may call what: the API keys, the permissions of their roles, and what of
+// a request must be a key's own.
 //
-//   - guard.go: Guard, which the interceptors ask. caller.go finds the key of a call, keyring.go keeps the keys of the database in memory.
+//   - guard.go: Guard, which the interceptors ask. caller.go finds the key of a call, keyring.go
+//     keeps the keys of the database in memory.
 //   - permissions.go, methods.go, scope.go: the table of who may call which method, on what.
-//   - open_calls.go: streams and long polls end with the key that let them in. key_uses.go notes when keys were last used.
-//   - tap.go, unauthenticated.go: limits for callers without a valid key. refusals.go: what of them goes to the audit log.
+//   - open_calls.go: streams and long polls end with the key that let them in. key_uses.go notes
+//     when keys were last used.
+//   - tap.go, unauthenticated.go: limits for callers without a valid key. refusals.go: what of them
+//     goes to the audit log.
 package auth
 
 import (
@@ -50,7 +54,8 @@ type Guard struct {
 func New(store Store, log *slog.Logger, errors *wire.Errors, trusted, needKey bool) *Guard {
 	return &Guard{
 		store: store, log: log, errors: errors, trusted: trusted, needKey: needKey,
-		keys: keyring{store: store}, open: openCalls{wake: make(chan struct{}, 1)}, uses: keyUses{wake: make(chan struct{}, 1)},
+		keys: keyring{store: store}, open: openCalls{wake: make(chan struct{}, 1)},
+		uses: keyUses{wake: make(chan struct{}, 1)},
 	}
 }
 
@@ -65,7 +70,8 @@ func (g *Guard) MethodOf(fullMethod string) *Method {
 	return &Method{} // of a server that registered none
 }
 
-// Admit authenticates a call and refuses a role that may not use the method. The context that it returns says who calls.
+// Admit authenticates a call and refuses a role that may not use the method. The context that it
+// returns says who calls.
 func (g *Guard) Admit(ctx context.Context, method *Method) (context.Context, error) {
 	if method.Rule.Open {
 		return ctx, nil

@@ -11,11 +11,12 @@ import (
 )
 
 const (
-	// keyringAge is how long what was read of the keys is believed, from the moment at which the reading began, where a hint that they changed
-	// may be lost. So a key that was revoked opens nothing 5 s later.
+	// keyringAge is how long what was read of the keys is believed, from the moment at which the
+	// reading began, where a hint that they changed may be lost. So a key that was revoked opens
+	// nothing 5 s later.
 	keyringAge = 4 * time.Second
-	// keyringTime is the limit of one reading, less than keyringAge, so that what was read is not too old at once. A database that is only slow
-	// has calls wait, and does not have them refused.
+	// keyringTime is the limit of one reading, less than keyringAge, so that what was read is not
+	// too old at once. A database that is only slow has calls wait, and does not have them refused.
 	keyringTime = 3 * time.Second
 	maxRevoked  = 1000 // that are remembered
 )
@@ -61,11 +62,13 @@ type keyStore interface {
 	Describe(context.Context) (engine.Description, error)
 }
 
-// keyring is the keys of the database, read when a call needs them and what is known may be old. A call finds them in memory otherwise.
+// keyring is the keys of the database, read when a call needs them and what is known may be old. A
+// call finds them in memory otherwise.
 //
-// When the database cannot be asked, calls are refused as UNAVAILABLE once what is known is too old: they would need the same database
-// anyway, and a key that was revoked must not live longer for its trouble. Streams that are open stay open until it can be asked again.
-// Only who looks at the metrics goes on to be let in by what was last read; see getOrLast.
+// When the database cannot be asked, calls are refused as UNAVAILABLE once what is known is too
+// old: they would need the same database anyway, and a key that was revoked must not live longer
+// for its trouble. Streams that are open stay open until it can be asked again. Only who looks at
+// the metrics goes on to be let in by what was last read; see getOrLast.
 type keyring struct {
 	store   keyStore
 	mark    atomic.Uint64 // grows when the keys may have changed
@@ -94,14 +97,16 @@ func (k *keyring) changed() {
 // doubt notes that the keys may be others now: hints were lost.
 func (k *keyring) doubt() { k.mark.Add(1) }
 
-// get is the keys as they stand: no older than keyringAge, and not from before a change that this server knew of when it was called.
+// get is the keys as they stand: no older than keyringAge, and not from before a change that this
+// server knew of when it was called.
 func (k *keyring) get(ctx context.Context) (*keyset, error) { return k.read(ctx, keyringAge) }
 
 // read is get with another age; 0 asks only that no known change is missed.
 func (k *keyring) read(ctx context.Context, age time.Duration) (*keyset, error) {
 	mark := k.mark.Load()
 	for {
-		if r := k.current.Load(); r != nil && r.mark >= mark && (age == 0 || k.sure.Load() || time.Since(r.readAt) < age) {
+		if r := k.current.Load(); r != nil && r.mark >= mark &&
+			(age == 0 || k.sure.Load() || time.Since(r.readAt) < age) {
 			return r, nil
 		}
 		if err := k.share(ctx, mark); err != nil {
@@ -110,15 +115,19 @@ func (k *keyring) read(ctx context.Context, age time.Duration) (*keyset, error) 
 	}
 }
 
-// getOrLast is get and, while the database does not answer, the keys as they were last read: for what is asked for most when the database is
-// away, which is whether it is away. Without it nobody could be told by the metrics, not even where no key was ever made.
+// getOrLast is get and, while the database does not answer, the keys as they were last read: for
+// what is asked for most when the database is away, which is whether it is away. Without it nobody
+// could be told by the metrics, not even where no key was ever made.
 //
-// It is for reading about this server alone, and nothing that changes or reads runs may be let in by it. The database would refuse that during
-// the outage, but a call that waits for the database would get through as it comes back, for a key that was revoked on another server
-// meanwhile. So what such a key opens longer than keyringAge is the figures of a server that is cut off from its database, and with them the
-// names of its queues at most, should the database come back in the very moment between the two questions. Each call asks for the keys
-// again, so the first one after the outage goes by what the database says. What this server knows to have changed since it last read the
-// keys it does not forget for the outage: then nobody is let in, as by a server that could never read them.
+// It is for reading about this server alone, and nothing that changes or reads runs may be let in
+// by it. The database would refuse that during the outage, but a call that waits for the database
+// would get through as it comes back, for a key that was revoked on another server meanwhile. So
+// what such a key opens longer than keyringAge is the figures of a server that is cut off from its
+// database, and with them the names of its queues at most, should the database come back in the
+// very moment between the two questions. Each call asks for the keys again, so the first one after
+// the outage goes by what the database says. What this server knows to have changed since it last
+// read the keys it does not forget for the outage: then nobody is let in, as by a server that could
+// never read them.
 func (k *keyring) getOrLast(ctx context.Context) (*keyset, error) {
 	r, err := k.get(ctx)
 	if err != errKeysAway { // an answer that cannot be used is not an outage
@@ -178,7 +187,8 @@ func (k *keyring) load(mark uint64) error {
 		before = &keyset{}
 	}
 	r := &keyset{
-		byID: make(map[engine.ID]*Key, len(keys)), byName: make(map[string]*Key, len(keys)), mark: mark, change: change, readAt: began,
+		byID: make(map[engine.ID]*Key, len(keys)), byName: make(map[string]*Key, len(keys)), mark: mark, change: change,
+		readAt: began,
 	}
 	for i := range keys {
 		key := before.byID[keys[i].ID]
@@ -192,7 +202,8 @@ func (k *keyring) load(mark uint64) error {
 	return nil
 }
 
-// begin asks what is asked once: whether hints can be lost and, where the database has keys, which were revoked of late.
+// begin asks what is asked once: whether hints can be lost and, where the database has keys, which
+// were revoked of late.
 func (k *keyring) begin(ctx context.Context, keyed bool) error {
 	d, err := k.store.Describe(ctx)
 	if err != nil {
@@ -240,9 +251,12 @@ func (k *keyring) wasRevoked(id engine.ID) *Key {
 }
 
 var (
-	errKeysUnread = &engine.Error{Kind: engine.KindUnavailable, Message: "the API keys could not be read from the database; try again"}
-	// errKeysAway says what is the matter, and not what this server wanted to know first: it may well be that no key was ever made.
-	errKeysAway = &engine.Error{Kind: engine.KindUnavailable, Message: "the database does not answer; the call was not carried out"}
+	errKeysUnread = &engine.Error{Kind: engine.KindUnavailable,
+		Message: "the API keys could not be read from the database; try again"}
+	// errKeysAway says what is the matter, and not what this server wanted to know first: it may
+	// well be that no key was ever made.
+	errKeysAway = &engine.Error{Kind: engine.KindUnavailable,
+		Message: "the database does not answer; the call was not carried out"}
 )
 
 // keysUnread is what callers are told when reading the keys has failed.

@@ -108,7 +108,8 @@ func TestKeysThatCannotBeReadOpenNothing(t *testing.T) {
 		l.Set(func() { l.Broken, l.Slow = nil, make(chan struct{}) })
 		began := time.Now()
 		if _, err := k.get(t.Context()); !errors.Is(err, engine.ErrUnavailable) || time.Since(began) > keyringTime {
-			t.Errorf("a database that does not answer: %v after %s, want UNAVAILABLE within %s", err, time.Since(began), keyringTime)
+			t.Errorf("a database that does not answer: %v after %s, want UNAVAILABLE within %s", err, time.Since(began),
+				keyringTime)
 		}
 		slow := make(chan struct{})
 		l.Set(func() { l.Slow = slow })
@@ -119,7 +120,8 @@ func TestKeysThatCannotBeReadOpenNothing(t *testing.T) {
 	})
 }
 
-// TestWhoLooksAtMetricsIsKnownWhileTheDatabaseIsAway: that is what metrics are for, and a server that could never read its keys knows nobody.
+// TestWhoLooksAtMetricsIsKnownWhileTheDatabaseIsAway: that is what metrics are for, and a server
+// that could never read its keys knows nobody.
 func TestWhoLooksAtMetricsIsKnownWhileTheDatabaseIsAway(t *testing.T) {
 	away := &engine.Error{Kind: engine.KindUnavailable, Message: "the database does not answer"}
 	for _, c := range []struct {
@@ -133,19 +135,30 @@ func TestWhoLooksAtMetricsIsKnownWhileTheDatabaseIsAway(t *testing.T) {
 		{name: "an outage", broken: away},
 		{name: "an outage where no key was ever made", keyless: true, broken: away},
 		{name: "a database that says nothing"},
-		{name: "one where hints may have been lost", broken: away, then: func(s *Guard, _ *servertest.KeyStore) { s.KeysMayHaveChanged() }},
-		{name: "a key that has expired", broken: away, then: func(_ *Guard, l *servertest.KeyStore) { l.Set(func() { l.Ahead = 48 * time.Hour }) }, want: engine.KindNoKey},
+		{name: "one where hints may have been lost", broken: away, then: func(s *Guard, _ *servertest.KeyStore) {
+			s.KeysMayHaveChanged()
+		}},
+		{name: "a key that has expired", broken: away, then: func(_ *Guard, l *servertest.KeyStore) {
+			l.Set(func() { l.Ahead = 48 * time.Hour })
+		}, want: engine.KindNoKey},
 		{name: "a server that could never read them", unread: true, broken: away, want: engine.KindUnavailable},
-		{name: "a server without keys that could never read them", keyless: true, unread: true, broken: away, want: engine.KindUnavailable},
-		{name: "keys that are known to have changed", broken: away, then: func(s *Guard, _ *servertest.KeyStore) { s.KeysChanged() }, want: engine.KindUnavailable},
-		{name: "the first key of all", keyless: true, broken: away, then: func(s *Guard, _ *servertest.KeyStore) { s.KeysChanged() }, want: engine.KindUnavailable},
-		{name: "an answer that is none", broken: errors.New("a hash has 5 bytes, want 32"), want: engine.KindUnavailable},
+		{name: "a server without keys that could never read them", keyless: true, unread: true, broken: away,
+			want: engine.KindUnavailable},
+		{name: "keys that are known to have changed", broken: away, then: func(s *Guard, _ *servertest.KeyStore) {
+			s.KeysChanged()
+		}, want: engine.KindUnavailable},
+		{name: "the first key of all", keyless: true, broken: away, then: func(s *Guard, _ *servertest.KeyStore) {
+			s.KeysChanged()
+		}, want: engine.KindUnavailable},
+		{name: "an answer that is none", broken: errors.New("a hash has 5 bytes, want 32"),
+			want: engine.KindUnavailable},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l, header := &servertest.KeyStore{Notifications: "listen"}, ""
 				if !c.keyless {
-					header = "Bearer " + l.Make(engine.APIKey{Name: "one", Role: engine.RoleViewer, ExpiresAt: l.Now().Add(24 * time.Hour)})
+					header = "Bearer " + l.Make(engine.APIKey{
+						Name: "one", Role: engine.RoleViewer, ExpiresAt: l.Now().Add(24 * time.Hour)})
 				}
 				s := newTestGuard(l)
 				if !c.unread {
@@ -163,7 +176,8 @@ func TestWhoLooksAtMetricsIsKnownWhileTheDatabaseIsAway(t *testing.T) {
 					c.then(s, l)
 				}
 				key, err := s.KeyOf(t.Context(), header)
-				if engine.KindOf(err) != c.want && (err != nil || c.want != 0) || err == nil && (key == nil) != c.keyless {
+				if engine.KindOf(err) != c.want && (err != nil || c.want != 0) || err == nil &&
+					(key == nil) != c.keyless {
 					t.Errorf("at the metrics: %v, %v; want an error of kind %v", key, err, c.want)
 				}
 				if _, err := s.identify(t.Context(), []string{header}); !errors.Is(err, engine.ErrUnavailable) {
@@ -177,7 +191,10 @@ func TestWhoLooksAtMetricsIsKnownWhileTheDatabaseIsAway(t *testing.T) {
 // TestAKeyThatWasRevokedInAnOutageOpensNothingAfterIt, not at the first call either, and nothing but the metrics in it.
 func TestAKeyThatWasRevokedInAnOutageOpensNothingAfterIt(t *testing.T) {
 	for name, method := range map[string]func(*Guard, context.Context, string) error{
-		"the metrics": func(s *Guard, ctx context.Context, header string) error { _, err := s.KeyOf(ctx, header); return err },
+		"the metrics": func(s *Guard, ctx context.Context, header string) error {
+			_, err := s.KeyOf(ctx, header)
+			return err
+		},
 		"a call": func(s *Guard, ctx context.Context, header string) error {
 			_, err := s.identify(ctx, []string{header})
 			return err
@@ -235,7 +252,8 @@ func TestACallIsToldThatTheDatabaseIsAwayAndNotItsKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k, l := ringOf("listen")
 		for said, want := range map[error]string{
-			engine.ErrUnavailable: "the database does not answer", errors.New("a hash has 5 bytes"): "the API keys could not be read",
+			engine.ErrUnavailable:            "the database does not answer",
+			errors.New("a hash has 5 bytes"): "the API keys could not be read",
 		} {
 			l.Set(func() { l.Broken = said })
 			if _, err := k.get(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
@@ -248,7 +266,8 @@ func TestACallIsToldThatTheDatabaseIsAwayAndNotItsKeys(t *testing.T) {
 func TestTheLastUseOfAKeyIsNotedOnceAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &servertest.KeyStore{}
-		one, two := l.Make(engine.APIKey{Name: "one", Role: engine.RoleAdmin}), l.Make(engine.APIKey{Name: "two", Role: engine.RoleAdmin})
+		one, two := l.Make(engine.APIKey{Name: "one", Role: engine.RoleAdmin}),
+			l.Make(engine.APIKey{Name: "two", Role: engine.RoleAdmin})
 		s := newTestGuard(l)
 		stop := s.Start()
 		use := func(secret string) {

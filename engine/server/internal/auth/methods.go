@@ -12,7 +12,8 @@ type Method struct {
 func newMethods(names []string) map[string]*Method {
 	all := make(map[string]*Method, len(names))
 	for _, name := range names {
-		all[name] = &Method{name: strings.TrimPrefix(strings.TrimPrefix(name, "/"), "kagzi.v1."), Rule: Permissions[name]}
+		all[name] = &Method{name: strings.TrimPrefix(strings.TrimPrefix(name, "/"), "kagzi.v1."),
+			Rule: Permissions[name]}
 	}
 	return all
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/kagzi/kagzi/engine/server/internal/async"
 )
 
-// An open call is a stream or a long poll. It ends when the key that let it in ends, and one that needed none ends when the database gets
-// its first key.
+// An open call is a stream or a long poll. It ends when the key that let it in ends, and one that
+// needed none ends when the database gets its first key.
 
 // openCalls are the calls that are open now.
 type openCalls struct {
@@ -28,8 +28,8 @@ type openCall struct {
 	end context.CancelCauseFunc
 }
 
-// lateHandler is how long the handler of a call that is over has to return. One that is stuck in sending or receiving does not;
-// then the call is answered without it, which frees it.
+// lateHandler is how long the handler of a call that is over has to return. One that is stuck in
+// sending or receiving does not; then the call is answered without it, which frees it.
 const lateHandler = 500 * time.Millisecond
 
 // errCallOver is the answer to an open call whose key has ended.
@@ -37,7 +37,8 @@ var errCallOver = &engine.Error{
 	Kind: engine.KindNoKey, Subject: "key", Message: "the call was ended: its API key has expired or was revoked, or a key is needed since it began",
 }
 
-// Open makes a context for a long call, which ends with errCallOver as its cause when the caller's key ends. Leave it when done.
+// Open makes a context for a long call, which ends with errCallOver as its cause when the caller's
+// key ends. Leave it when done.
 func (g *Guard) Open(ctx context.Context) (_ context.Context, leave func()) {
 	key := CallerOf(ctx)
 	if g.trusted {
@@ -93,8 +94,9 @@ func (v *openCalls) count() (open, keyed int) {
 	return len(v.open), v.keyed
 }
 
-// watchOpenCalls ends the open calls whose keys have ended, until ctx ends. It looks when it is notified, and every few seconds as long as a call has a key
-// that expires or, where notifications may be lost, has a key at all. Otherwise it sleeps.
+// watchOpenCalls ends the open calls whose keys have ended, until ctx ends. It looks when it is
+// notified, and every few seconds as long as a call has a key that expires or, where notifications
+// may be lost, has a key at all. Otherwise it sleeps.
 func (g *Guard) watchOpenCalls(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -147,8 +149,9 @@ func (v *openCalls) plan(wait time.Duration) time.Duration {
 	return wait
 }
 
-// prune ends the open calls that would not be let in now, and returns how long it is until the next key of the others may have expired; 0 is never.
-// That is soon where any of them expires at all: the clock may be set, or the machine sleep, and no timer knows of it.
+// prune ends the open calls that would not be let in now, and returns how long it is until the next
+// key of the others may have expired; 0 is never. That is soon where any of them expires at all:
+// the clock may be set, or the machine sleep, and no timer knows of it.
 func (v *openCalls) prune(r *keyset, now time.Time) (wait time.Duration) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -75,7 +75,8 @@ func TestALongCallEndsWithItsKey(t *testing.T) {
 	t.Run("at once on the server that hears of it", func(t *testing.T) {
 		for _, notifications := range []string{"in-process", "listen", "polling"} {
 			inBubble(t, notifications, func(t *testing.T, s *Guard, l *servertest.KeyStore) {
-				secrets := []string{l.Make(engine.APIKey{Name: "one", Role: engine.RoleAdmin}), l.Make(engine.APIKey{Name: "two", Role: engine.RoleAdmin})}
+				secrets := []string{l.Make(engine.APIKey{Name: "one", Role: engine.RoleAdmin}),
+					l.Make(engine.APIKey{Name: "two", Role: engine.RoleAdmin})}
 				one, two := openCallWith(t, s, secrets[0]), openCallWith(t, s, secrets[1])
 				s.KeysChanged()
 				if one.ended(t) || two.ended(t) {
@@ -130,7 +131,8 @@ func TestALongCallEndsWithItsKey(t *testing.T) {
 		inBubble(t, "in-process", func(t *testing.T, s *Guard, l *servertest.KeyStore) {
 			secrets := []string{
 				l.Make(engine.APIKey{Name: "first", Role: engine.RoleAdmin, ExpiresAt: l.Now().Add(time.Minute)}),
-				l.Make(engine.APIKey{Name: "second", Role: engine.RoleAdmin, ExpiresAt: l.Now().Add(time.Hour + time.Minute)}),
+				l.Make(engine.APIKey{Name: "second", Role: engine.RoleAdmin,
+					ExpiresAt: l.Now().Add(time.Hour + time.Minute)}),
 			}
 			if first := openCallWith(t, s, secrets[0]); first.ended(t) {
 				t.Fatal("it ended early")
@@ -163,7 +165,8 @@ func TestALongCallEndsWithItsKey(t *testing.T) {
 	})
 	t.Run("when the key ends between the look at it and the call", func(t *testing.T) {
 		inBubble(t, "in-process", func(t *testing.T, s *Guard, l *servertest.KeyStore) {
-			key, err := s.identify(t.Context(), []string{"Bearer " + l.Make(engine.APIKey{Name: "one", Role: engine.RoleAdmin})})
+			key, err := s.identify(t.Context(), []string{
+				"Bearer " + l.Make(engine.APIKey{Name: "one", Role: engine.RoleAdmin})})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -181,7 +184,8 @@ func TestALongCallEndsWithItsKey(t *testing.T) {
 	})
 	t.Run("and leaves nothing behind", func(t *testing.T) {
 		inBubble(t, "in-process", func(t *testing.T, s *Guard, l *servertest.KeyStore) {
-			key, err := s.identify(t.Context(), []string{"Bearer " + l.Make(engine.APIKey{Name: "one", Role: engine.RoleAdmin})})
+			key, err := s.identify(t.Context(), []string{
+				"Bearer " + l.Make(engine.APIKey{Name: "one", Role: engine.RoleAdmin})})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -207,7 +211,8 @@ func TestALongCallEndsWithItsKey(t *testing.T) {
 				l.Set(func() { l.Ahead = 2 * time.Hour })
 				time.Sleep(5 * time.Second)
 				if !one.ended(t) || two.ended(t) {
-					t.Errorf("%s: five seconds later the call is open whose key has expired, or the other is not", notifications)
+					t.Errorf("%s: five seconds later the call is open whose key has expired, or the other is not",
+						notifications)
 				}
 			})
 		}

@@ -54,38 +54,44 @@ var (
 
 // Permissions is the one table of who may call what. A method that is not in it is refused to every key.
 //
-// A client starts, signals, reads and cancels runs: cancelling is the end of what it asked for itself. What repairs or steers (terminate,
-// pause, retry, override, pin, bulk, import) is an operator's. A capsule holds the audit log too, so that a client exports none. Starts and
-// signals are data rather than steering, and so are the calls of workers: they leave no record in the audit log when they succeed.
+// A client starts, signals, reads and cancels runs: cancelling is the end of what it asked for
+// itself. What repairs or steers (terminate, pause, retry, override, pin, bulk, import) is an
+// operator's. A capsule holds the audit log too, so that a client exports none. Starts and signals
+// are data rather than steering, and so are the calls of workers: they leave no record in the audit
+// log when they succeed.
 var Permissions = map[string]rule{
 	"/kagzi.v1.WorkflowService/StartWorkflow":           {Roles: starters, Scope: ofNamespace, Changes: true},
 	"/kagzi.v1.WorkflowService/StartWorkflows":          {Roles: starters, Scope: ofEachStart, Changes: true},
 	"/kagzi.v1.WorkflowService/GetWorkflow":             {Roles: readers, Scope: ofNamespace, Redact: true},
 	"/kagzi.v1.WorkflowService/GetWorkflowByExternalId": {Roles: readers, Scope: ofNamespace, Redact: true},
 	"/kagzi.v1.WorkflowService/ListWorkflows":           {Roles: readers, Scope: ofNamespace, Redact: true},
-	"/kagzi.v1.WorkflowService/WaitWorkflow":            {Roles: readers, Scope: ofNamespace, Redact: true, Waits: true},
-	"/kagzi.v1.WorkflowService/AwaitWorkflows":          {Roles: readers, Scope: ofNamespace, Redact: true},
-	"/kagzi.v1.WorkflowService/WatchWorkflow":           {Roles: readers, Scope: ofNamespace, Redact: true},
-	"/kagzi.v1.WorkflowService/CancelWorkflow":          {Roles: starters, Scope: ofNamespace, Changes: true},
-	"/kagzi.v1.WorkflowService/TerminateWorkflow":       {Roles: steerers, Scope: ofNamespace, Changes: true},
-	"/kagzi.v1.WorkflowService/PauseWorkflow":           {Roles: steerers, Scope: ofNamespace, Changes: true},
-	"/kagzi.v1.WorkflowService/ResumeWorkflow":          {Roles: steerers, Scope: ofNamespace, Changes: true},
-	"/kagzi.v1.WorkflowService/RetryWorkflow":           {Roles: steerers, Scope: ofNamespace, Changes: true},
-	"/kagzi.v1.WorkflowService/OverrideStep":            {Roles: steerers, Scope: ofNamespace, Changes: true},
-	"/kagzi.v1.WorkflowService/PinWorkflow":             {Roles: steerers, Scope: ofNamespace, Changes: true},
-	"/kagzi.v1.WorkflowService/BulkWorkflows":           {Roles: steerers, Scope: ofFilter, Changes: true},
-	"/kagzi.v1.WorkflowService/ImportWorkflow":          {Roles: steerers, Scope: ofNamespace, Changes: true},
-	"/kagzi.v1.WorkflowService/ExportWorkflow":          {Roles: steerers, Scope: ofNamespace},
-	"/kagzi.v1.WorkflowService/ExplainWorkflow":         {Roles: readers, Scope: ofNamespace},
-	"/kagzi.v1.WorkflowService/SignalWorkflow":          {Roles: starters, Scope: ofNamespace, Changes: true},
-	"/kagzi.v1.WorkflowService/ListSignals":             {Roles: readers, Scope: ofNamespace, Redact: true},
+	"/kagzi.v1.WorkflowService/WaitWorkflow": {
+		Roles: readers, Scope: ofNamespace, Redact: true, Waits: true},
+	"/kagzi.v1.WorkflowService/AwaitWorkflows":    {Roles: readers, Scope: ofNamespace, Redact: true},
+	"/kagzi.v1.WorkflowService/WatchWorkflow":     {Roles: readers, Scope: ofNamespace, Redact: true},
+	"/kagzi.v1.WorkflowService/CancelWorkflow":    {Roles: starters, Scope: ofNamespace, Changes: true},
+	"/kagzi.v1.WorkflowService/TerminateWorkflow": {Roles: steerers, Scope: ofNamespace, Changes: true},
+	"/kagzi.v1.WorkflowService/PauseWorkflow":     {Roles: steerers, Scope: ofNamespace, Changes: true},
+	"/kagzi.v1.WorkflowService/ResumeWorkflow":    {Roles: steerers, Scope: ofNamespace, Changes: true},
+	"/kagzi.v1.WorkflowService/RetryWorkflow":     {Roles: steerers, Scope: ofNamespace, Changes: true},
+	"/kagzi.v1.WorkflowService/OverrideStep":      {Roles: steerers, Scope: ofNamespace, Changes: true},
+	"/kagzi.v1.WorkflowService/PinWorkflow":       {Roles: steerers, Scope: ofNamespace, Changes: true},
+	"/kagzi.v1.WorkflowService/BulkWorkflows":     {Roles: steerers, Scope: ofFilter, Changes: true},
+	"/kagzi.v1.WorkflowService/ImportWorkflow":    {Roles: steerers, Scope: ofNamespace, Changes: true},
+	"/kagzi.v1.WorkflowService/ExportWorkflow":    {Roles: steerers, Scope: ofNamespace},
+	"/kagzi.v1.WorkflowService/ExplainWorkflow":   {Roles: readers, Scope: ofNamespace},
+	"/kagzi.v1.WorkflowService/SignalWorkflow":    {Roles: starters, Scope: ofNamespace, Changes: true},
+	"/kagzi.v1.WorkflowService/ListSignals":       {Roles: readers, Scope: ofNamespace, Redact: true},
 
 	// What is about a run carries the lease token of whoever was handed it, too.
-	"/kagzi.v1.WorkerService/Register":         {Roles: workers, Scope: whereRead, Changes: true},             // register
-	"/kagzi.v1.WorkerService/Session":          {Roles: workers, Scope: whereRead, Changes: true, Ends: true}, // register, of the hello; the rest is that worker's
-	"/kagzi.v1.WorkerService/Heartbeat":        {Roles: workers, Scope: ofLiveWorker},
-	"/kagzi.v1.WorkerService/Deregister":       {Roles: workers, Scope: ofLiveWorker},
-	"/kagzi.v1.WorkerService/PollTask":         {Roles: workers, Scope: ofNamespace, Waits: true}, // and poller, of the worker
+	// register
+	"/kagzi.v1.WorkerService/Register": {Roles: workers, Scope: whereRead, Changes: true},
+	// register, of the hello; the rest is that worker's
+	"/kagzi.v1.WorkerService/Session":    {Roles: workers, Scope: whereRead, Changes: true, Ends: true},
+	"/kagzi.v1.WorkerService/Heartbeat":  {Roles: workers, Scope: ofLiveWorker},
+	"/kagzi.v1.WorkerService/Deregister": {Roles: workers, Scope: ofLiveWorker},
+	// and poller, of the worker
+	"/kagzi.v1.WorkerService/PollTask":         {Roles: workers, Scope: ofNamespace, Waits: true},
 	"/kagzi.v1.WorkerService/GetHistory":       {Roles: workers, Scope: ofServedRun},
 	"/kagzi.v1.WorkerService/BeginStep":        {Roles: workers, Scope: ofNamespace},
 	"/kagzi.v1.WorkerService/CompleteStep":     {Roles: workers, Scope: ofNamespace},
@@ -97,7 +103,8 @@ var Permissions = map[string]rule{
 	"/kagzi.v1.WorkerService/CompleteWorkflow": {Roles: workers, Scope: ofNamespace},
 	"/kagzi.v1.WorkerService/FailWorkflow":     {Roles: workers, Scope: ofNamespace},
 	"/kagzi.v1.WorkerService/ReleaseTask":      {Roles: workers, Scope: ofNamespace},
-	"/kagzi.v1.WorkerService/SetRunNote":       {Roles: workers, Scope: whereRead}, // SetRunNote, which tries the key's namespaces
+	// SetRunNote, which tries the key's namespaces
+	"/kagzi.v1.WorkerService/SetRunNote": {Roles: workers, Scope: whereRead},
 
 	"/kagzi.v1.AdminService/ListWorkers":        {Roles: keepers, Scope: ofNamespace},
 	"/kagzi.v1.AdminService/GetWorker":          {Roles: keepers, Scope: ofWorker},
@@ -106,20 +113,21 @@ var Permissions = map[string]rule{
 	"/kagzi.v1.AdminService/GetStep":            {Roles: readers, Scope: ofNamespace, Redact: true},
 	"/kagzi.v1.AdminService/ListSteps":          {Roles: readers, Scope: ofNamespace, Redact: true},
 	"/kagzi.v1.AdminService/HealthCheck":        {Open: true},
-	"/kagzi.v1.AdminService/GetServerInfo":      {Roles: anybody, Scope: ofNothing}, // clients and workers get less of it
-	"/kagzi.v1.AdminService/GetStats":           {Roles: readers, Scope: ofNamespaceOrAll},
-	"/kagzi.v1.AdminService/WatchStats":         {Roles: readers, Scope: ofNamespaceOrAll},
-	"/kagzi.v1.AdminService/GetQueueDepth":      {Roles: readers, Scope: ofNamespace},
-	"/kagzi.v1.AdminService/ListWorkflowTypes":  {Roles: readers, Scope: ofNamespace},
-	"/kagzi.v1.AdminService/Backup":             {Roles: admins, Scope: ofAll},
-	"/kagzi.v1.AdminService/CreateKey":          {Roles: admins, Scope: ofAll, Changes: true},
-	"/kagzi.v1.AdminService/ListKeys":           {Roles: admins, Scope: ofAll},
-	"/kagzi.v1.AdminService/RevokeKey":          {Roles: admins, Scope: ofAll, Changes: true},
-	"/kagzi.v1.AdminService/ListAuditEvents":    {Roles: keepers, Scope: ofNamespaceOrKeys},
-	"/kagzi.v1.AdminService/Watch":              {Roles: readers, Scope: ofNamespace, Redact: true},
-	"/kagzi.v1.AdminService/GetActivity":        {Roles: admins, Scope: ofAll}, // it is of all namespaces together
-	"/kagzi.v1.AdminService/WatchEvents":        {Roles: admins, Scope: ofAll}, // likewise
-	"/kagzi.v1.AdminService/WhoAmI":             {Roles: anybody, Scope: ofNothing},
+	// clients and workers get less of it
+	"/kagzi.v1.AdminService/GetServerInfo":     {Roles: anybody, Scope: ofNothing},
+	"/kagzi.v1.AdminService/GetStats":          {Roles: readers, Scope: ofNamespaceOrAll},
+	"/kagzi.v1.AdminService/WatchStats":        {Roles: readers, Scope: ofNamespaceOrAll},
+	"/kagzi.v1.AdminService/GetQueueDepth":     {Roles: readers, Scope: ofNamespace},
+	"/kagzi.v1.AdminService/ListWorkflowTypes": {Roles: readers, Scope: ofNamespace},
+	"/kagzi.v1.AdminService/Backup":            {Roles: admins, Scope: ofAll},
+	"/kagzi.v1.AdminService/CreateKey":         {Roles: admins, Scope: ofAll, Changes: true},
+	"/kagzi.v1.AdminService/ListKeys":          {Roles: admins, Scope: ofAll},
+	"/kagzi.v1.AdminService/RevokeKey":         {Roles: admins, Scope: ofAll, Changes: true},
+	"/kagzi.v1.AdminService/ListAuditEvents":   {Roles: keepers, Scope: ofNamespaceOrKeys},
+	"/kagzi.v1.AdminService/Watch":             {Roles: readers, Scope: ofNamespace, Redact: true},
+	"/kagzi.v1.AdminService/GetActivity":       {Roles: admins, Scope: ofAll}, // it is of all namespaces together
+	"/kagzi.v1.AdminService/WatchEvents":       {Roles: admins, Scope: ofAll}, // likewise
+	"/kagzi.v1.AdminService/WhoAmI":            {Roles: anybody, Scope: ofNothing},
 
 	"/kagzi.v1.NamespaceService/CreateNamespace":  {Roles: admins, Scope: ofNamespace, Changes: true},
 	"/kagzi.v1.NamespaceService/GetNamespace":     {Roles: readers, Scope: ofNamespace},

@@ -95,7 +95,8 @@ func (g *Guard) record(ctx context.Context, event engine.AuditEvent) {
 	event.At = g.store.Now()
 	event.ID, event.Actor = engine.NewID(event.At), ActorOf(ctx)
 	if err := g.store.NoteRefusal(context.WithoutCancel(ctx), event); err != nil {
-		g.log.Warn("not in the audit log", "method", event.Method, "actor", event.Actor.Name, "outcome", event.Outcome, "error", err)
+		g.log.Warn("not in the audit log", "method", event.Method, "actor", event.Actor.Name, "outcome", event.Outcome,
+			"error", err)
 	}
 }
 

@@ -9,9 +9,10 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// A scope refuses a request that is about what is not the key's. The namespace that a request names decides, and where it names an id
-// alone, the namespace of the row. What is refused by name is refused with the same words whether the namespace exists or not; what is
-// refused by id is answered as an id that does not exist.
+// A scope refuses a request that is about what is not the key's. The namespace that a request names
+// decides, and where it names an id alone, the namespace of the row. What is refused by name is
+// refused with the same words whether the namespace exists or not; what is refused by id is
+// answered as an id that does not exist.
 type scope func(g *Guard, ctx context.Context, key *Key, request any) error
 
 // ofNothing is of requests that are about no namespace.
@@ -114,7 +115,8 @@ func (g *Guard) ownWorker(ctx context.Context, key *Key, id string, notFound fun
 	return nil
 }
 
-// Owns says whether a worker is in one of the key's namespaces and, for a worker's key, serves nothing that the key does not.
+// Owns says whether a worker is in one of the key's namespaces and, for a worker's key, serves
+// nothing that the key does not.
 func (k *Key) Owns(w *engine.Worker) bool { return k.Reaches(w.Namespace) && k.lacks(w) == "" }
 
 // lacks is what of a worker's queues and types the key is not for, in words; empty when it is for all of them.
@@ -137,8 +139,8 @@ func (k *Key) lacks(w *engine.Worker) string {
 	return ""
 }
 
-// MayRegister refuses a registration that the key does not allow. An id that a worker of others has, or had, is refused as one that is
-// taken: to register under it would take their row over.
+// MayRegister refuses a registration that the key does not allow. An id that a worker of others
+// has, or had, is refused as one that is taken: to register under it would take their row over.
 func (g *Guard) MayRegister(ctx context.Context, w *engine.Worker, chosen bool) error {
 	key := CallerOf(ctx)
 	if key == nil {

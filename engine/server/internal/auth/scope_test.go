@@ -14,9 +14,12 @@ func TestWhatNamesNoNamespaceIsAboutAllAndTakesAKeyThatIsForAll(t *testing.T) {
 		scope       scope
 		all, ofShop any
 	}{
-		"statistics":         {ofNamespaceOrAll, &kagziv1.GetStatsRequest{}, &kagziv1.GetStatsRequest{Namespace: new("shop")}},
-		"watched statistics": {ofNamespaceOrAll, &kagziv1.WatchStatsRequest{}, &kagziv1.WatchStatsRequest{Namespace: new("shop")}},
-		"audit events":       {ofNamespaceOrKeys, &kagziv1.ListAuditEventsRequest{}, &kagziv1.ListAuditEventsRequest{Namespace: "shop"}},
+		"statistics": {ofNamespaceOrAll, &kagziv1.GetStatsRequest{},
+			&kagziv1.GetStatsRequest{Namespace: new("shop")}},
+		"watched statistics": {ofNamespaceOrAll, &kagziv1.WatchStatsRequest{},
+			&kagziv1.WatchStatsRequest{Namespace: new("shop")}},
+		"audit events": {ofNamespaceOrKeys, &kagziv1.ListAuditEventsRequest{},
+			&kagziv1.ListAuditEventsRequest{Namespace: "shop"}},
 	} {
 		for _, of := range []struct {
 			request any

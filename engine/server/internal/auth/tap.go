@@ -9,18 +9,20 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// maxUnauthenticatedReads limits the calls without a valid key that are read at a time, on all connections. What they send is kept until it is
-// whole, for a refusal that says why, comes late where there are many, and is on record; whoever is past this number is refused at its headers.
+// maxUnauthenticatedReads limits the calls without a valid key that are read at a time, on all
+// connections. What they send is kept until it is whole, for a refusal that says why, comes late
+// where there are many, and is on record; whoever is past this number is refused at its headers.
 const maxUnauthenticatedReads = 16
 
 // readLimiter counts the calls without a valid key that are being read.
 type readLimiter struct{ reading atomic.Int32 }
 
-// Tap meets a call when only its headers have come. gRPC reads the whole message of a call before it asks anybody else, so without this
-// callers without a key could have the server hold as much as they like.
+// Tap meets a call when only its headers have come. gRPC reads the whole message of a call before
+// it asks anybody else, so without this callers without a key could have the server hold as much as
+// they like.
 //
-// It goes by what is known of the keys at this moment and never waits: the connection stands still meanwhile. Whether the call may be made is
-// decided where it is admitted.
+// It goes by what is known of the keys at this moment and never waits: the connection stands still
+// meanwhile. Whether the call may be made is decided where it is admitted.
 func (g *Guard) Tap(ctx context.Context, info *tap.Info) (context.Context, error) {
 	method := g.methods[info.FullMethodName]
 	keys := g.keys.current.Load()

@@ -17,10 +17,11 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-var timings = flag.Int("timing.samples", 0, "how often the comparison of a key is timed with each of two hashes; 0 leaves it to how it is written")
+var timings = flag.Int("timing.samples", 0,
+	"how often the comparison of a key is timed with each of two hashes; 0 leaves it to how it is written")
 
-// Nobody may learn from how long it takes how much of a key was right. That nothing else compares hashes is seen in the code; the clock is asked
-// by
+// Nobody may learn from how long it takes how much of a key was right. That nothing else compares
+// hashes is seen in the code; the clock is asked by
 //
 //	go test ./engine/server/internal/auth -run Timing -timing.samples=1000000 -v
 func TestTheHashOfAKeyIsComparedWithoutTellingByItsTiming(t *testing.T) {
@@ -54,8 +55,8 @@ func TestTheHashOfAKeyIsComparedWithoutTellingByItsTiming(t *testing.T) {
 	}
 }
 
-// difference is Welch's t of how long compare takes with a and with b, in samples that alternate at random. Of each, the slowest tenth is left
-// out, in which the machine did something else.
+// difference is Welch's t of how long compare takes with a and with b, in samples that alternate at
+// random. Of each, the slowest tenth is left out, in which the machine did something else.
 func difference(rnd *rand.Rand, samples int, compare func(*[sha256.Size]byte) bool, a, b *[sha256.Size]byte) float64 {
 	const calls = 64 // in a sample, for the sake of the clock
 	var took [2][]float64

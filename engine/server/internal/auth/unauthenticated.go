@@ -13,9 +13,10 @@ const (
 	maxDelayed   = 1000 // answers that are late at a time
 )
 
-// unauthenticated counts the calls without a valid key by the address that they come from. Past a few a second their answers are late, so that
-// whoever tries secrets makes no more than a few a second for each call that it can keep open. A call with a valid key is never late,
-// also from such an address: others may share it.
+// unauthenticated counts the calls without a valid key by the address that they come from. Past a
+// few a second their answers are late, so that whoever tries secrets makes no more than a few a
+// second for each call that it can keep open. A call with a valid key is never late, also from such
+// an address: others may share it.
 type unauthenticated struct {
 	mu      sync.Mutex
 	second  time.Time // when the count began, by the monotonic clock

@@ -88,8 +88,10 @@ func TestRefusalsAreRecordedAFewASecond(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		s.noteRefusal(t.Context(), engine.AuditEvent{Method: "PauseWorkflow"})
-		if n := len(l.Recorded()); n != refusalsNoted+1 || s.refused.left() != 0 || !strings.Contains(log.String(), "count=990") {
-			t.Errorf("a second later %d are recorded, %d not told, and the log says %s", n, s.refused.left(), log.String())
+		if n := len(l.Recorded()); n != refusalsNoted+1 || s.refused.left() != 0 ||
+			!strings.Contains(log.String(), "count=990") {
+			t.Errorf("a second later %d are recorded, %d not told, and the log says %s", n, s.refused.left(),
+				log.String())
 		}
 	})
 }

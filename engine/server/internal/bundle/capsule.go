@@ -1,8 +1,8 @@
-// Package bundle exports runs as capsules and imports them. A capsule is an exported run: a zip file with the run, its children and what
-// these continued as.
+// Package bundle exports runs as capsules and imports them. A capsule is an exported run: a zip
+// file with the run, its children and what these continued as.
 //
-// export.go writes one. import.go takes one in: read.go unpacks it within limits, convert.go reads its messages, and resettle.go gives its
-// runs new ids and ends what cannot go on.
+// export.go writes one. import.go takes one in: read.go unpacks it within limits, convert.go reads
+// its messages, and resettle.go gives its runs new ids and ends what cannot go on.
 package bundle
 
 import (
@@ -20,8 +20,9 @@ import (
 	"github.com/kagzi/kagzi/engine/server/internal/wire"
 )
 
-// A capsule is a run with its children, and the runs that these continued as, as one zip file: a manifest, and of each run a directory
-// with what is known of it as JSON of the contract's messages, in the names of their fields.
+// A capsule is a run with its children, and the runs that these continued as, as one zip file: a
+// manifest, and of each run a directory with what is known of it as JSON of the contract's
+// messages, in the names of their fields.
 const (
 	capsuleFormat  = "kagzi-capsule"
 	capsuleVersion = 1
@@ -39,7 +40,8 @@ const (
 	capsuleAudit   = "audit.json"
 )
 
-// Manifest is the first file of a capsule: what is inside, the run that was exported first and children after their parents.
+// Manifest is the first file of a capsule: what is inside, the run that was exported first and
+// children after their parents.
 type Manifest struct {
 	Format       string        `json:"format"`
 	Version      int           `json:"version"`

@@ -10,8 +10,9 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// From the messages of a capsule. What they hold was written by anybody: every name and limit is checked as for a start. Leases, queues
-// of waiting and whatever else belongs to the server that exported them is left behind.
+// From the messages of a capsule. What they hold was written by anybody: every name and limit is
+// checked as for a start. Leases, queues of waiting and whatever else belongs to the server that
+// exported them is left behind.
 
 // fields reads what may be wrong and keeps the first error.
 type fields struct{ err error }
@@ -59,26 +60,38 @@ func importedRunOf(w *kagziv1.Workflow) (engine.Run, error) {
 	var f fields
 	run := engine.Run{
 		ID: f.id("run_id", w.RunId), Namespace: "default", // its own is the caller's choice
-		ExternalID: w.ExternalId, Queue: w.TaskQueue, Type: w.WorkflowType, Version: w.Version, Priority: int(w.GetPriority()),
+		ExternalID: w.ExternalId, Queue: w.TaskQueue, Type: w.WorkflowType, Version: w.Version,
+		Priority: int(w.GetPriority()),
 		Status:   engine.RunStatus(f.enum("status", int32(w.Status), kagziv1.WorkflowStatus_name)),
 		Attempts: int(w.Attempts), LeaseLosses: int(w.LeaseLosses),
-		Input: wire.PayloadOf(w.Input), Output: wire.PayloadOf(w.Output), Error: f.failure(w.Error), Note: w.Note, Pinned: w.Pinned,
-		CreatedAt: f.time("created_at", w.CreatedAt), StartedAt: f.time("started_at", w.StartedAt), FinishedAt: f.time("finished_at", w.FinishedAt),
-		DeadlineAt: f.time("deadline_at", w.DeadlineAt), NamedDeadlineAt: f.time("named_deadline_at", w.NamedDeadlineAt),
+		Input: wire.PayloadOf(w.Input), Output: wire.PayloadOf(w.Output), Error: f.failure(w.Error), Note: w.Note,
+		Pinned:    w.Pinned,
+		CreatedAt: f.time("created_at", w.CreatedAt), StartedAt: f.time("started_at", w.StartedAt),
+		FinishedAt:        f.time("finished_at", w.FinishedAt),
+		DeadlineAt:        f.time("deadline_at", w.DeadlineAt),
+		NamedDeadlineAt:   f.time("named_deadline_at", w.NamedDeadlineAt),
 		ScheduledAt:       f.time("scheduled_at", w.ScheduledAt),
-		CancelRequestedAt: f.time("cancel_requested_at", w.CancelRequestedAt), GraceUntil: f.time("cancel_grace_until", w.CancelGraceUntil),
-		WorkerID: w.GetWorkerId(), RetryPolicy: wire.RetryPolicyOf(w.RetryPolicy), Timeouts: wire.TimeoutsOf(w.Timeouts),
-		Tags: w.Tags, Requirements: w.Requirements, OnFailureWorkflow: w.OnFailureWorkflow, OnFailureQueue: w.OnFailureTaskQueue,
+		CancelRequestedAt: f.time("cancel_requested_at", w.CancelRequestedAt),
+		GraceUntil:        f.time("cancel_grace_until", w.CancelGraceUntil),
+		WorkerID:          w.GetWorkerId(), RetryPolicy: wire.RetryPolicyOf(w.RetryPolicy),
+		Timeouts: wire.TimeoutsOf(w.Timeouts),
+		Tags:     w.Tags, Requirements: w.Requirements, OnFailureWorkflow: w.OnFailureWorkflow,
+		OnFailureQueue: w.OnFailureTaskQueue,
 		ConcurrencyKey: w.ConcurrencyKey, ConcurrencyLimit: int(w.ConcurrencyLimit), Origin: engine.OriginImport,
-		ParentRunID: f.id("parent_run_id", w.GetParentRunId()), ParentStepID: f.id("parent_step_id", w.GetParentStepId()),
-		FailedRunID: f.id("failed_run_id", w.GetFailedRunId()), RetriedFrom: f.id("retried_from_run_id", w.GetRetriedFromRunId()),
-		ContinuedFrom: f.id("continued_from_run_id", w.GetContinuedFromRunId()), ContinuedAs: f.id("continued_as_run_id", w.GetContinuedAsRunId()),
+		ParentRunID:   f.id("parent_run_id", w.GetParentRunId()),
+		ParentStepID:  f.id("parent_step_id", w.GetParentStepId()),
+		FailedRunID:   f.id("failed_run_id", w.GetFailedRunId()),
+		RetriedFrom:   f.id("retried_from_run_id", w.GetRetriedFromRunId()),
+		ContinuedFrom: f.id("continued_from_run_id", w.GetContinuedFromRunId()),
+		ContinuedAs:   f.id("continued_as_run_id", w.GetContinuedAsRunId()),
 	}
 	if run.ConcurrencyKey != "" && run.ConcurrencyLimit == 0 {
 		run.ConcurrencyLimit = 1
 	}
-	if w.ParentClosePolicy != kagziv1.ParentClosePolicy_PARENT_CLOSE_POLICY_UNSPECIFIED { // as of a run that is nobody's child
-		run.ParentClose = engine.ParentClose(f.enum("parent_close_policy", int32(w.ParentClosePolicy), kagziv1.ParentClosePolicy_name))
+	if w.ParentClosePolicy != kagziv1.ParentClosePolicy_PARENT_CLOSE_POLICY_UNSPECIFIED {
+		// as of a run that is nobody's child
+		run.ParentClose = engine.ParentClose(f.enum(
+			"parent_close_policy", int32(w.ParentClosePolicy), kagziv1.ParentClosePolicy_name))
 	}
 	f.keep(run.ValidateImport())
 	if run.Status.Ended() && run.FinishedAt.IsZero() {
@@ -90,12 +103,15 @@ func importedRunOf(w *kagziv1.Workflow) (engine.Run, error) {
 func importedStepOf(m *kagziv1.Step) (engine.Step, error) {
 	var f fields
 	step := engine.Step{
-		ID: f.id("step_id", m.StepId), Name: m.Name, Kind: engine.StepKind(f.enum("kind", int32(m.Kind), kagziv1.StepKind_name)),
+		ID: f.id("step_id", m.StepId), Name: m.Name,
+		Kind:    engine.StepKind(f.enum("kind", int32(m.Kind), kagziv1.StepKind_name)),
 		Status:  engine.StepStatus(f.enum("status", int32(m.Status), kagziv1.StepStatus_name)),
 		Attempt: int(m.AttemptNumber), Sequence: m.Sequence,
-		Input: wire.PayloadOf(m.Input), Output: wire.PayloadOf(m.Output), Error: f.failure(m.Error), WorkerID: m.WorkerId,
-		CreatedAt: f.time("created_at", m.CreatedAt), StartedAt: f.time("started_at", m.StartedAt), FinishedAt: f.time("finished_at", m.FinishedAt),
-		RetryAt: f.time("retry_at", m.RetryAt), WakeAt: f.time("wake_up_at", m.WakeUpAt),
+		Input: wire.PayloadOf(m.Input), Output: wire.PayloadOf(m.Output), Error: f.failure(m.Error),
+		WorkerID:  m.WorkerId,
+		CreatedAt: f.time("created_at", m.CreatedAt), StartedAt: f.time("started_at", m.StartedAt),
+		FinishedAt: f.time("finished_at", m.FinishedAt),
+		RetryAt:    f.time("retry_at", m.RetryAt), WakeAt: f.time("wake_up_at", m.WakeUpAt),
 		SignalName: m.SignalName, TimedOut: m.SignalTimedOut, ChildRunID: f.id("child_run_id", m.GetChildRunId()),
 		OverriddenBy: m.OverriddenBy, OverrideReason: m.OverrideReason,
 	}

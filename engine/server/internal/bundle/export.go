@@ -24,8 +24,10 @@ const (
 type Reader interface {
 	GetRun(ctx context.Context, namespace string, id engine.ID) (engine.Run, error)
 	ListRuns(context.Context, engine.RunFilter, engine.Page) ([]engine.Run, engine.PageInfo, error)
-	ListSteps(ctx context.Context, namespace string, run engine.ID, name string, page engine.Page) ([]engine.Step, engine.PageInfo, error)
-	ListSignals(ctx context.Context, namespace string, run engine.ID, page engine.Page) ([]engine.Signal, engine.PageInfo, error)
+	ListSteps(ctx context.Context, namespace string, run engine.ID, name string, page engine.Page) ([]engine.Step,
+		engine.PageInfo, error)
+	ListSignals(ctx context.Context, namespace string, run engine.ID, page engine.Page) ([]engine.Signal,
+		engine.PageInfo, error)
 	ListAuditEvents(context.Context, engine.AuditFilter, engine.Page) ([]engine.AuditEvent, engine.PageInfo, error)
 }
 
@@ -38,8 +40,9 @@ type ExportParams struct {
 	Version   string    // of the program
 }
 
-// Export writes a run, with its children and what these continued as, as a capsule. Each part is as it stood when it was read: nothing
-// is kept waiting while the caller reads. Nothing is written before all runs are found.
+// Export writes a run, with its children and what these continued as, as a capsule. Each part is as
+// it stood when it was read: nothing is kept waiting while the caller reads. Nothing is written
+// before all runs are found.
 func Export(ctx context.Context, store Reader, p ExportParams, to io.Writer) error {
 	x := export{ctx: ctx, store: store, namespace: p.Namespace, redacted: p.Redact, at: p.At, most: maxCapsuleRuns}
 	if err := x.gather(p.Run); err != nil {
@@ -159,8 +162,10 @@ func (x *export) write(version string) error {
 	return nil
 }
 
-// errDeletedMeanwhile ends an export of which retention has deleted a run that the manifest names already. Another export leaves that run out.
-var errDeletedMeanwhile = &engine.Error{Kind: engine.KindUnavailable, Message: "a run of the capsule was deleted while the capsule was made; try again"}
+// errDeletedMeanwhile ends an export of which retention has deleted a run that the manifest names
+// already. Another export leaves that run out.
+var errDeletedMeanwhile = &engine.Error{Kind: engine.KindUnavailable,
+	Message: "a run of the capsule was deleted while the capsule was made; try again"}
 
 func (x *export) entry(name string) (io.Writer, error) {
 	return x.zip.CreateHeader(&zip.FileHeader{Name: name, Method: zip.Deflate, Modified: x.at})

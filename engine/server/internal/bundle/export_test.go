@@ -49,11 +49,13 @@ func TestAnExportThatIsTooWideIsRefusedBeforeItBegins(t *testing.T) {
 	}
 }
 
-// What retention deletes after an export has gathered its runs is not NOT_FOUND, which would be said of the run that was asked for.
+// What retention deletes after an export has gathered its runs is not NOT_FOUND, which would be
+// said of the run that was asked for.
 func TestAnExportOfWhichARunIsDeletedMeanwhileIsToBeTriedAgain(t *testing.T) {
 	b := servertest.Family()
 	root, first := b.Runs[3].ID, b.Runs[2].ID
-	x := export{ctx: t.Context(), store: b, namespace: "default", at: servertest.Began, most: maxCapsuleRuns, zip: zip.NewWriter(io.Discard)}
+	x := export{ctx: t.Context(), store: b, namespace: "default", at: servertest.Began, most: maxCapsuleRuns,
+		zip: zip.NewWriter(io.Discard)}
 	if err := x.gather(root); err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,8 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// Importer makes runs of capsules. It unpacks one capsule at a time, so that several that are large do not fill the memory together.
+// Importer makes runs of capsules. It unpacks one capsule at a time, so that several that are large
+// do not fill the memory together.
 type Importer struct {
 	store    Importing
 	stopping <-chan struct{}
@@ -31,9 +32,11 @@ func NewImporter(store Importing, stopping <-chan struct{}) *Importer {
 	return &Importer{store: store, stopping: stopping, one: make(chan struct{}, 1)}
 }
 
-// Import makes the runs of the capsule that a stream brings, all of them or none, under new ids: p says who imports it where, and has the
-// runs afterwards. Runs that were open come paused. first is the stream's first message.
-func (i *Importer) Import(ctx context.Context, first *kagziv1.Capsule, stream Stream, p *engine.ImportRunsParams) (engine.Started, error) {
+// Import makes the runs of the capsule that a stream brings, all of them or none, under new ids: p
+// says who imports it where, and has the runs afterwards. Runs that were open come paused. first is
+// the stream's first message.
+func (i *Importer) Import(ctx context.Context, first *kagziv1.Capsule, stream Stream,
+	p *engine.ImportRunsParams) (engine.Started, error) {
 	file, size, err := receiveCapsule(first, stream)
 	if err != nil {
 		return engine.Started{}, err
@@ -47,7 +50,8 @@ type Stream interface {
 	Recv() (*kagziv1.Capsule, error)
 }
 
-func (i *Importer) importFile(ctx context.Context, file io.ReaderAt, size int64, p *engine.ImportRunsParams) (engine.Started, error) {
+func (i *Importer) importFile(ctx context.Context, file io.ReaderAt, size int64,
+	p *engine.ImportRunsParams) (engine.Started, error) {
 	select {
 	case i.one <- struct{}{}:
 		defer func() { <-i.one }()

@@ -16,7 +16,8 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// What a capsule may hold, unpacked. A file of it is read only as far as its limit, whatever it says of its size itself.
+// What a capsule may hold, unpacked. A file of it is read only as far as its limit, whatever it
+// says of its size itself.
 const (
 	maxCapsuleBytes    = 1 << 30   // in all
 	maxCapsuleIndex    = 16 << 20  // of the zip's own directory
@@ -159,7 +160,9 @@ func (c *capsule) manifest() (*Manifest, error) {
 	case m.Version != capsuleVersion:
 		return nil, engine.Invalid("version", "is %d; this server reads version %d", m.Version, capsuleVersion)
 	case m.Redacted:
-		return nil, engine.Invalid("redacted", "is true: a capsule without its payloads can be read, but not be run; export it again with them")
+		return nil,
+			engine.Invalid("redacted",
+				"is true: a capsule without its payloads can be read, but not be run; export it again with them")
 	case len(m.Runs) == 0 || len(m.Runs) > maxCapsuleRuns:
 		return nil, engine.Invalid("runs", "must be 1 to %d, got %d", maxCapsuleRuns, len(m.Runs))
 	case m.Runs[0].RunID != m.RootRunID:
@@ -170,7 +173,8 @@ func (c *capsule) manifest() (*Manifest, error) {
 		id, err := engine.ParseID(r.RunID)
 		switch {
 		case err != nil || id.String() != r.RunID:
-			return nil, engine.Invalid(fmt.Sprintf("runs[%d].run_id", i), "must be a UUID in lower case, got %.64q", r.RunID)
+			return nil, engine.Invalid(fmt.Sprintf("runs[%d].run_id", i),
+				"must be a UUID in lower case, got %.64q", r.RunID)
 		case seen[r.RunID]:
 			return nil, engine.Invalid(fmt.Sprintf("runs[%d].run_id", i), "is there twice")
 		case r.Directory != capsuleRuns+r.RunID:
@@ -197,17 +201,22 @@ func (c *capsule) readRun(id string, to *capsuleOf) error {
 	if to.Run, err = importedRunOf(&w); err != nil {
 		return inFile(to.directory+capsuleRun, err)
 	}
-	if to.Steps, err = readList(c, to.directory+capsuleSteps, func() *kagziv1.Step { return &kagziv1.Step{} }, importedStepOf); err != nil {
+	if to.Steps, err = readList(c, to.directory+capsuleSteps, func() *kagziv1.Step {
+		return &kagziv1.Step{}
+	}, importedStepOf); err != nil {
 		return err
 	}
-	if to.Signals, err = readList(c, to.directory+capsuleSignals, func() *kagziv1.Signal { return &kagziv1.Signal{} }, importedSignalOf); err != nil {
+	if to.Signals, err = readList(c, to.directory+capsuleSignals, func() *kagziv1.Signal {
+		return &kagziv1.Signal{}
+	}, importedSignalOf); err != nil {
 		return err
 	}
 	return nil
 }
 
 // readList reads a file that is a JSON array, one message after another.
-func readList[M proto.Message, T any](c *capsule, name string, empty func() M, convert func(M) (T, error)) ([]T, error) {
+func readList[M proto.Message, T any](c *capsule, name string, empty func() M,
+	convert func(M) (T, error)) ([]T, error) {
 	r, err := c.open(name, maxCapsuleList)
 	if err != nil {
 		return nil, inFile(name, err)
@@ -220,7 +229,8 @@ func readList[M proto.Message, T any](c *capsule, name string, empty func() M, c
 	for d.More() {
 		place := fmt.Sprintf("%s[%d]", name, len(list))
 		if c.items--; c.items < 0 {
-			return nil, inFile(place, engine.TooLarge("data", "is one too many: a capsule holds at most %d steps and signals", maxCapsuleItems))
+			return nil, inFile(place, engine.TooLarge(
+				"data", "is one too many: a capsule holds at most %d steps and signals", maxCapsuleItems))
 		}
 		var text json.RawMessage
 		if err := d.Decode(&text); err != nil {
@@ -257,7 +267,8 @@ func notJSON(err error, what string) error {
 func fromJSON(text []byte, m proto.Message) error {
 	err := protojson.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(text, m)
 	if err != nil {
-		reason := strings.ReplaceAll(err.Error(), "\u00a0", " ") // which protobuf puts there to keep texts from being compared
+		// which protobuf puts there to keep texts from being compared
+		reason := strings.ReplaceAll(err.Error(), "\u00a0", " ")
 		return engine.Invalid("data", "is not the JSON of a %s: %.200q", m.ProtoReflect().Descriptor().Name(), reason)
 	}
 	return nil

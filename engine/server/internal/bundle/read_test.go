@@ -18,7 +18,8 @@ func TestATimerIsImportedAsItWasAskedFor(t *testing.T) {
 	for _, c := range []struct {
 		wake time.Time
 		want time.Duration
-	}{{asked.Add(time.Hour), time.Hour}, {asked.Add(time.Millisecond), time.Millisecond}, {servertest.Began.Add(time.Hour), 0}, {time.Time{}, 0}} {
+	}{{asked.Add(time.Hour), time.Hour}, {asked.Add(time.Millisecond), time.Millisecond},
+		{servertest.Began.Add(time.Hour), 0}, {time.Time{}, 0}} {
 		if got := askedFor(&engine.Step{StartedAt: asked, WakeAt: c.wake}); got != c.want {
 			t.Errorf("a timer until %s has the length %s, want %s", c.wake, got, c.want)
 		}
@@ -26,7 +27,8 @@ func TestATimerIsImportedAsItWasAskedFor(t *testing.T) {
 }
 
 func TestACapsuleThatUnpacksToTooMuchIsRefused(t *testing.T) {
-	file := servertest.Packed(t, map[string][]byte{"a": make([]byte, 1000), "b": []byte("[" + strings.Repeat("{}, ", 99) + "{}]")})
+	file := servertest.Packed(t, map[string][]byte{
+		"a": make([]byte, 1000), "b": []byte("[" + strings.Repeat("{}, ", 99) + "{}]")})
 	open := func() *capsule {
 		c, err := openCapsule(bytes.NewReader(file), int64(len(file)))
 		if err != nil {
@@ -49,7 +51,9 @@ func TestACapsuleThatUnpacksToTooMuchIsRefused(t *testing.T) {
 		t.Errorf("more than a capsule may hold in all: %v", err)
 	}
 	read := func(c *capsule) error {
-		_, err := readList(c, "b", func() *kagziv1.Step { return &kagziv1.Step{} }, func(*kagziv1.Step) (int, error) { return 0, nil })
+		_, err := readList(c, "b", func() *kagziv1.Step { return &kagziv1.Step{} }, func(*kagziv1.Step) (int, error) {
+			return 0, nil
+		})
 		return err
 	}
 	c = open()

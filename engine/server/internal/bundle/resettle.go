@@ -8,10 +8,12 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// resettle makes runs of a capsule fit for this store: new ids with all that refers to them, and of what was under way only what can go
-// on. References to what the capsule does not hold are dropped. now is the moment of the import.
+// resettle makes runs of a capsule fit for this store: new ids with all that refers to them, and of
+// what was under way only what can go on. References to what the capsule does not hold are dropped.
+// now is the moment of the import.
 func resettle(runs []capsuleOf, namespace string, now time.Time) ([]engine.ImportedRun, error) {
-	m := move{now: now, namespace: namespace, runs: map[engine.ID]engine.ID{}, steps: map[engine.ID]engine.ID{}, byID: map[engine.ID]*engine.Run{}}
+	m := move{now: now, namespace: namespace, runs: map[engine.ID]engine.ID{}, steps: map[engine.ID]engine.ID{},
+		byID: map[engine.ID]*engine.Run{}}
 	for i := range runs {
 		m.runs[runs[i].Run.ID] = engine.NewID(now)
 		m.byID[runs[i].Run.ID] = &runs[i].Run
@@ -26,7 +28,8 @@ func resettle(runs []capsuleOf, namespace string, now time.Time) ([]engine.Impor
 	for i := range runs {
 		r := &runs[i]
 		if parent := r.Run.ParentRunID; m.byID[parent] != nil && !arrived[parent] {
-			return nil, inFile(r.directory+capsuleRun, engine.Invalid("parent_run_id", "must stand before its children"))
+			return nil, inFile(r.directory+capsuleRun,
+				engine.Invalid("parent_run_id", "must stand before its children"))
 		}
 		arrived[r.Run.ID] = true
 		if err := m.steerSteps(r); err != nil {
@@ -53,8 +56,8 @@ type move struct {
 	byID      map[engine.ID]*engine.Run // by old id
 }
 
-// numberSteps puts the attempts of a run in order and counts them anew: the places of steps without gaps, which attempt is the latest,
-// and how often the code of a step has failed.
+// numberSteps puts the attempts of a run in order and counts them anew: the places of steps without
+// gaps, which attempt is the latest, and how often the code of a step has failed.
 func (m *move) numberSteps(r *capsuleOf) error {
 	slices.SortStableFunc(r.Steps, func(a, b engine.Step) int {
 		return cmp.Or(cmp.Compare(a.Sequence, b.Sequence), cmp.Compare(a.Attempt, b.Attempt))
@@ -73,7 +76,8 @@ func (m *move) numberSteps(r *capsuleOf) error {
 			s.Sequence = int64(len(latest))
 		} else {
 			if before.Kind != s.Kind || before.Attempt >= s.Attempt {
-				return engine.Invalid("attempt_number", "of step %s: attempt %d cannot follow attempt %d", s.Name, s.Attempt, before.Attempt)
+				return engine.Invalid("attempt_number", "of step %s: attempt %d cannot follow attempt %d", s.Name,
+					s.Attempt, before.Attempt)
 			}
 			before.Latest = false
 			supersede(before)
@@ -96,8 +100,8 @@ func supersede(s *engine.Step) {
 	}
 }
 
-// steerSteps gives the attempts their ids and ends what cannot go on: code that ran, a wait for a child that has ended, and everything that
-// an ended run left open.
+// steerSteps gives the attempts their ids and ends what cannot go on: code that ran, a wait for a
+// child that has ended, and everything that an ended run left open.
 func (m *move) steerSteps(r *capsuleOf) error {
 	for i := range r.Steps {
 		s := &r.Steps[i]
@@ -121,8 +125,9 @@ func (m *move) steerSteps(r *capsuleOf) error {
 	return nil
 }
 
-// askedFor is the length that a timer was asked for by, or 0 when by its end: the code will ask in the same way again. The contract has no
-// field for it, but nobody asks for parts of a millisecond, nor for a moment that lies whole ones after the microsecond of the asking.
+// askedFor is the length that a timer was asked for by, or 0 when by its end: the code will ask in
+// the same way again. The contract has no field for it, but nobody asks for parts of a millisecond,
+// nor for a moment that lies whole ones after the microsecond of the asking.
 func askedFor(s *engine.Step) time.Duration {
 	length := s.WakeAt.Sub(s.StartedAt)
 	if s.WakeAt.IsZero() || s.StartedAt.IsZero() || length < 0 || length%time.Millisecond != 0 {
@@ -131,8 +136,9 @@ func askedFor(s *engine.Step) time.Duration {
 	return length
 }
 
-// endChildStep ends a step whose child, or the last run that this continued as, has ended since the step was read. One whose child, or what this
-// continued as, the capsule does not hold, because it was started while the capsule was made, is run again: the code starts another.
+// endChildStep ends a step whose child, or the last run that this continued as, has ended since the
+// step was read. One whose child, or what this continued as, the capsule does not hold, because it
+// was started while the capsule was made, is run again: the code starts another.
 func (m *move) endChildStep(s *engine.Step) {
 	child := m.byID[s.ChildRunID]
 	for range len(m.byID) { // the runs may name each other in a circle
@@ -155,8 +161,9 @@ func (m *move) endChildStep(s *engine.Step) {
 	}
 }
 
-// renameOutput has the output of a child name its run as that is named here. The name of before must not stay: with it a capsule could
-// give a parent the output of any run, and whoever binds outputs to their runs, as a codec does, would take it.
+// renameOutput has the output of a child name its run as that is named here. The name of before
+// must not stay: with it a capsule could give a parent the output of any run, and whoever binds
+// outputs to their runs, as a codec does, would take it.
 func (m *move) renameOutput(s *engine.Step) {
 	if s.Kind != engine.StepChild || s.OverriddenBy != "" {
 		return
@@ -173,7 +180,8 @@ func fail(s *engine.Step, f engine.Failure, at time.Time) {
 	s.Status, s.Error, s.FinishedAt = engine.StepFailed, &f, at
 }
 
-// settleSignals numbers the signals of a run. Those whose step was not yet completed when it was read wait to be consumed again.
+// settleSignals numbers the signals of a run. Those whose step was not yet completed when it was
+// read wait to be consumed again.
 func (m *move) settleSignals(r *capsuleOf) {
 	consumed := map[string]bool{}
 	for i := range r.Steps {
@@ -190,8 +198,8 @@ func (m *move) settleSignals(r *capsuleOf) {
 	}
 }
 
-// settleRun gives a run its ids. One that is open waits, paused, for somebody to resume it; what another server had promised about its
-// time, or had asked of its code, is over.
+// settleRun gives a run its ids. One that is open waits, paused, for somebody to resume it; what
+// another server had promised about its time, or had asked of its code, is over.
 func (m *move) settleRun(r *engine.Run) {
 	r.ID, r.Namespace = m.runs[r.ID], m.namespace
 	r.ParentRunID, r.ParentStepID = m.runs[r.ParentRunID], m.steps[r.ParentStepID]

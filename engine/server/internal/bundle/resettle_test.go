@@ -17,7 +17,8 @@ var arrival = servertest.Began.Add(time.Hour)
 
 // bare is a run of a capsule with no more than it has to have.
 func bare(id engine.ID, status engine.RunStatus, steps ...engine.Step) capsuleOf {
-	r := capsuleOf{directory: "runs/x/", ImportedRun: engine.ImportedRun{Run: engine.Run{ID: id, Status: status, Output: servertest.TextPayload("out of " + id.String())}, Steps: steps}}
+	r := capsuleOf{directory: "runs/x/", ImportedRun: engine.ImportedRun{
+		Run: engine.Run{ID: id, Status: status, Output: servertest.TextPayload("out of " + id.String())}, Steps: steps}}
 	if status.Ended() {
 		r.Run.FinishedAt = servertest.Began.Add(time.Minute)
 	}
@@ -39,7 +40,8 @@ func TestAttemptsAreImportedInTheirOrderAndCountedAnew(t *testing.T) {
 	step := func(name string, sequence int64, attempt int, status engine.StepStatus, f *engine.Failure) engine.Step {
 		n++
 		s := engine.Step{
-			ID: servertest.SomeID(n), Name: name, Kind: engine.StepFunction, Sequence: sequence, Attempt: attempt, Status: status, Error: f, StartedAt: servertest.Began, Latest: true,
+			ID: servertest.SomeID(n), Name: name, Kind: engine.StepFunction, Sequence: sequence, Attempt: attempt,
+			Status: status, Error: f, StartedAt: servertest.Began, Latest: true,
 			Failures: 9,
 		}
 		if f != nil {
@@ -99,21 +101,26 @@ func TestAChildStepIsImportedAsItsCodeMayGoOn(t *testing.T) {
 	}{
 		{"the child has ended", engine.StepRunning, done, 0, engine.ID{}, "COMPLETED with the output of the child"},
 		{"the child goes on", engine.StepRunning, running, 0, engine.ID{}, "RUNNING for the child"},
-		{"what the child went on as has ended", engine.StepRunning, done, done, next, "COMPLETED with the output of the next"},
+		{"what the child went on as has ended", engine.StepRunning, done, done, next,
+			"COMPLETED with the output of the next"},
 		{"what the child went on as has failed", engine.StepRunning, done, failed, next, "FAILED for the next"},
 		{"what the child went on as goes on", engine.StepRunning, done, running, next, "RUNNING for the child"},
 		{"the child went on while the capsule was made", engine.StepRunning, done, 0, gone, "interrupted"},
 		{"the child was started while the capsule was made", engine.StepRunning, 0, 0, engine.ID{}, "interrupted"},
-		{"the run is about to start another child", engine.StepPending, failed, 0, engine.ID{}, "PENDING for the child"},
-		{"the run is about to start another child, and the first is gone", engine.StepPending, 0, 0, engine.ID{}, "PENDING for nothing"},
+		{"the run is about to start another child", engine.StepPending, failed, 0, engine.ID{},
+			"PENDING for the child"},
+		{"the run is about to start another child, and the first is gone", engine.StepPending, 0, 0, engine.ID{},
+			"PENDING for nothing"},
 	} {
 		failure := engine.Failure{Message: "the child failed"}
-		step := engine.Step{ID: servertest.SomeID(10), Name: "s", Kind: engine.StepChild, Status: c.step, Attempt: 1, Sequence: 1, ChildRunID: child}
+		step := engine.Step{ID: servertest.SomeID(10), Name: "s", Kind: engine.StepChild, Status: c.step, Attempt: 1,
+			Sequence: 1, ChildRunID: child}
 		if c.step == engine.StepPending {
 			step.Error, step.RetryAt = &failure, arrival.Add(time.Minute)
 		}
 		earlier := step
-		earlier.ID, earlier.Status, earlier.Error, earlier.ChildRunID = servertest.SomeID(11), engine.StepFailed, &failure, gone
+		earlier.ID, earlier.Status, earlier.Error, earlier.ChildRunID = servertest.SomeID(11), engine.StepFailed,
+			&failure, gone
 		step.Attempt = 2
 		runs := []capsuleOf{bare(root, engine.RunSleeping, earlier, step)}
 		if c.child != 0 {
@@ -143,8 +150,10 @@ func TestAChildStepIsImportedAsItsCodeMayGoOn(t *testing.T) {
 			got = "interrupted"
 		case s.Status == engine.StepCompleted:
 			got = "COMPLETED with the output of " + names[string(s.Output.Data)]
-			if of := s.Output.Metadata[engine.MetaChildRunID]; (of == all[len(all)-1].Run.ID.String()) == (c.next == 0) {
-				t.Errorf("%s: the output is said to be of run %q, want it to be named unless it is the first", c.what, of)
+			if of := s.Output.Metadata[engine.MetaChildRunID]; (of == all[len(all)-1].Run.ID.String()) ==
+				(c.next == 0) {
+				t.Errorf("%s: the output is said to be of run %q, want it to be named unless it is the first",
+					c.what, of)
 			}
 		case s.Status == engine.StepFailed:
 			got = "FAILED for " + names[s.Error.Metadata["child_run_id"]]
@@ -155,7 +164,8 @@ func TestAChildStepIsImportedAsItsCodeMayGoOn(t *testing.T) {
 	}
 }
 
-// With an id of before, a capsule could give a parent the output of a run that it has nothing to do with, for a codec binds the one to the other.
+// With an id of before, a capsule could give a parent the output of a run that it has nothing to do
+// with, for a codec binds the one to the other.
 func TestTheOutputOfAChildIsImportedUnderItsRunsNewNameOrUnderNone(t *testing.T) {
 	root, child, next, gone := servertest.SomeID(1), servertest.SomeID(2), servertest.SomeID(3), servertest.SomeID(99)
 	for _, c := range []struct {
@@ -169,8 +179,10 @@ func TestTheOutputOfAChildIsImportedUnderItsRunsNewNameOrUnderNone(t *testing.T)
 		{"what is no id", "x", child, engine.ID{}},
 	} {
 		step := engine.Step{
-			ID: servertest.SomeID(10), Name: "s", Kind: engine.StepChild, Status: engine.StepCompleted, Attempt: 1, Sequence: 1, ChildRunID: c.child,
-			Output: engine.Payload{Data: []byte("out"), Metadata: map[string]string{"encoding": "x", engine.MetaChildRunID: c.named}},
+			ID: servertest.SomeID(10), Name: "s", Kind: engine.StepChild, Status: engine.StepCompleted, Attempt: 1,
+			Sequence: 1, ChildRunID: c.child,
+			Output: engine.Payload{Data: []byte("out"),
+				Metadata: map[string]string{"encoding": "x", engine.MetaChildRunID: c.named}},
 		}
 		first, last := bare(child, engine.RunCompleted), bare(next, engine.RunCompleted)
 		first.Run.ParentRunID, first.Run.ContinuedAs = root, next
@@ -192,12 +204,16 @@ func TestSignalsAreImportedInTheirOrderAndWaitUnlessAStepHasThem(t *testing.T) {
 		engine.RunFailed:   {"1 first for got", "2 second for waits", "3 third for code", "4 fourth for "},
 	} {
 		run := bare(servertest.SomeID(1), status,
-			engine.Step{ID: servertest.SomeID(2), Name: "got", Kind: engine.StepSignal, Status: engine.StepCompleted, Attempt: 1, Sequence: 1},
-			engine.Step{ID: servertest.SomeID(3), Name: "waits", Kind: engine.StepSignal, Status: engine.StepRunning, Attempt: 1, Sequence: 2},
-			engine.Step{ID: servertest.SomeID(4), Name: "code", Kind: engine.StepFunction, Status: engine.StepCompleted, Attempt: 1, Sequence: 3},
+			engine.Step{ID: servertest.SomeID(2), Name: "got", Kind: engine.StepSignal, Status: engine.StepCompleted,
+				Attempt: 1, Sequence: 1},
+			engine.Step{ID: servertest.SomeID(3), Name: "waits", Kind: engine.StepSignal, Status: engine.StepRunning,
+				Attempt: 1, Sequence: 2},
+			engine.Step{ID: servertest.SomeID(4), Name: "code", Kind: engine.StepFunction, Status: engine.StepCompleted,
+				Attempt: 1, Sequence: 3},
 		)
 		run.Signals = []engine.Signal{
-			{Name: "fourth", Sequence: 9}, {Name: "second", Sequence: 5, StepName: "waits"}, {Name: "first", Sequence: 3, StepName: "got"},
+			{Name: "fourth", Sequence: 9}, {Name: "second", Sequence: 5, StepName: "waits"},
+			{Name: "first", Sequence: 3, StepName: "got"},
 			{Name: "third", Sequence: 7, StepName: "code"},
 		}
 		var got []string

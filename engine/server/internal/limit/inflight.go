@@ -1,4 +1,5 @@
-// Package limit holds calls to what a server can take: runs and signals per namespace, and payload bytes that are not written yet.
+// Package limit holds calls to what a server can take: runs and signals per namespace, and payload
+// bytes that are not written yet.
 package limit
 
 import (
@@ -10,14 +11,16 @@ import (
 )
 
 const (
-	// MaxBytes limits the payloads of the calls and operations in flight: as long as the database takes what comes they are
-	// few, and when it does not, they are what fills the memory of a server.
+	// MaxBytes limits the payloads of the calls and operations in flight: as long as the database
+	// takes what comes they are few, and when it does not, they are what fills the memory of a
+	// server.
 	MaxBytes = 128 << 20
 	// MinBytes is the size up to which a call is not counted.
 	MinBytes = 16 << 10
 )
 
-// InFlight limits the bytes of payloads that calls and operations of sessions have brought and that are not written yet. Its zero value is empty.
+// InFlight limits the bytes of payloads that calls and operations of sessions have brought and that
+// are not written yet. Its zero value is empty.
 type InFlight struct {
 	mu      sync.Mutex
 	bytes   int
@@ -25,8 +28,9 @@ type InFlight struct {
 	less    chan struct{} // closed when it gets less, or nil: nobody waits for that
 }
 
-// TryAcquire counts n bytes in if there is room for them, and nobody waits for room: what a session brings is the results of what was started before, and
-// must not stand back for ever behind ever new starts. One call alone always has room.
+// TryAcquire counts n bytes in if there is room for them, and nobody waits for room: what a session
+// brings is the results of what was started before, and must not stand back for ever behind ever
+// new starts. One call alone always has room.
 func (c *InFlight) TryAcquire(n int) bool {
 	if n <= MinBytes {
 		return true
@@ -86,7 +90,8 @@ func (c *InFlight) Release(n int) {
 }
 
 // ErrTooManyBytes refuses a call that nothing has been done for. Clients try again, after pauses.
-var ErrTooManyBytes = &engine.Error{Kind: engine.KindUnavailable, Message: "too many large payloads wait for the database: the server holds no more than 128 MiB of them; try again"}
+var ErrTooManyBytes = &engine.Error{Kind: engine.KindUnavailable,
+	Message: "too many large payloads wait for the database: the server holds no more than 128 MiB of them; try again"}
 
 // PayloadBytes is the bytes of the payloads that a call brings to be written.
 func PayloadBytes(request any) (n int) {

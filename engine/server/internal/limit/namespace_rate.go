@@ -13,8 +13,8 @@ import (
 // maxQuotas is how many namespaces are told apart that have added something lately; more than that share one quota.
 const maxQuotas = 4096
 
-// NamespaceRate holds each namespace to what its clients may add to it in a second, so that a flood of one leaves the database to the others. Its zero
-// value is for a rate of 0, which is none.
+// NamespaceRate holds each namespace to what its clients may add to it in a second, so that a flood
+// of one leaves the database to the others. Its zero value is for a rate of 0, which is none.
 //
 // A namespace may be a second ahead of its rate, and a batch goes through whole as long as it is not.
 type NamespaceRate struct {
@@ -25,7 +25,8 @@ type NamespaceRate struct {
 	free map[string]time.Time
 }
 
-// take counts in what namespaces are to get or, when one of them has to wait, says which and how long, and counts nothing.
+// take counts in what namespaces are to get or, when one of them has to wait, says which and how
+// long, and counts nothing.
 func (r *NamespaceRate) take(added map[string]int, now time.Time) (namespace string, wait time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -71,7 +72,8 @@ func (r *NamespaceRate) forget(now time.Time) {
 	}
 }
 
-// Check refuses what a client adds to a namespace faster than it may. What somebody does against a flood, such as to cancel its runs, is free.
+// Check refuses what a client adds to a namespace faster than it may. What somebody does against a
+// flood, such as to cancel its runs, is free.
 func (r *NamespaceRate) Check(request any) error {
 	if r.PerSecond <= 0 {
 		return nil
@@ -84,9 +86,10 @@ func (r *NamespaceRate) Check(request any) error {
 	if wait == 0 {
 		return nil
 	}
-	return &engine.Error{Kind: engine.KindExhausted, Subject: "namespace", SubjectID: namespace, RetryAfter: wait, Message: fmt.Sprintf(
-		"namespace %s gets more than %d runs and signals a second, which is the most that this server takes for one (--namespace-rate); try again in %s",
-		namespace, r.PerSecond, wait.Round(time.Millisecond))}
+	return &engine.Error{Kind: engine.KindExhausted, Subject: "namespace", SubjectID: namespace, RetryAfter: wait,
+		Message: fmt.Sprintf(
+			"namespace %s gets more than %d runs and signals a second, which is the most that this server takes for one (--namespace-rate); try again in %s",
+			namespace, r.PerSecond, wait.Round(time.Millisecond))}
 }
 
 // addedBy is how many runs and signals a request adds to which namespaces.

@@ -36,8 +36,8 @@ func RunEnded(status engine.RunStatus) Counted {
 	return RunFailed
 }
 
-// activity is how much was done lately, in memory. Nothing of it happens by itself: what has passed is found out when the next thing
-// is counted or somebody asks.
+// activity is how much was done lately, in memory. Nothing of it happens by itself: what has passed
+// is found out when the next thing is counted or somebody asks.
 type activity struct {
 	mu      sync.Mutex
 	clock   func() time.Time // nil: time.Now
@@ -140,7 +140,8 @@ func (s *series) points() []*kagziv1.ActivityPoint {
 	for number := max(0, s.number-s.kept); number < s.number; number++ {
 		p := &s.past[number%s.kept]
 		points = append(points, &kagziv1.ActivityPoint{
-			RunsStarted: int64(p.counts[RunStarted]), RunsCompleted: int64(p.counts[RunCompleted]), RunsFailed: int64(p.counts[RunFailed]),
+			RunsStarted: int64(p.counts[RunStarted]), RunsCompleted: int64(p.counts[RunCompleted]),
+			RunsFailed:  int64(p.counts[RunFailed]),
 			RunsStopped: int64(p.counts[RunStopped]), StepsCompleted: int64(p.counts[StepCompleted]),
 			WriteP95Ms: float64(p.p95), ScheduleLagMs: float64(p.lag),
 		})
@@ -163,8 +164,8 @@ func (r *Recorder) Wrote(took time.Duration) {
 	r.activity.wrote(took)
 }
 
-// Activity returns what was done lately in seconds or, by the minute, in minutes, oldest first, and how much of the step under way has
-// passed, which is left out until it is over.
+// Activity returns what was done lately in seconds or, by the minute, in minutes, oldest first, and
+// how much of the step under way has passed, which is left out until it is over.
 func (r *Recorder) Activity(byMinute bool) (points []*kagziv1.ActivityPoint, underWay time.Duration) {
 	a := &r.activity
 	from := &a.seconds

@@ -53,7 +53,8 @@ func TestWhatWasDoneIsInItsSecondAndItsMinute(t *testing.T) {
 			t.Fatalf("after 3.5 s it tells %d points up to %s", len(answer.points), answer.at.Sub(begun))
 		}
 		p := answer.points[1]
-		if p.RunsStarted != 2 || p.RunsCompleted != 1 || p.RunsFailed != 1 || p.RunsStopped != 1 || p.StepsCompleted != 1 || p.ScheduleLagMs != 250 {
+		if p.RunsStarted != 2 || p.RunsCompleted != 1 || p.RunsFailed != 1 || p.RunsStopped != 1 ||
+			p.StepsCompleted != 1 || p.ScheduleLagMs != 250 {
 			t.Errorf("the second in which it was done has %v", p)
 		}
 		if p.WriteP95Ms < 10 || p.WriteP95Ms > 11.25 {
@@ -73,7 +74,8 @@ func TestWhatWasDoneIsInItsSecondAndItsMinute(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		minutes := done(r, time.Minute).points
-		if len(minutes) != 1 || minutes[0].RunsStarted != 2 || minutes[0].WriteP95Ms < 10 || minutes[0].ScheduleLagMs != 250 {
+		if len(minutes) != 1 || minutes[0].RunsStarted != 2 || minutes[0].WriteP95Ms < 10 ||
+			minutes[0].ScheduleLagMs != 250 {
 			t.Errorf("the minute has %v", minutes)
 		}
 	})
@@ -92,7 +94,8 @@ func TestActivityGoesBackTenMinutesInSecondsAndADayInMinutes(t *testing.T) {
 				sum += p.RunsStarted
 			}
 			if want := int64(time.Duration(kept) * step / time.Minute); len(points) != kept || sum != want {
-				t.Errorf("in steps of %s there are %d points with %d runs, want %d with %d", step, len(points), sum, kept, want)
+				t.Errorf("in steps of %s there are %d points with %d runs, want %d with %d", step, len(points), sum,
+					kept, want)
 			}
 		}
 		time.Sleep(48 * time.Hour)

@@ -85,7 +85,8 @@ func (e *Events) tellMore() {
 	for message, t := range e.counts {
 		if t.more > 0 {
 			more := strconv.Itoa(t.more)
-			e.append(e.now(), t.level, message+" … and "+more+" more", []*kagziv1.EventAttribute{{Key: "more", Value: more}})
+			e.append(e.now(), t.level, message+" … and "+more+" more",
+				[]*kagziv1.EventAttribute{{Key: "more", Value: more}})
 		}
 	}
 	e.more = false
@@ -104,7 +105,8 @@ func (e *Events) keep(at time.Time, level slog.Level, message string, attributes
 func (e *Events) append(at time.Time, level slog.Level, message string, attributes []*kagziv1.EventAttribute) {
 	e.last++
 	event := &kagziv1.ServerEvent{
-		Sequence: e.last, At: timestamppb.New(at), Level: levelName(level), Message: fitValue(message), Attributes: attributes,
+		Sequence: e.last, At: timestamppb.New(at), Level: levelName(level), Message: fitValue(message),
+		Attributes: attributes,
 	}
 	if len(e.kept) < keptEvents {
 		e.kept = append(e.kept, event)
@@ -164,7 +166,8 @@ func (e *Events) newest() int64 {
 	return e.last
 }
 
-// mayBe says whether the event with a sequence was noted at a moment, as far as that is known: of one that is not kept any more it is not.
+// mayBe says whether the event with a sequence was noted at a moment, as far as that is known: of
+// one that is not kept any more it is not.
 func (e *Events) mayBe(sequence int64, at *timestamppb.Timestamp) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -99,13 +99,15 @@ func appendAttribute(to []*kagziv1.EventAttribute, prefix string, a slog.Attr) [
 // secret says that an attribute of this name is not to be shown.
 func secret(key string) bool {
 	key = strings.ToLower(key)
-	return strings.Contains(key, "password") || strings.Contains(key, "secret") || strings.HasSuffix(key, "token") || strings.HasSuffix(key, "api_key")
+	return strings.Contains(key, "password") || strings.Contains(key, "secret") || strings.HasSuffix(key, "token") ||
+		strings.HasSuffix(key, "api_key")
 }
 
 // passwords are those in URLs, behind the user's name.
 var passwords = regexp.MustCompile(`(://[^\s/?#:@]*):[^\s/?#]*@`)
 
-// valueOf is a value as text. What comes from users stays as it is, but for passwords in URLs: whoever shows it escapes it.
+// valueOf is a value as text. What comes from users stays as it is, but for passwords in URLs:
+// whoever shows it escapes it.
 func valueOf(v slog.Value) string {
 	v = v.Resolve()
 	text := ""

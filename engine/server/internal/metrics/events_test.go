@@ -30,11 +30,13 @@ func TestTheLogBecomesEventsWithTheirAttributesInOrder(t *testing.T) {
 	id := engine.NewID(servertest.Began)
 	log.Debug("quiet")
 	log.Info("started", "run", id, "n", 3, "took", 1500*time.Millisecond, "at", servertest.Began, "never", time.Time{})
-	log.With("a", 1).WithGroup("g").With("b", 2).WithGroup("").Warn("grouped", "c", 3, slog.Group("h", "d", 4), slog.Group("", "e", 5), slog.Attr{})
+	log.With("a", 1).WithGroup("g").With("b", 2).WithGroup("").Warn(
+		"grouped", "c", 3, slog.Group("h", "d", 4), slog.Group("", "e", 5), slog.Attr{})
 	log.Error("bad", "error", errors.New("line one\nline two"))
 	log.Log(t.Context(), slog.LevelWarn+2, "between")
 	want := []string{
-		"INFO started run=" + id.String() + " n=3 took=1.5s at=" + servertest.Began.UTC().Format(time.RFC3339Nano) + " never=",
+		"INFO started run=" + id.String() + " n=3 took=1.5s at=" +
+			servertest.Began.UTC().Format(time.RFC3339Nano) + " never=",
 		"WARN grouped a=1 g.b=2 g.c=3 g.h.d=4 g.e=5",
 		"ERROR bad error=line one\nline two",
 		"WARN between",
@@ -62,7 +64,8 @@ func TestEventsOfOneLogAreNotMixedUpWithThoseOfAnother(t *testing.T) {
 	if err := handler.Handle(t.Context(), slog.NewRecord(time.Time{}, slog.LevelInfo, "of no time", 0)); err != nil {
 		t.Error(err)
 	}
-	want := []string{"INFO of b x=1 y=2 z=3 b=4 own=6", "INFO of c x=1 y=2 z=3 c=5", "INFO again x=1 y=2 z=3 b=4", "INFO of no time"}
+	want := []string{"INFO of b x=1 y=2 z=3 b=4 own=6", "INFO of c x=1 y=2 z=3 c=5", "INFO again x=1 y=2 z=3 b=4",
+		"INFO of no time"}
 	events := e.Past(0, keptEvents)
 	if diff := cmp.Diff(want, servertest.EventTexts(events)); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
@@ -106,7 +109,8 @@ func TestTheHandlerKeepsTheRulesOfHandlers(t *testing.T) {
 	var e Events
 	err := slogtest.TestHandler(e.Handler(slog.DiscardHandler), func() (results []map[string]any) {
 		for _, event := range e.Past(0, keptEvents) {
-			result := map[string]any{slog.LevelKey: event.Level, slog.MessageKey: event.Message, slog.TimeKey: event.At.AsTime()}
+			result := map[string]any{slog.LevelKey: event.Level, slog.MessageKey: event.Message,
+				slog.TimeKey: event.At.AsTime()}
 			for _, a := range event.Attributes {
 				place, parts := result, strings.Split(a.Key, ".")
 				for _, group := range parts[:len(parts)-1] {
@@ -125,7 +129,8 @@ func TestTheHandlerKeepsTheRulesOfHandlers(t *testing.T) {
 	})
 	all, _ := err.(interface{ Unwrap() []error })
 	for _, broken := range all.Unwrap() {
-		if !strings.Contains(broken.Error(), "a Handler should ignore a zero Record.Time") { // an event always has a time
+		if !strings.Contains(broken.Error(), "a Handler should ignore a zero Record.Time") {
+			// an event always has a time
 			t.Error(broken)
 		}
 	}
@@ -136,16 +141,21 @@ func TestEventsHoldNoSecretAndNothingThatAMessageCannot(t *testing.T) {
 	log := slog.New(e.Handler(slog.DiscardHandler))
 	lease := engine.NewToken()
 	long := strings.Repeat("é", maxEventValue)
-	log.Info("kept", "lease_token", lease.Wire(), "Password", "hunter2", "token", lease, "lease", lease, "client_secret", "s", "KAGZI_API_KEY", "k",
-		"error", errors.New(`dial postgres://kagzi:hun:ter2@db/kagzi: refused`), "url", "https://host/a:b@c", "wrong", "a\xffb", "nul", "\x1b[2J\x00", "long", long)
+	log.Info("kept", "lease_token", lease.Wire(), "Password", "hunter2", "token", lease, "lease", lease,
+		"client_secret", "s", "KAGZI_API_KEY", "k",
+		"error", errors.New(`dial postgres://kagzi:hun:ter2@db/kagzi: refused`), "url", "https://host/a:b@c", "wrong",
+		"a\xffb", "nul", "\x1b[2J\x00", "long", long)
 	got := e.Past(0, 1)[0]
 	want := map[string]string{
-		"lease_token": hidden, "Password": hidden, "token": hidden, "lease": "(lease token)", "client_secret": hidden, "KAGZI_API_KEY": hidden,
-		"error": "dial postgres://kagzi:" + hidden + "@db/kagzi: refused", "url": "https://host/a:b@c", "wrong": "a\ufffdb", "nul": "\x1b[2J\x00",
+		"lease_token": hidden, "Password": hidden, "token": hidden, "lease": "(lease token)", "client_secret": hidden,
+		"KAGZI_API_KEY": hidden,
+		"error":         "dial postgres://kagzi:" + hidden + "@db/kagzi: refused", "url": "https://host/a:b@c",
+		"wrong": "a\ufffdb", "nul": "\x1b[2J\x00",
 	}
 	for _, a := range got.Attributes {
 		if a.Key == "long" {
-			if len(a.Value) > maxEventValue || len(a.Value) < maxEventValue-4 || !utf8.ValidString(a.Value) || !strings.HasSuffix(a.Value, engine.CutMark) {
+			if len(a.Value) > maxEventValue || len(a.Value) < maxEventValue-4 || !utf8.ValidString(a.Value) ||
+				!strings.HasSuffix(a.Value, engine.CutMark) {
 				t.Errorf("a value of %d bytes is kept as %d bytes %q", len(long), len(a.Value), a.Value)
 			}
 		} else if a.Value != want[a.Key] {
@@ -176,11 +186,14 @@ func TestTheLatestEventsAreKeptWithoutGaps(t *testing.T) {
 		first, last int64
 	}{
 		{0, keptEvents, 2*keptEvents + 8, 3*keptEvents + 7}, {0, 3, 3*keptEvents + 5, 3*keptEvents + 7},
-		{3*keptEvents + 5, 200, 3*keptEvents + 6, 3*keptEvents + 7}, {3*keptEvents + 5, 1, 3*keptEvents + 7, 3*keptEvents + 7},
+		{3*keptEvents + 5, 200, 3*keptEvents + 6, 3*keptEvents + 7},
+		{3*keptEvents + 5, 1, 3*keptEvents + 7, 3*keptEvents + 7},
 	} {
 		events := e.Past(c.after, c.most)
-		if events[0].Sequence != c.first || events[len(events)-1].Sequence != c.last || int64(len(events)) != c.last-c.first+1 {
-			t.Errorf("after %d at most %d: %d to %d, %d of them, want %d to %d", c.after, c.most, events[0].Sequence, events[len(events)-1].Sequence,
+		if events[0].Sequence != c.first || events[len(events)-1].Sequence != c.last ||
+			int64(len(events)) != c.last-c.first+1 {
+			t.Errorf("after %d at most %d: %d to %d, %d of them, want %d to %d", c.after, c.most, events[0].Sequence,
+				events[len(events)-1].Sequence,
 				len(events), c.first, c.last)
 		}
 		for _, one := range events {
@@ -276,12 +289,17 @@ func TestEventsAreFollowedFromWhereTheReaderWants(t *testing.T) {
 		request *kagziv1.WatchEventsRequest
 		past    int // how many of 300 come at first
 	}{
-		{"nothing said", &kagziv1.WatchEventsRequest{}, defaultTail}, {"a tail", &kagziv1.WatchEventsRequest{Tail: 3}, 3},
-		{"all", &kagziv1.WatchEventsRequest{Tail: keptEvents}, 300}, {"after one", &kagziv1.WatchEventsRequest{After: 290}, 10},
-		{"after one, with a tail", &kagziv1.WatchEventsRequest{After: 290, Tail: 4}, 4}, {"after the newest", &kagziv1.WatchEventsRequest{After: 300}, 0},
+		{"nothing said", &kagziv1.WatchEventsRequest{}, defaultTail},
+		{"a tail", &kagziv1.WatchEventsRequest{Tail: 3}, 3},
+		{"all", &kagziv1.WatchEventsRequest{Tail: keptEvents}, 300},
+		{"after one", &kagziv1.WatchEventsRequest{After: 290}, 10},
+		{"after one, with a tail", &kagziv1.WatchEventsRequest{After: 290, Tail: 4}, 4},
+		{"after the newest", &kagziv1.WatchEventsRequest{After: 300}, 0},
 		{"after one of an earlier life of the server", &kagziv1.WatchEventsRequest{After: 9999}, defaultTail},
-		{"after one of an earlier life that had come as far", &kagziv1.WatchEventsRequest{After: 300, AfterAt: timestamppb.New(servertest.Began)}, defaultTail},
-		{"after one of an earlier life that had come less far", &kagziv1.WatchEventsRequest{After: 290, AfterAt: timestamppb.New(servertest.Began)}, defaultTail},
+		{"after one of an earlier life that had come as far",
+			&kagziv1.WatchEventsRequest{After: 300, AfterAt: timestamppb.New(servertest.Began)}, defaultTail},
+		{"after one of an earlier life that had come less far",
+			&kagziv1.WatchEventsRequest{After: 290, AfterAt: timestamppb.New(servertest.Began)}, defaultTail},
 		{"after one of this life", &kagziv1.WatchEventsRequest{After: 290, AfterAt: timestamppb.New(bubble)}, 10},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -314,12 +332,14 @@ func TestAnEventThatIsNotKeptAnyMoreMayBeThatOfTheReader(t *testing.T) {
 		e.keep(servertest.Began.Add(time.Duration(i)), slog.LevelInfo, "noted", nil)
 	}
 	other := timestamppb.New(servertest.Began.Add(-time.Hour))
-	for sequence, want := range map[int64]bool{0: true, 1: true, 2: true, 3: false, keptEvents + 2: false, keptEvents + 3: false} {
+	for sequence, want := range map[int64]bool{
+		0: true, 1: true, 2: true, 3: false, keptEvents + 2: false, keptEvents + 3: false} {
 		if got := e.mayBe(sequence, other); got != want {
 			t.Errorf("event %d may be one of another moment: %v, want %v", sequence, got, want)
 		}
 	}
-	if !e.mayBe(3, timestamppb.New(servertest.Began.Add(2))) || !e.mayBe(keptEvents+2, timestamppb.New(servertest.Began.Add(keptEvents+1))) {
+	if !e.mayBe(3, timestamppb.New(servertest.Began.Add(2))) ||
+		!e.mayBe(keptEvents+2, timestamppb.New(servertest.Began.Add(keptEvents+1))) {
 		t.Error("the oldest and the newest that are kept are not known again")
 	}
 }

@@ -10,15 +10,18 @@ import (
 // defaultTail is how much of the past WatchEvents tells when it is not said.
 const defaultTail = 200
 
-// Watch sends the latest events and then those that follow. A reader who is too slow misses some, and sees that by their sequence.
-// A sequence that this server has not reached, or had another event for, is from before it started, and counts as none.
-func (e *Events) Watch(request *kagziv1.WatchEventsRequest, stream kagziv1.AdminService_WatchEventsServer, stopping <-chan struct{}) error {
+// Watch sends the latest events and then those that follow. A reader who is too slow misses some,
+// and sees that by their sequence. A sequence that this server has not reached, or had another
+// event for, is from before it started, and counts as none.
+func (e *Events) Watch(request *kagziv1.WatchEventsRequest, stream kagziv1.AdminService_WatchEventsServer,
+	stopping <-chan struct{}) error {
 	after, tail := request.After, int(request.Tail)
 	switch {
 	case after < 0:
 		return engine.Invalid("after", "must not be negative, got %d", after)
 	case tail < 0 || tail > keptEvents:
-		return engine.Invalid("tail", "must be between 0 (which means %d) and %d, got %d", defaultTail, keptEvents, tail)
+		return engine.Invalid("tail", "must be between 0 (which means %d) and %d, got %d", defaultTail,
+			keptEvents, tail)
 	case tail == 0:
 		tail = defaultTail
 	}

@@ -8,7 +8,8 @@ import (
 
 func TestALengthIsInEveryBucketThatItFits(t *testing.T) {
 	var l lengths
-	for _, took := range []time.Duration{-1, 0, 100 * time.Microsecond, 100*time.Microsecond + 1, time.Second, time.Minute, time.Hour} {
+	for _, took := range []time.Duration{-1, 0, 100 * time.Microsecond, 100*time.Microsecond + 1, time.Second,
+		time.Minute, time.Hour} {
 		l.add(took)
 	}
 	got := l.read()

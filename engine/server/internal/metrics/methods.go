@@ -100,7 +100,8 @@ func (r *recent) quantiles() (p50, p95 float64) {
 func (m Methods) Stats() []*kagziv1.MethodStats {
 	var list []*kagziv1.MethodStats
 	for one := range maps.Values(m) {
-		stats := &kagziv1.MethodStats{Method: one.name, Calls: one.calls.Load(), Errors: one.errors.Load(), InFlight: one.inFlight.Load()}
+		stats := &kagziv1.MethodStats{Method: one.name, Calls: one.calls.Load(), Errors: one.errors.Load(),
+			InFlight: one.inFlight.Load()}
 		if stats.Calls == 0 && stats.InFlight == 0 {
 			continue
 		}

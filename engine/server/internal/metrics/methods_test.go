@@ -22,7 +22,8 @@ func TestTheLengthsOfTheLatestCallsAreTold(t *testing.T) {
 	if m.calls.Load() != 3000 || m.errors.Load() != 0 || m.inFlight.Load() != 0 {
 		t.Errorf("%d calls, %d errors, %d in flight", m.calls.Load(), m.errors.Load(), m.inFlight.Load())
 	}
-	for _, err := range []error{errors.New("defect"), status.Error(codes.NotFound, ""), status.Error(codes.Canceled, "")} {
+	for _, err := range []error{errors.New("defect"), status.Error(codes.NotFound, ""),
+		status.Error(codes.Canceled, "")} {
 		m.End(0, err)
 	}
 	if n := m.errors.Load(); n != 2 {

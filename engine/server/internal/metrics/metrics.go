@@ -7,7 +7,8 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// meters is what is counted besides the counters, for metrics only. Counting costs a few additions; who reads it nobody knows here.
+// meters is what is counted besides the counters, for metrics only. Counting costs a few additions;
+// who reads it nobody knows here.
 type meters struct {
 	commits lengths // how long a worker waited until its result was durable
 	claims  lengths // how long a claim took
@@ -28,9 +29,11 @@ type meters struct {
 
 // notificationNames are the kinds of notifications.
 var notificationNames = [engine.NotifyKeys + 1]string{
-	engine.NotifyAll: "all", engine.NotifyQueue: "queue", engine.NotifySlot: "slot", engine.NotifyRun: "run", engine.NotifyEnd: "end",
-	engine.NotifyWorker: "worker", engine.NotifySchedule: "schedule", engine.NotifyNamespace: "namespace", engine.NotifyTimer: "timer",
-	engine.NotifyKeys: "keys",
+	engine.NotifyAll: "all", engine.NotifyQueue: "queue", engine.NotifySlot: "slot", engine.NotifyRun: "run",
+	engine.NotifyEnd:    "end",
+	engine.NotifyWorker: "worker", engine.NotifySchedule: "schedule", engine.NotifyNamespace: "namespace",
+	engine.NotifyTimer: "timer",
+	engine.NotifyKeys:  "keys",
 }
 
 func (m *meters) stepFailed(retried bool) {
@@ -50,8 +53,8 @@ func (m *meters) scheduled(fired engine.Fired, missed int, late time.Duration) {
 	}
 }
 
-// Metrics is what a server has counted since it started, and what is under way in it. Several servers on one database each count
-// what they themselves acknowledged and did.
+// Metrics is what a server has counted since it started, and what is under way in it. Several
+// servers on one database each count what they themselves acknowledged and did.
 type Metrics struct {
 	RunsStarted   int64 // those of schedules, children and handlers of failures included
 	RunsCompleted int64
@@ -105,10 +108,13 @@ func (r *Recorder) Metrics() Metrics {
 	t := &r.meters
 	m := Metrics{
 		RunsStarted: r.counters[RunStarted].Load(), RunsCompleted: r.counters[RunCompleted].Load(),
-		RunsFailed: r.counters[RunFailed].Load(), RunsStopped: r.counters[RunStopped].Load(), RunsDeleted: t.runsDeleted.Load(),
-		StepsCompleted: r.counters[StepCompleted].Load(), StepsRetried: t.stepsRetried.Load(), StepsFailed: t.stepsFailed.Load(),
+		RunsFailed: r.counters[RunFailed].Load(), RunsStopped: r.counters[RunStopped].Load(),
+		RunsDeleted:    t.runsDeleted.Load(),
+		StepsCompleted: r.counters[StepCompleted].Load(), StepsRetried: t.stepsRetried.Load(),
+		StepsFailed:  t.stepsFailed.Load(),
 		StepTimeouts: t.stepTimeouts.Load(),
-		Commits:      t.commits.read(), Claims: t.claims.read(), RunsClaimed: t.claimed.Load(), ClaimErrors: t.claimErrors.Load(),
+		Commits:      t.commits.read(), Claims: t.claims.read(), RunsClaimed: t.claimed.Load(),
+		ClaimErrors: t.claimErrors.Load(),
 		WorkersLost: t.workersLost.Load(), LeasesLost: t.leasesLost.Load(),
 		ScheduleLag: t.lags.read(), ScheduleRuns: t.scheduleRuns.Load(),
 		TicksCaughtUp: t.ticksCaughtUp.Load(), TicksSkipped: t.ticksSkipped.Load(),

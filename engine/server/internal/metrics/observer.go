@@ -7,10 +7,12 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// mostNamed is how many runs or steps of one sweep the log names: it is not to be drowned when thousands are late at once.
+// mostNamed is how many runs or steps of one sweep the log names: it is not to be drowned when
+// thousands are late at once.
 const mostNamed = 50
 
-// RunsExpired hears from the coordinator and the matcher of this process that runs have ended by their deadline, or by the end of their grace.
+// RunsExpired hears from the coordinator and the matcher of this process that runs have ended by
+// their deadline, or by the end of their grace.
 func (o Observer) RunsExpired(e engine.Expired) {
 	o.r.CountN(RunFailed, len(e.TimedOut))
 	o.r.CountN(RunStopped, len(e.Cancelled))
@@ -32,13 +34,15 @@ func (r *Recorder) tellUnnamed(message string, n int) {
 	}
 }
 
-// StepsTimedOut hears from the coordinator of this process which attempts have run for too long. Their workers are named: one that does not
-// keep the time of its steps itself may hang, and is worth a look.
+// StepsTimedOut hears from the coordinator of this process which attempts have run for too long.
+// Their workers are named: one that does not keep the time of its steps itself may hang, and is
+// worth a look.
 func (o Observer) StepsTimedOut(attempts []engine.TimedOutAttempt) {
 	o.r.meters.stepTimeouts.Add(int64(len(attempts)))
 	for _, a := range attempts[:min(len(attempts), mostNamed)] {
 		if a.Verdict.Retry {
-			o.r.log.Warn("step timed out and will be retried", "run", a.RunID, "step", a.Step, "worker", a.Worker, "failures", a.Verdict.Failures, "at", a.Verdict.RetryAt)
+			o.r.log.Warn("step timed out and will be retried", "run", a.RunID, "step", a.Step, "worker", a.Worker,
+				"failures", a.Verdict.Failures, "at", a.Verdict.RetryAt)
 		} else {
 			o.r.log.Warn("step timed out for good", "run", a.RunID, "step", a.Step, "worker", a.Worker)
 		}
@@ -46,8 +50,8 @@ func (o Observer) StepsTimedOut(attempts []engine.TimedOutAttempt) {
 	o.r.tellUnnamed("step timed out", len(attempts))
 }
 
-// CountSideEffects counts what calls of the store by this process have begun and ended beside what they answered, and logs the runs that
-// nobody asked to fail.
+// CountSideEffects counts what calls of the store by this process have begun and ended beside what
+// they answered, and logs the runs that nobody asked to fail.
 func (r *Recorder) CountSideEffects(a *engine.SideEffects) {
 	r.CountN(RunStarted, a.Handlers+a.Ticks)
 	r.CountN(RunFailed, len(a.Failed))
@@ -56,8 +60,9 @@ func (r *Recorder) CountSideEffects(a *engine.SideEffects) {
 	r.meters.scheduleRuns.Add(int64(a.Ticks))
 }
 
-// ScheduleFired hears from the coordinator of this process what became of ticks. missed is how many of those that fired were missed
-// ones, and late how late the newest of the others was, negative when there was none.
+// ScheduleFired hears from the coordinator of this process what became of ticks. missed is how many
+// of those that fired were missed ones, and late how late the newest of the others was, negative
+// when there was none.
 func (o Observer) ScheduleFired(schedule *engine.Schedule, fired engine.Fired, missed int, late time.Duration) {
 	o.r.meters.scheduled(fired, missed, late)
 	if fired.Runs == 0 {
@@ -68,8 +73,10 @@ func (o Observer) ScheduleFired(schedule *engine.Schedule, fired engine.Fired, m
 		o.r.activity.fired(late)
 	}
 	if missed == 0 && fired.Skipped == 0 { // otherwise the coordinator's log tells of it
-		o.r.Events.Note(slog.LevelInfo, "schedule fired", slog.Any("schedule", schedule.ID), slog.String("name", schedule.Name),
-			slog.String("namespace", schedule.Namespace), slog.String("type", schedule.Type), slog.Int("runs", fired.Runs),
+		o.r.Events.Note(slog.LevelInfo, "schedule fired", slog.Any("schedule", schedule.ID),
+			slog.String("name", schedule.Name),
+			slog.String("namespace", schedule.Namespace), slog.String("type", schedule.Type),
+			slog.Int("runs", fired.Runs),
 			slog.Duration("late", late))
 	}
 }

@@ -24,7 +24,8 @@ type usage struct {
 	micros        []uint32
 }
 
-// Past returns what the recorder has counted, and how the methods of its server were used. Call it when the server is at rest.
+// Past returns what the recorder has counted, and how the methods of its server were used. Call it
+// when the server is at rest.
 func (r *Recorder) Past(methods Methods) *Past {
 	p := &Past{origin: r.origin, methods: map[string]usage{}}
 	for i := range r.counters {

@@ -10,8 +10,9 @@ import (
 const (
 	// maxReadNamespaces is how many namespaces, by name, a reading looks into; each costs a query.
 	maxReadNamespaces = 100
-	// readingLimit bounds a reading. Of a database that says nothing the keys were asked for before, for keyringTime, and both together are to
-	// stay below the ten seconds that a collector usually waits.
+	// readingLimit bounds a reading. Of a database that says nothing the keys were asked for
+	// before, for keyringTime, and both together are to stay below the ten seconds that a collector
+	// usually waits.
 	readingLimit = 6 * time.Second
 )
 
@@ -51,7 +52,9 @@ func NewReadings(store Store) *Readings {
 
 // Stats returns the counts of a namespace, "" of all, as of a moment ago.
 func (s *Readings) Stats(ctx context.Context, namespace string) (engine.Stats, error) {
-	return s.stats.get(ctx, namespace, func() (engine.Stats, error) { return s.store.GetStats(ctx, namespace, s.store.Now()) })
+	return s.stats.get(ctx, namespace, func() (engine.Stats, error) {
+		return s.store.GetStats(ctx, namespace, s.store.Now())
+	})
 }
 
 // Read counts what the store holds.

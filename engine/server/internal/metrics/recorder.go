@@ -1,7 +1,8 @@
 // Package metrics counts what a server does, and keeps the latest events.
 //
 //   - recorder.go: Recorder, what the server itself counts; observer.go: what the other parts of the process tell it.
-//   - metrics.go, lengths.go, methods.go: counters since the start; past.go: how another server goes on with them. activity.go, histogram.go: what was done lately.
+//   - metrics.go, lengths.go, methods.go: counters since the start; past.go: how another server
+//     goes on with them. activity.go, histogram.go: what was done lately.
 //   - stats.go, readings.go: what the store holds, counted at most every so often.
 //   - events.go, events_log.go, events_watch.go: the latest events.
 package metrics

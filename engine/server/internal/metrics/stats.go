@@ -9,8 +9,9 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// statsCache keeps counts for a while, because counting everything may cost a scan: twenty times as long as they took to count, and
-// at least a quarter of a second, so that dashboards cost at most a twentieth of the database however many there are.
+// statsCache keeps counts for a while, because counting everything may cost a scan: twenty times as
+// long as they took to count, and at least a quarter of a second, so that dashboards cost at most a
+// twentieth of the database however many there are.
 type statsCache struct {
 	mu      sync.Mutex
 	entries map[string]*cached[engine.Stats] // by namespace; "" is all
@@ -32,7 +33,8 @@ const (
 	maxStatsKeys = 1000
 )
 
-func (c *statsCache) get(ctx context.Context, namespace string, count func() (engine.Stats, error)) (engine.Stats, error) {
+func (c *statsCache) get(ctx context.Context, namespace string,
+	count func() (engine.Stats, error)) (engine.Stats, error) {
 	c.mu.Lock()
 	if c.entries == nil || len(c.entries) >= maxStatsKeys {
 		c.entries = map[string]*cached[engine.Stats]{}

@@ -13,8 +13,8 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// A secret is what whoever has a key sends with each call. It begins and ends so that those who search files for lost secrets find it
-// and little else:
+// A secret is what whoever has a key sends with each call. It begins and ends so that those who
+// search files for lost secrets find it and little else:
 //
 //	kz_ROLE_ID_RANDOM_SUM
 //
@@ -31,7 +31,8 @@ const (
 func New(role engine.KeyRole, id engine.ID) (secret string, hash [32]byte) {
 	var random [32]byte
 	rand.Read(random[:]) // never fails: it ends the process instead
-	secret = strings.Join([]string{secretMark, role.String(), base62(id[:], idDigits), base62(random[:], randomDigits)}, "_")
+	secret = strings.Join([]string{secretMark, role.String(), base62(id[:], idDigits), base62(random[:], randomDigits)},
+		"_")
 	secret += "_" + sumOf(secret)
 	return secret, Hash(secret)
 }

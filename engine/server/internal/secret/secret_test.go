@@ -27,7 +27,8 @@ func TestASecretSaysWhoseItIsAndIsWhole(t *testing.T) {
 			}
 			secret, hash := New(role, id)
 			parts := strings.Split(secret, "_")
-			if len(parts) != 5 || parts[0] != "kz" || parts[1] != role.String() || len(parts[2]) != 22 || len(parts[3]) != 43 || len(parts[4]) != 6 || len(secret) > MaxLength {
+			if len(parts) != 5 || parts[0] != "kz" || parts[1] != role.String() || len(parts[2]) != 22 ||
+				len(parts[3]) != 43 || len(parts[4]) != 6 || len(secret) > MaxLength {
 				t.Fatalf("secret %q", secret)
 			}
 			if got, ok := Parse(secret); !ok || got != id || hash != Hash(secret) || seen[parts[3]] {

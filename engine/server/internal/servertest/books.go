@@ -11,7 +11,8 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// Books is a store that keeps what tests put in, and notes what it is asked to change. Calls that it has no words for are panics.
+// Books is a store that keeps what tests put in, and notes what it is asked to change. Calls that
+// it has no words for are panics.
 type Books struct {
 	StubStore
 	mu         sync.Mutex
@@ -97,30 +98,40 @@ func (b *Books) ListRuns(_ context.Context, f engine.RunFilter, p engine.Page) (
 	b.mu.Unlock()
 	var list []engine.Run
 	for _, r := range b.Runs {
-		if (f.ParentRunID.IsZero() || f.ParentRunID == r.ParentRunID) && (f.CreatedBefore.IsZero() || r.CreatedAt.Before(f.CreatedBefore)) &&
+		if (f.ParentRunID.IsZero() || f.ParentRunID == r.ParentRunID) &&
+			(f.CreatedBefore.IsZero() || r.CreatedAt.Before(f.CreatedBefore)) &&
 			(f.ScheduleID == "" || f.ScheduleID == r.ScheduleID) {
 			r.Input, r.Output = engine.Payload{}, engine.Payload{}
 			list = append(list, r)
 		}
 	}
-	runs, info := part(list, p, func(r engine.Run, c engine.Cursor) bool { return bytes.Compare(r.ID[:], c.ID[:]) >= 0 })
+	runs, info := part(list, p, func(r engine.Run, c engine.Cursor) bool {
+		return bytes.Compare(r.ID[:], c.ID[:]) >= 0
+	})
 	return runs, info, nil
 }
 
-func (b *Books) ListSteps(_ context.Context, _ string, run engine.ID, _ string, p engine.Page) ([]engine.Step, engine.PageInfo, error) {
+func (b *Books) ListSteps(_ context.Context, _ string, run engine.ID, _ string, p engine.Page) ([]engine.Step,
+	engine.PageInfo, error) {
 	steps, info := part(b.Steps[run], p, func(s engine.Step, c engine.Cursor) bool {
 		return cmp.Or(cmp.Compare(s.Sequence, c.Number), cmp.Compare(s.Attempt, c.Minor)) <= 0
 	})
 	return steps, info, nil
 }
 
-func (b *Books) ListSignals(_ context.Context, _ string, run engine.ID, p engine.Page) ([]engine.Signal, engine.PageInfo, error) {
-	signals, info := part(b.Signals[run], p, func(s engine.Signal, c engine.Cursor) bool { return s.Sequence <= c.Number })
+func (b *Books) ListSignals(_ context.Context, _ string, run engine.ID, p engine.Page) ([]engine.Signal,
+	engine.PageInfo, error) {
+	signals, info := part(b.Signals[run], p, func(s engine.Signal, c engine.Cursor) bool {
+		return s.Sequence <= c.Number
+	})
 	return signals, info, nil
 }
 
-func (b *Books) ListAuditEvents(_ context.Context, f engine.AuditFilter, p engine.Page) ([]engine.AuditEvent, engine.PageInfo, error) {
-	events, info := part(b.audit[f.SubjectID], p, func(e engine.AuditEvent, c engine.Cursor) bool { return e.ID.String() >= c.ID.String() })
+func (b *Books) ListAuditEvents(_ context.Context, f engine.AuditFilter, p engine.Page) ([]engine.AuditEvent,
+	engine.PageInfo, error) {
+	events, info := part(b.audit[f.SubjectID], p, func(e engine.AuditEvent, c engine.Cursor) bool {
+		return e.ID.String() >= c.ID.String()
+	})
 	return events, info, nil
 }
 
@@ -208,7 +219,8 @@ func (b *Books) AwaitSignal(_ context.Context, p engine.AwaitSignalParams) (engi
 
 func (b *Books) StartChild(_ context.Context, p engine.StartChildParams) (engine.Step, error) {
 	b.note(p)
-	return engine.Step{ID: p.ID, Name: p.Step, Kind: engine.StepChild, Status: engine.StepRunning, ChildRunID: p.Child.ID}, nil
+	return engine.Step{ID: p.ID, Name: p.Step, Kind: engine.StepChild, Status: engine.StepRunning,
+		ChildRunID: p.Child.ID}, nil
 }
 
 func (b *Books) AwaitChildren(_ context.Context, p engine.AwaitChildrenParams) ([]engine.Step, error) {

@@ -21,17 +21,23 @@ func TextPayload(s string) engine.Payload {
 	return engine.Payload{Data: []byte(s), Metadata: map[string]string{"content-type": "text/plain"}}
 }
 
-// Family is a completed run with a child, which continued as another one, which is open; and a run that has nothing to do with them.
+// Family is a completed run with a child, which continued as another one, which is open; and a run
+// that has nothing to do with them.
 func Family() *Books {
 	root, first, second, other := SomeID(1), SomeID(2), SomeID(3), SomeID(4)
 	start := SomeID(5)
 	run := func(id engine.ID, status engine.RunStatus) engine.Run {
 		r := engine.Run{
-			ID: id, Namespace: "default", Queue: "q", Type: "t", Status: status, Attempts: 2, CreatedAt: Began, StartedAt: Began.Add(time.Second),
-			Input: TextPayload("in of " + id.String()), Tags: map[string]string{"k": "v"}, Note: "n", ScheduleID: "elsewhere", WorkerID: "w-1",
-			RetryPolicy: &engine.RetryPolicy{MaximumAttempts: 7}, Timeouts: engine.Timeouts{StartToClose: time.Minute}, DeadlineAt: Began.Add(time.Hour),
-			ExternalID: "x-" + id.String(), Version: "v3", Priority: -7, Requirements: map[string]string{"gpu": "yes"}, Pinned: true, LeaseLosses: 3,
-			OnFailureWorkflow: "tidy", OnFailureQueue: "tidiers", ConcurrencyKey: "c", ConcurrencyLimit: 4, ScheduledAt: Began.Add(-time.Minute),
+			ID: id, Namespace: "default", Queue: "q", Type: "t", Status: status, Attempts: 2, CreatedAt: Began,
+			StartedAt: Began.Add(time.Second),
+			Input:     TextPayload("in of " + id.String()), Tags: map[string]string{"k": "v"}, Note: "n",
+			ScheduleID: "elsewhere", WorkerID: "w-1",
+			RetryPolicy: &engine.RetryPolicy{MaximumAttempts: 7}, Timeouts: engine.Timeouts{StartToClose: time.Minute},
+			DeadlineAt: Began.Add(time.Hour),
+			ExternalID: "x-" + id.String(), Version: "v3", Priority: -7, Requirements: map[string]string{"gpu": "yes"},
+			Pinned: true, LeaseLosses: 3,
+			OnFailureWorkflow: "tidy", OnFailureQueue: "tidiers", ConcurrencyKey: "c", ConcurrencyLimit: 4,
+			ScheduledAt: Began.Add(-time.Minute),
 		}
 		if status.Ended() {
 			r.FinishedAt, r.Output = Began.Add(time.Minute), TextPayload("out")
@@ -48,7 +54,8 @@ func Family() *Books {
 	}
 	slices.Reverse(pins)
 	b.audit[root.String()] = pins
-	runs := []engine.Run{run(root, engine.RunCompleted), run(first, engine.RunCompleted), run(second, engine.RunRunning), run(other, engine.RunFailed)}
+	runs := []engine.Run{run(root, engine.RunCompleted), run(first, engine.RunCompleted),
+		run(second, engine.RunRunning), run(other, engine.RunFailed)}
 	runs[1].ParentRunID, runs[1].ParentStepID, runs[1].ContinuedAs = root, start, second
 	runs[2].ParentRunID, runs[2].ContinuedFrom, runs[2].RetriedFrom = root, first, other
 	runs[2].CancelRequestedAt, runs[2].GraceUntil = Began, Began.Add(time.Minute)
@@ -56,32 +63,42 @@ func Family() *Books {
 	slices.Reverse(b.Runs)
 	for i := range 250 { // several pages
 		b.Steps[root] = append(b.Steps[root], engine.Step{
-			ID: SomeID(10 + i), RunID: root, Name: fmt.Sprintf("s%d", i), Kind: engine.StepFunction, Status: engine.StepCompleted, Attempt: 1, Latest: true,
-			Sequence: int64(i + 1), Input: TextPayload("in of a step"), Output: TextPayload("in of the next"), CreatedAt: Began, StartedAt: Began.Add(time.Second), FinishedAt: Began.Add(time.Minute),
+			ID: SomeID(10 + i), RunID: root, Name: fmt.Sprintf("s%d", i), Kind: engine.StepFunction,
+			Status: engine.StepCompleted, Attempt: 1, Latest: true,
+			Sequence: int64(i + 1), Input: TextPayload("in of a step"), Output: TextPayload("in of the next"),
+			CreatedAt: Began, StartedAt: Began.Add(time.Second), FinishedAt: Began.Add(time.Minute),
 			WorkerID: "w-2",
 		})
 	}
 	failed := &b.Steps[root][248]
-	failed.Status, failed.Error, failed.Output, failed.Failures = engine.StepFailed, &engine.Failure{Code: engine.FailureCrashed, Message: "no"}, engine.Payload{}, 0
+	failed.Status, failed.Error, failed.Output, failed.Failures = engine.StepFailed,
+		&engine.Failure{Code: engine.FailureCrashed, Message: "no"}, engine.Payload{}, 0
 	failed.RetryAt, failed.OverriddenBy, failed.OverrideReason = Began.Add(time.Hour), "somebody", "because"
 	waited := &b.Steps[root][249]
-	waited.Kind, waited.SignalName, waited.TimedOut, waited.WakeAt = engine.StepSignal, "stop", true, Began.Add(time.Minute)
+	waited.Kind, waited.SignalName, waited.TimedOut, waited.WakeAt = engine.StepSignal, "stop", true,
+		Began.Add(time.Minute)
 	b.Steps[root] = append(b.Steps[root], engine.Step{
-		ID: start, RunID: root, Name: "child", Kind: engine.StepChild, Status: engine.StepCompleted, Attempt: 1, Latest: true, Sequence: 251,
+		ID: start, RunID: root, Name: "child", Kind: engine.StepChild, Status: engine.StepCompleted, Attempt: 1,
+		Latest: true, Sequence: 251,
 		ChildRunID: first, Output: TextPayload("out"), CreatedAt: Began, StartedAt: Began, FinishedAt: Began,
 	})
 	lost := engine.InterruptedFailure()
 	b.Steps[second] = []engine.Step{
-		{ID: SomeID(7), Name: "work", Kind: engine.StepFunction, Status: engine.StepFailed, Attempt: 1, Sequence: 1, Error: &lost, CreatedAt: Began, StartedAt: Began, FinishedAt: Began},
-		{ID: SomeID(8), Name: "work", Kind: engine.StepFunction, Status: engine.StepRunning, Attempt: 2, Sequence: 1, Latest: true, CreatedAt: Began, StartedAt: Began},
-		{ID: SomeID(9), Name: "nap", Kind: engine.StepSleep, Status: engine.StepRunning, Attempt: 1, Sequence: 2, Latest: true, CreatedAt: Began, StartedAt: Began, WakeAt: Began.Add(time.Hour)},
+		{ID: SomeID(7), Name: "work", Kind: engine.StepFunction, Status: engine.StepFailed, Attempt: 1, Sequence: 1,
+			Error: &lost, CreatedAt: Began, StartedAt: Began, FinishedAt: Began},
+		{ID: SomeID(8), Name: "work", Kind: engine.StepFunction, Status: engine.StepRunning, Attempt: 2, Sequence: 1,
+			Latest: true, CreatedAt: Began, StartedAt: Began},
+		{ID: SomeID(9), Name: "nap", Kind: engine.StepSleep, Status: engine.StepRunning, Attempt: 1, Sequence: 2,
+			Latest: true, CreatedAt: Began, StartedAt: Began, WakeAt: Began.Add(time.Hour)},
 	}
 	for i := range 250 {
 		b.Signals[root] = append(b.Signals[root], engine.Signal{
-			RunID: root, Sequence: int64(i + 1), Name: "go", SignalID: fmt.Sprintf("id-%d", i), Payload: TextPayload("signal"), ReceivedAt: Began, StepName: "s1",
+			RunID: root, Sequence: int64(i + 1), Name: "go", SignalID: fmt.Sprintf("id-%d", i),
+			Payload: TextPayload("signal"), ReceivedAt: Began, StepName: "s1",
 		})
 	}
-	b.Signals[second] = []engine.Signal{{RunID: second, Sequence: 1, Name: "go", Payload: TextPayload("signal"), ReceivedAt: Began, StepName: "not-there"}}
+	b.Signals[second] = []engine.Signal{{RunID: second, Sequence: 1, Name: "go", Payload: TextPayload("signal"),
+		ReceivedAt: Began, StepName: "not-there"}}
 	return b
 }
 

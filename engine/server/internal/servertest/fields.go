@@ -59,7 +59,8 @@ func Fill(v reflect.Value, n *int) {
 	}
 }
 
-// WantEachFieldSent fills one field of T after another and wants the message to tell it, but for those of which hidden says why not.
+// WantEachFieldSent fills one field of T after another and wants the message to tell it, but for
+// those of which hidden says why not.
 func WantEachFieldSent[T any](t *testing.T, hidden map[string]string, convert func(*T) proto.Message) {
 	t.Helper()
 	var zero T
@@ -139,7 +140,8 @@ func FillAll(m protoreflect.Message) {
 }
 
 // WantEachFieldRead sets one field of a request after another and wants the outcome to differ from the plain one's.
-func WantEachFieldRead[M proto.Message](t *testing.T, plain M, needs map[protoreflect.Name]func(M), read func(M) (any, error)) {
+func WantEachFieldRead[M proto.Message](t *testing.T, plain M, needs map[protoreflect.Name]func(M),
+	read func(M) (any, error)) {
 	t.Helper()
 	was, err := read(plain)
 	if err != nil {

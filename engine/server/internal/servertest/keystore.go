@@ -10,8 +10,9 @@ import (
 	"github.com/kagzi/kagzi/engine/server/internal/secret"
 )
 
-// KeyStore is a store that has keys, and workers and runs in the namespaces that its tests say. What else it is asked for is a panic,
-// which the server answers as INTERNAL: so a test sees that a call was let in.
+// KeyStore is a store that has keys, and workers and runs in the namespaces that its tests say.
+// What else it is asked for is a panic, which the server answers as INTERNAL: so a test sees that a
+// call was let in.
 type KeyStore struct {
 	StubStore
 	Notifications string

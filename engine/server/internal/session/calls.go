@@ -11,7 +11,8 @@ import (
 )
 
 // call carries out an operation of the session, unless it builds on one that was refused.
-func (w *session) call(ctx context.Context, at engine.Sequenced, request *kagziv1.SessionRequest) (answer *kagziv1.SessionResponse, err error) {
+func (w *session) call(ctx context.Context, at engine.Sequenced,
+	request *kagziv1.SessionRequest) (answer *kagziv1.SessionResponse, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			answer, err = nil, async.Recovered(v)
@@ -59,7 +60,8 @@ func leaseIn(m naming) (engine.Lease, bool) {
 	return engine.Lease{RunID: id, Token: token}, idErr == nil && tokenErr == nil
 }
 
-// forget drops the lease that a message names from what the session holds, unless it holds the run under another. It needs w.mu.
+// forget drops the lease that a message names from what the session holds, unless it holds the run
+// under another. It needs w.mu.
 func (w *session) forget(m naming) {
 	if l, ok := leaseIn(m); ok && w.held[l.RunID].token == l.Token {
 		delete(w.held, l.RunID)
@@ -105,7 +107,8 @@ func (w *session) heartbeat(ctx context.Context, r *kagziv1.HeartbeatRequest) (*
 	return &kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_Heartbeat{Heartbeat: response}}, nil
 }
 
-// adopt notes what the first heartbeat of the session names: leases that the worker has from an earlier one. It says whether there are any.
+// adopt notes what the first heartbeat of the session names: leases that the worker has from an
+// earlier one. It says whether there are any.
 func (w *session) adopt(named []*kagziv1.Lease) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -12,7 +12,8 @@ import (
 
 // newSession is a session without its stream: what it would send stays in its outbox.
 func newSession(b *servertest.Books) *session {
-	w := &session{service: newTestService(b), worker: engine.Worker{ID: "w", Namespace: "default"}, wake: make(chan struct{}, 1),
+	w := &session{service: newTestService(b), worker: engine.Worker{ID: "w", Namespace: "default"},
+		wake: make(chan struct{}, 1),
 		held: map[engine.ID]holding{}, queues: map[string]runQueue{}}
 	return w
 }
@@ -74,7 +75,8 @@ func TestAWorkerThatKnowsAlreadyIsNotTold(t *testing.T) {
 	until := servertest.Began.Add(time.Minute)
 	b := &servertest.Books{Held: []engine.Held{{Lease: lease, GraceUntil: until}}}
 	w := newSession(b)
-	w.deliver(engine.Task{Run: engine.Run{ID: lease.RunID, CancelRequestedAt: servertest.Began, GraceUntil: until}, Lease: lease})
+	w.deliver(engine.Task{Run: engine.Run{ID: lease.RunID, CancelRequestedAt: servertest.Began, GraceUntil: until},
+		Lease: lease})
 	w.mustLook(t)
 	if words := told(w); len(words) != 0 {
 		t.Errorf("told %v what its task has said", words)

@@ -13,7 +13,8 @@ import (
 
 // The operations by which a worker's hold of a run ends, and the note that it leaves meanwhile.
 
-func (s *Service) completeWorkflow(ctx context.Context, at engine.Sequenced, r *kagziv1.CompleteWorkflowRequest) (*kagziv1.CompleteWorkflowResponse, error) {
+func (s *Service) completeWorkflow(ctx context.Context, at engine.Sequenced,
+	r *kagziv1.CompleteWorkflowRequest) (*kagziv1.CompleteWorkflowResponse, error) {
 	lease, err := s.leaseOf(ctx, r)
 	if err != nil {
 		return nil, err
@@ -44,7 +45,8 @@ func (s *Service) completeWorkflow(ctx context.Context, at engine.Sequenced, r *
 	}, nil
 }
 
-func (s *Service) failWorkflow(ctx context.Context, at engine.Sequenced, r *kagziv1.FailWorkflowRequest) (*kagziv1.FailWorkflowResponse, error) {
+func (s *Service) failWorkflow(ctx context.Context, at engine.Sequenced,
+	r *kagziv1.FailWorkflowRequest) (*kagziv1.FailWorkflowResponse, error) {
 	lease, err := s.leaseOf(ctx, r)
 	if err != nil {
 		return nil, err
@@ -53,7 +55,8 @@ func (s *Service) failWorkflow(ctx context.Context, at engine.Sequenced, r *kagz
 	if err != nil {
 		return nil, err
 	}
-	p := engine.FailRunParams{Sequenced: at, Lease: lease, Failure: failure, Now: s.store.Now(), Jitter: engine.Jitter()}
+	p := engine.FailRunParams{Sequenced: at, Lease: lease, Failure: failure, Now: s.store.Now(),
+		Jitter: engine.Jitter()}
 	began := s.options.Clock()
 	verdict, err := s.store.FailRun(ctx, p)
 	if err != nil {
@@ -62,9 +65,11 @@ func (s *Service) failWorkflow(ctx context.Context, at engine.Sequenced, r *kagz
 	s.recorder.Wrote(s.options.Clock().Sub(began))
 	if verdict.Retry {
 		if verdict.Failures > 0 {
-			s.log.Info("run will be retried", "run", lease.RunID, "failures", verdict.Failures, "at", verdict.RetryAt, "delay", verdict.RetryAt.Sub(p.Now))
+			s.log.Info("run will be retried", "run", lease.RunID, "failures", verdict.Failures, "at", verdict.RetryAt,
+				"delay", verdict.RetryAt.Sub(p.Now))
 		}
-		return &kagziv1.FailWorkflowResponse{Status: kagziv1.WorkflowStatus(verdict.Status), RetryAt: wire.TimeTo(verdict.RetryAt)}, nil
+		return &kagziv1.FailWorkflowResponse{Status: kagziv1.WorkflowStatus(verdict.Status),
+			RetryAt: wire.TimeTo(verdict.RetryAt)}, nil
 	}
 	s.recorder.Count(metrics.RunEnded(verdict.Status))
 	if verdict.Status == engine.RunFailed {
@@ -76,12 +81,14 @@ func (s *Service) failWorkflow(ctx context.Context, at engine.Sequenced, r *kagz
 	return &kagziv1.FailWorkflowResponse{Status: kagziv1.WorkflowStatus(verdict.Status)}, nil
 }
 
-func (s *Service) releaseTask(ctx context.Context, at engine.Sequenced, r *kagziv1.ReleaseTaskRequest) (*kagziv1.ReleaseTaskResponse, error) {
+func (s *Service) releaseTask(ctx context.Context, at engine.Sequenced,
+	r *kagziv1.ReleaseTaskRequest) (*kagziv1.ReleaseTaskResponse, error) {
 	lease, err := s.leaseOf(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.store.Release(ctx, engine.ReleaseParams{Sequenced: at, Lease: lease, Park: r.Park, Now: s.store.Now()}); err != nil {
+	if err := s.store.Release(ctx, engine.ReleaseParams{
+		Sequenced: at, Lease: lease, Park: r.Park, Now: s.store.Now()}); err != nil {
 		return nil, err
 	}
 	return &kagziv1.ReleaseTaskResponse{}, nil
@@ -95,8 +102,10 @@ type notesLease struct {
 
 func (n notesLease) GetNamespace() string { return n.namespace }
 
-// setNote records the run's own line. Only a session knows its worker's namespace; otherwise that is empty, and the token alone decides.
-func (s *Service) setNote(ctx context.Context, at engine.Sequenced, namespace string, r *kagziv1.SetNote) (*kagziv1.Ack, error) {
+// setNote records the run's own line. Only a session knows its worker's namespace; otherwise that
+// is empty, and the token alone decides.
+func (s *Service) setNote(ctx context.Context, at engine.Sequenced, namespace string,
+	r *kagziv1.SetNote) (*kagziv1.Ack, error) {
 	lease, err := s.leaseOf(ctx, notesLease{r, namespace})
 	if err != nil {
 		return nil, err
@@ -107,13 +116,15 @@ func (s *Service) setNote(ctx context.Context, at engine.Sequenced, namespace st
 	if err := engine.CheckText("note", r.Note, engine.MaxNote); err != nil {
 		return nil, err
 	}
-	if err := s.store.SetRunNote(ctx, engine.SetNoteParams{Sequenced: at, Lease: lease, Note: r.Note, Now: s.store.Now()}); err != nil {
+	if err := s.store.SetRunNote(ctx, engine.SetNoteParams{
+		Sequenced: at, Lease: lease, Note: r.Note, Now: s.store.Now()}); err != nil {
 		return nil, err
 	}
 	return &kagziv1.Ack{}, nil
 }
 
-// noteFailed notes that a run failed for good. A lease does not say what the run is, so it is looked up, if the event is kept.
+// noteFailed notes that a run failed for good. A lease does not say what the run is, so it is
+// looked up, if the event is kept.
 func (s *Service) noteFailed(ctx context.Context, l engine.Lease, f engine.Failure) {
 	s.recorder.Events.NoteOf(slog.LevelWarn, "run failed", func() []slog.Attr {
 		attributes := []slog.Attr{slog.Any("run", l.RunID), slog.String("namespace", l.Namespace)}

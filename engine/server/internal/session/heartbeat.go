@@ -14,21 +14,25 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// nameWithin is how soon after its claim a run must be named in a heartbeat that names all; in a session, after the network has taken its task.
+// nameWithin is how soon after its claim a run must be named in a heartbeat that names all; in a
+// session, after the network has taken its task.
 func (s *Service) nameWithin() time.Duration { return min(10*time.Second, s.options.WorkerLease) }
 
-// clockWatch tells whether the clock that claims are dated by goes as the machine's own does, which nobody can set. Ahead of that by a day, or after
-// a machine has slept, a run that was claimed a moment ago looks as if its worker should have named it long ago.
+// clockWatch tells whether the clock that claims are dated by goes as the machine's own does, which
+// nobody can set. Ahead of that by a day, or after a machine has slept, a run that was claimed a
+// moment ago looks as if its worker should have named it long ago.
 type clockWatch struct {
 	mu         sync.Mutex
 	clock, own time.Time // the last reading of both
-	set        time.Time // by the machine's own, when the clock was last found to be ahead of where it should be; unset: it never was
+	// by the machine's own, when the clock was last found to be ahead of where it should be; unset: it never was
+	set time.Time
 }
 
 // slack is how much the clock may gain without counting as set: it is corrected now and then.
 const slack = time.Second
 
-// steady notes a reading of both clocks. It is false when the clock was found to have been set ahead less than so long ago.
+// steady notes a reading of both clocks. It is false when the clock was found to have been set
+// ahead less than so long ago.
 func (s *clockWatch) steady(clock, own time.Time, within time.Duration) bool {
 	clock = clock.Round(0) // or the machine's own would be compared with itself
 	s.mu.Lock()
@@ -42,14 +46,16 @@ func (s *clockWatch) steady(clock, own time.Time, within time.Duration) bool {
 	return s.set.IsZero() || own.Sub(s.set) >= within
 }
 
-// maxBeatWait is how long a session's heartbeat may wait for others to be noted with where its worker holds nothing: many thousands of idle workers
-// then cost the database a few commits a second.
+// maxBeatWait is how long a session's heartbeat may wait for others to be noted with where its
+// worker holds nothing: many thousands of idle workers then cost the database a few commits a
+// second.
 func (s *Service) maxBeatWait() time.Duration {
 	return min(250*time.Millisecond, s.options.HeartbeatInterval/40)
 }
 
-// heartbeat notes a worker's sign of life. inTransit are leases that it does not name because their tasks are on their way to it: they count as
-// named, and the answer, which may overtake the tasks, says nothing of them. maxWait is how long it may wait where there are no leases to keep.
+// heartbeat notes a worker's sign of life. inTransit are leases that it does not name because their
+// tasks are on their way to it: they count as named, and the answer, which may overtake the tasks,
+// says nothing of them. maxWait is how long it may wait where there are no leases to keep.
 func (s *Service) heartbeat(
 	ctx context.Context, r *kagziv1.HeartbeatRequest, underWay []engine.Lease, maxWait time.Duration,
 ) (*kagziv1.HeartbeatResponse, error) {
@@ -88,7 +94,8 @@ func (s *Service) heartbeat(
 		if err != nil {
 			return nil, engine.Invalid("held.lease_token", "is not a token that a task carried")
 		}
-		if _, known := kagziv1.WorkflowStatus_name[int32(l.RunStatus)]; !known { // it is for answers, and not looked at otherwise
+		if _, known := kagziv1.WorkflowStatus_name[int32(l.RunStatus)]; !known {
+			// it is for answers, and not looked at otherwise
 			return nil, engine.Invalid("held.run_status", "is an unknown status, %d; leave it out", l.RunStatus)
 		}
 		p.Held = append(p.Held, engine.Lease{RunID: id, Token: token})
@@ -101,7 +108,9 @@ func (s *Service) heartbeat(
 		return nil, err
 	}
 	beat.Lost = slices.DeleteFunc(beat.Lost, func(l engine.Lease) bool { return slices.Contains(underWay, l) })
-	beat.Cancelling = slices.DeleteFunc(beat.Cancelling, func(h engine.Held) bool { return slices.Contains(underWay, h.Lease) })
+	beat.Cancelling = slices.DeleteFunc(beat.Cancelling, func(h engine.Held) bool {
+		return slices.Contains(underWay, h.Lease)
+	})
 	response := &kagziv1.HeartbeatResponse{Accepted: true, ShouldDrain: beat.Status == engine.WorkerDraining}
 	statuses := s.statusesOf(ctx, r.WorkerId, beat.Lost)
 	for _, l := range beat.Lost {
@@ -115,8 +124,8 @@ func (s *Service) heartbeat(
 	return response, nil
 }
 
-// statusesOf is where the runs of these leases stand, as far as they are of the worker's namespace and the database says: the heartbeat
-// has counted, whatever comes of this.
+// statusesOf is where the runs of these leases stand, as far as they are of the worker's namespace
+// and the database says: the heartbeat has counted, whatever comes of this.
 func (s *Service) statusesOf(ctx context.Context, worker string, leases []engine.Lease) map[engine.ID]engine.RunStatus {
 	if len(leases) == 0 {
 		return nil
@@ -178,13 +187,15 @@ func (s *Service) deregister(ctx context.Context, r *kagziv1.DeregisterRequest) 
 		return nil, err
 	}
 	if r.Drain {
-		if err := s.store.DrainWorker(ctx, engine.DrainWorkerParams{WorkerID: r.WorkerId, Now: s.store.Now()}); err != nil {
+		if err := s.store.DrainWorker(ctx, engine.DrainWorkerParams{
+			WorkerID: r.WorkerId, Now: s.store.Now()}); err != nil {
 			return nil, err
 		}
 		s.recorder.NoteWorker(auth.ActorOf(ctx), "worker draining", r.WorkerId)
 		return &kagziv1.DeregisterResponse{Drained: true}, nil
 	}
-	taken, err := s.store.ForceOfflineWorker(ctx, engine.OfflineWorkerParams{WorkerID: r.WorkerId, Reason: engine.OfflineDeregistered, Now: s.store.Now()})
+	taken, err := s.store.ForceOfflineWorker(
+		ctx, engine.OfflineWorkerParams{WorkerID: r.WorkerId, Reason: engine.OfflineDeregistered, Now: s.store.Now()})
 	if err != nil {
 		return nil, err
 	}

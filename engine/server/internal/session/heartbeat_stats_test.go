@@ -18,9 +18,11 @@ func TestFiguresOfAWorkerAreWithinWhatCanBeShown(t *testing.T) {
 		told  *kagziv1.WorkerStats
 		field string // that is refused; "": none
 	}{
-		"ordinary": {&kagziv1.WorkerStats{CpuPercent: 150.5, MemoryBytes: 7, DiskAvailableBytes: 8, UptimeSeconds: 9, AverageRunMs: 0.25}, ""},
+		"ordinary": {&kagziv1.WorkerStats{CpuPercent: 150.5, MemoryBytes: 7, DiskAvailableBytes: 8, UptimeSeconds: 9,
+			AverageRunMs: 0.25}, ""},
 		"the most": {&kagziv1.WorkerStats{
-			CpuPercent: 102_400, MemoryBytes: math.MaxInt64, DiskAvailableBytes: math.MaxInt64, UptimeSeconds: tenYears, AverageRunMs: tenYears * 1000,
+			CpuPercent: 102_400, MemoryBytes: math.MaxInt64, DiskAvailableBytes: math.MaxInt64, UptimeSeconds: tenYears,
+			AverageRunMs: tenYears * 1000,
 		}, ""},
 		"too busy":           {&kagziv1.WorkerStats{CpuPercent: 102_401}, "stats.cpu_percent"},
 		"too old":            {&kagziv1.WorkerStats{UptimeSeconds: tenYears + 1}, "stats.uptime_seconds"},
@@ -35,7 +37,8 @@ func TestFiguresOfAWorkerAreWithinWhatCanBeShown(t *testing.T) {
 			s := newTestService(b)
 			_, err := s.heartbeat(t.Context(), &kagziv1.HeartbeatRequest{WorkerId: "w", Stats: c.told}, nil, 0)
 			if c.field != "" {
-				if engine.KindOf(err) != engine.KindInvalid || !strings.Contains(err.Error(), c.field+": must be a number from 0 to ") {
+				if engine.KindOf(err) != engine.KindInvalid ||
+					!strings.Contains(err.Error(), c.field+": must be a number from 0 to ") {
 					t.Errorf("answered %v, want a refusal that names %s and its limits", err, c.field)
 				}
 				return
@@ -44,8 +47,9 @@ func TestFiguresOfAWorkerAreWithinWhatCanBeShown(t *testing.T) {
 				t.Fatalf("the heartbeat is refused: %v", err)
 			}
 			want := engine.WorkerStats{
-				CPUPercent: c.told.CpuPercent, MemoryBytes: c.told.MemoryBytes, DiskAvailableBytes: c.told.DiskAvailableBytes,
-				UptimeSeconds: c.told.UptimeSeconds, AverageRunMS: c.told.AverageRunMs,
+				CPUPercent: c.told.CpuPercent, MemoryBytes: c.told.MemoryBytes,
+				DiskAvailableBytes: c.told.DiskAvailableBytes,
+				UptimeSeconds:      c.told.UptimeSeconds, AverageRunMS: c.told.AverageRunMs,
 			}
 			if diff := cmp.Diff(&want, servertest.Last[engine.HeartbeatParams](b).Stats); diff != "" {
 				t.Errorf("what is noted (-want +got):\n%s", diff)

@@ -39,14 +39,17 @@ func TestOnlyASessionsHeartbeatThatNamesNothingMayWait(t *testing.T) {
 }
 
 func TestAHeartbeatSaysWhatBecameOfTheRunsOfLostLeases(t *testing.T) {
-	cancelled, deleted := engine.Lease{RunID: servertest.SomeID(1), Token: engine.NewToken()}, engine.Lease{RunID: servertest.SomeID(2), Token: engine.NewToken()}
-	b := &servertest.Books{Beat: engine.Beat{Lost: []engine.Lease{cancelled, deleted}}, Runs: []engine.Run{{ID: cancelled.RunID, Status: engine.RunCancelled}}}
+	cancelled, deleted := engine.Lease{RunID: servertest.SomeID(1), Token: engine.NewToken()},
+		engine.Lease{RunID: servertest.SomeID(2), Token: engine.NewToken()}
+	b := &servertest.Books{Beat: engine.Beat{Lost: []engine.Lease{cancelled, deleted}},
+		Runs: []engine.Run{{ID: cancelled.RunID, Status: engine.RunCancelled}}}
 	answer, err := newTestService(b).heartbeat(t.Context(), &kagziv1.HeartbeatRequest{WorkerId: "w"}, nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := []*kagziv1.Lease{
-		{RunId: cancelled.RunID.String(), LeaseToken: cancelled.Token.Wire(), RunStatus: kagziv1.WorkflowStatus_WORKFLOW_STATUS_CANCELLED},
+		{RunId: cancelled.RunID.String(), LeaseToken: cancelled.Token.Wire(),
+			RunStatus: kagziv1.WorkflowStatus_WORKFLOW_STATUS_CANCELLED},
 		{RunId: deleted.RunID.String(), LeaseToken: deleted.Token.Wire()},
 	}
 	for i, l := range answer.Lost {
@@ -67,7 +70,8 @@ type settable struct {
 
 func (s *settable) Now() time.Time { return time.Now().Add(s.ahead) }
 
-// TestAClockThatIsSetAheadFreesNoRun: a claim that is not known to its worker's session yet, when the clock is set, is no run that was forgotten.
+// TestAClockThatIsSetAheadFreesNoRun: a claim that is not known to its worker's session yet, when
+// the clock is set, is no run that was forgotten.
 func TestAClockThatIsSetAheadFreesNoRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &servertest.Books{}
@@ -75,7 +79,8 @@ func TestAClockThatIsSetAheadFreesNoRun(t *testing.T) {
 		s := newTestService(store)
 		frees := func(when string, want bool) {
 			t.Helper()
-			if _, err := s.heartbeat(t.Context(), &kagziv1.HeartbeatRequest{WorkerId: "w", HeldIsWhole: true}, nil, 0); err != nil {
+			if _, err := s.heartbeat(t.Context(), &kagziv1.HeartbeatRequest{WorkerId: "w", HeldIsWhole: true}, nil,
+				0); err != nil {
 				t.Fatal(err)
 			}
 			if got := servertest.Last[engine.HeartbeatParams](b).Whole; got != want {

@@ -21,7 +21,8 @@ func TestATaskIsUnderWayUntilItsWorkerCanHaveNamedIt(t *testing.T) {
 		named := []*kagziv1.Lease{{RunId: lease.RunID.String(), LeaseToken: lease.Token.Wire()}}
 		want := func(when string, under bool) {
 			t.Helper()
-			if all := w.inTransit(&kagziv1.HeartbeatRequest{}); len(all) == 1 != under || under && all[0] != (engine.Lease{RunID: lease.RunID, Token: lease.Token}) {
+			if all := w.inTransit(&kagziv1.HeartbeatRequest{}); len(all) == 1 != under || under &&
+				all[0] != (engine.Lease{RunID: lease.RunID, Token: lease.Token}) {
 				t.Errorf("%s: %v is under way, want the task: %t", when, all, under)
 			}
 			if all := w.inTransit(&kagziv1.HeartbeatRequest{Held: named}); len(all) != 0 {
@@ -93,21 +94,24 @@ func TestATaskIsUnderWayUntilItsWorkerSaysThatItHasCome(t *testing.T) {
 
 func TestAWorkerCannotHaveReceivedLessThanNothing(t *testing.T) {
 	less := int64(-1)
-	_, err := newTestService(&servertest.Books{}).heartbeat(t.Context(), &kagziv1.HeartbeatRequest{WorkerId: "w", TasksReceived: &less}, nil, 0)
+	_, err := newTestService(&servertest.Books{}).heartbeat(
+		t.Context(), &kagziv1.HeartbeatRequest{WorkerId: "w", TasksReceived: &less}, nil, 0)
 	if !errors.Is(err, engine.ErrInvalid) || !strings.Contains(err.Error(), "tasks_received") {
 		t.Errorf("%v, want it refused for tasks_received", err)
 	}
 }
 
 func TestWhatIsUnderWayCountsAsNamedAndTheAnswerSaysNothingOfIt(t *testing.T) {
-	under, lost := engine.Lease{RunID: servertest.SomeID(1), Token: engine.NewToken()}, engine.Lease{RunID: servertest.SomeID(2), Token: engine.NewToken()}
+	under, lost := engine.Lease{RunID: servertest.SomeID(1), Token: engine.NewToken()},
+		engine.Lease{RunID: servertest.SomeID(2), Token: engine.NewToken()}
 	b := &servertest.Books{Beat: engine.Beat{
 		Lost:       []engine.Lease{under, lost},
 		Cancelling: []engine.Held{{Lease: under, GraceUntil: servertest.Began}},
 	}}
-	answer, err := newTestService(b).heartbeat(t.Context(), &kagziv1.HeartbeatRequest{WorkerId: "w", HeldIsWhole: true, Held: []*kagziv1.Lease{
-		{RunId: lost.RunID.String(), LeaseToken: lost.Token.Wire()},
-	}}, []engine.Lease{under}, 0)
+	answer, err := newTestService(b).heartbeat(
+		t.Context(), &kagziv1.HeartbeatRequest{WorkerId: "w", HeldIsWhole: true, Held: []*kagziv1.Lease{
+			{RunId: lost.RunID.String(), LeaseToken: lost.Token.Wire()},
+		}}, []engine.Lease{under}, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,9 +27,11 @@ func TestASessionWaitsWhileTooManyLargeCallsAreUnderWay(t *testing.T) {
 		w := sessionOf(s, func(error) { end() }, answered)
 		go w.receive(ctx, context.WithoutCancel(ctx), &requests{ctx: ctx, in: in})
 		step := func(seq int64, size int) *kagziv1.SessionRequest {
-			return &kagziv1.SessionRequest{Seq: seq, Operation: &kagziv1.SessionRequest_CompleteStep{CompleteStep: &kagziv1.CompleteStepRequest{
-				RunId: engine.NewID(s.store.Now()).String(), LeaseToken: "00", StepId: "s", Output: servertest.PayloadOf(size),
-			}}}
+			return &kagziv1.SessionRequest{Seq: seq,
+				Operation: &kagziv1.SessionRequest_CompleteStep{CompleteStep: &kagziv1.CompleteStepRequest{
+					RunId: engine.NewID(s.store.Now()).String(), LeaseToken: "00", StepId: "s",
+					Output: servertest.PayloadOf(size),
+				}}}
 		}
 		count := func() int { synctest.Wait(); return len(answered) }
 
@@ -58,14 +60,18 @@ func TestASessionWaitsWhileTooManyLargeCallsAreUnderWay(t *testing.T) {
 		}
 		s.inFlight.TryAcquire(limit.MaxBytes)
 		in <- step(4, 1<<20)
-		in <- &kagziv1.SessionRequest{Seq: 5, Operation: &kagziv1.SessionRequest_Heartbeat{Heartbeat: &kagziv1.HeartbeatRequest{}}}
+		in <- &kagziv1.SessionRequest{Seq: 5, Operation: &kagziv1.SessionRequest_Heartbeat{
+			Heartbeat: &kagziv1.HeartbeatRequest{}}}
 		if waited := time.Since(began); waited != s.options.HeartbeatInterval {
-			t.Errorf("the next heartbeat is read after %s, want it when it is due, after %s", waited, s.options.HeartbeatInterval)
+			t.Errorf("the next heartbeat is read after %s, want it when it is due, after %s", waited,
+				s.options.HeartbeatInterval)
 		}
 		for range 2 {
 			r := <-answered
-			if r.Seq == 4 && r.GetError().GetCode() != kagziv1.ErrorCode_ERROR_CODE_UNAVAILABLE || r.Seq == 5 && r.GetHeartbeat() == nil {
-				t.Errorf("operation %d is answered with %v; want UNAVAILABLE for what there was no room for, and the heartbeat heard", r.Seq, r)
+			if r.Seq == 4 && r.GetError().GetCode() != kagziv1.ErrorCode_ERROR_CODE_UNAVAILABLE || r.Seq == 5 &&
+				r.GetHeartbeat() == nil {
+				t.Errorf(
+					"operation %d is answered with %v; want UNAVAILABLE for what there was no room for, and the heartbeat heard", r.Seq, r)
 			}
 		}
 		if held := s.inFlight.Held(); held != limit.MaxBytes {
@@ -77,7 +83,8 @@ func TestASessionWaitsWhileTooManyLargeCallsAreUnderWay(t *testing.T) {
 		end()
 		s.inFlight.Release(limit.MaxBytes)
 		if n := count(); n != 0 || s.inFlight.Held() != 0 {
-			t.Errorf("%d answers when the session ends meanwhile, want none; %d bytes counted in, want none", n, s.inFlight.Held())
+			t.Errorf("%d answers when the session ends meanwhile, want none; %d bytes counted in, want none", n,
+				s.inFlight.Held())
 		}
 	})
 }
@@ -85,7 +92,8 @@ func TestASessionWaitsWhileTooManyLargeCallsAreUnderWay(t *testing.T) {
 // sessionOf is a session of a worker of which the answers are caught.
 func sessionOf(s *Service, end context.CancelCauseFunc, answered chan<- *kagziv1.SessionResponse) *session {
 	w := &session{service: s, worker: engine.Worker{ID: "w"}, end: end, wake: make(chan struct{}, 1),
-		room: make(chan struct{}, maxUnanswered), held: map[engine.ID]holding{}, queues: map[string]runQueue{}, heard: time.Now()}
+		room: make(chan struct{}, maxUnanswered), held: map[engine.ID]holding{}, queues: map[string]runQueue{},
+		heard: time.Now()}
 	w.poller = matching.New(writing{}, nil).Join(matching.Request{Worker: &w.worker})
 	w.out.room = w.room
 	w.out.stream = func(r *kagziv1.SessionResponse) error { answered <- r; return nil }

@@ -24,21 +24,28 @@ import (
 func TestAContinuationIsReadWithWhatItNames(t *testing.T) {
 	b := &servertest.Books{}
 	answer, err := newTestService(b).completeWorkflow(t.Context(), engine.Sequenced{}, &kagziv1.CompleteWorkflowRequest{
-		Namespace: "team", RunId: servertest.AnID, LeaseToken: servertest.AToken, ContinueAs: &kagziv1.StartWorkflowRequest{
-			Input: &kagziv1.Payload{Data: []byte("in")}, RequestId: "r", ConcurrencyKey: "k", Timeouts: &kagziv1.TimeoutConfig{ExecutionTimeoutMs: 1000},
+		Namespace: "team", RunId: servertest.AnID, LeaseToken: servertest.AToken,
+		ContinueAs: &kagziv1.StartWorkflowRequest{
+			Input: &kagziv1.Payload{Data: []byte("in")}, RequestId: "r", ConcurrencyKey: "k",
+			Timeouts: &kagziv1.TimeoutConfig{ExecutionTimeoutMs: 1000},
 		},
 	})
 	p := servertest.Last[engine.CompleteRunParams](b)
 	next := p.ContinueAs
-	if err != nil || next == nil || answer.ContinuedAsRunId != next.ID.String() || answer.Status != kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED {
+	if err != nil || next == nil || answer.ContinuedAsRunId != next.ID.String() ||
+		answer.Status != kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED {
 		t.Fatalf("answer %v, %v", answer, err)
 	}
-	if next.Namespace != "team" || next.Queue != "" || next.Type != "" || next.RequestID != "" || string(next.Input.Data) != "in" || next.Bytes != 2 ||
+	if next.Namespace != "team" || next.Queue != "" || next.Type != "" || next.RequestID != "" ||
+		string(next.Input.Data) != "in" || next.Bytes != 2 ||
 		next.ConcurrencyLimit != 1 || next.Timeouts.Execution != time.Second || !next.DeadlineAt.IsZero() {
 		t.Errorf("next = %+v", next.Run)
 	}
-	answer, err = newTestService(b).completeWorkflow(t.Context(), engine.Sequenced{}, &kagziv1.CompleteWorkflowRequest{RunId: servertest.AnID, LeaseToken: servertest.AToken})
-	if err != nil || answer.Status != kagziv1.WorkflowStatus_WORKFLOW_STATUS_CANCELLED || answer.ContinuedAsRunId != "" {
+	answer, err = newTestService(b).completeWorkflow(
+		t.Context(), engine.Sequenced{}, &kagziv1.CompleteWorkflowRequest{
+			RunId: servertest.AnID, LeaseToken: servertest.AToken})
+	if err != nil || answer.Status != kagziv1.WorkflowStatus_WORKFLOW_STATUS_CANCELLED ||
+		answer.ContinuedAsRunId != "" {
 		t.Errorf("a run that was to be cancelled: %v, %v", answer, err)
 	}
 }
@@ -51,16 +58,20 @@ func TestAFailedHandlerIsLogged(t *testing.T) {
 		{engine.RunVerdict{Status: engine.RunFailed, Handler: true}, true},
 		{engine.RunVerdict{Status: engine.RunFailed}, false},
 		{engine.RunVerdict{Status: engine.RunCancelled, Handler: true}, false},
-		{engine.RunVerdict{Status: engine.RunPending, Handler: true, Verdict: engine.Verdict{Retry: true, RetryAt: servertest.Began}}, false},
+		{engine.RunVerdict{Status: engine.RunPending, Handler: true,
+			Verdict: engine.Verdict{Retry: true, RetryAt: servertest.Began}}, false},
 	} {
 		var log bytes.Buffer
 		s := newTestService(&servertest.Books{Verdict: c.verdict})
 		s.log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))
-		answer, err := s.failWorkflow(t.Context(), engine.Sequenced{}, &kagziv1.FailWorkflowRequest{RunId: servertest.AnID, LeaseToken: servertest.AToken, Error: &kagziv1.ErrorDetail{}})
+		answer, err := s.failWorkflow(t.Context(), engine.Sequenced{},
+			&kagziv1.FailWorkflowRequest{RunId: servertest.AnID, LeaseToken: servertest.AToken,
+				Error: &kagziv1.ErrorDetail{}})
 		if err != nil || answer.Status != kagziv1.WorkflowStatus(c.verdict.Status) {
 			t.Errorf("%+v: %v, %v", c.verdict, answer, err)
 		}
-		if logged := strings.Contains(log.String(), "failure handler failed; no handler is started for it"); logged != c.logged {
+		if logged := strings.Contains(log.String(),
+			"failure handler failed; no handler is started for it"); logged != c.logged {
 			t.Errorf("%+v: logged %v, want %v", c.verdict, logged, c.logged)
 		}
 	}
@@ -71,22 +82,32 @@ func TestARetryIsLoggedOnceWithItsRunStepFailuresAndDelay(t *testing.T) {
 		verdict engine.Verdict
 		want    []string
 	}{
-		{engine.Verdict{Retry: true, RetryAt: servertest.Began.Add(time.Minute), Failures: 3}, []string{"step will be retried", "step=pay failures=3", "run will be retried", servertest.AnID + " failures=3"}},
-		{engine.Verdict{Retry: true, RetryAt: servertest.Began.Add(time.Minute)}, nil}, // the failure was reported before
+		{engine.Verdict{Retry: true, RetryAt: servertest.Began.Add(time.Minute), Failures: 3},
+			[]string{"step will be retried", "step=pay failures=3", "run will be retried",
+				servertest.AnID + " failures=3"}},
+		// the failure was reported before
+		{engine.Verdict{Retry: true, RetryAt: servertest.Began.Add(time.Minute)}, nil},
 		{engine.Verdict{}, nil},
 	} {
 		var log bytes.Buffer
 		verdict := c.verdict
-		s := newTestService(&servertest.Books{StepVerdict: verdict, Verdict: engine.RunVerdict{Status: engine.RunFailed, Verdict: verdict}})
+		s := newTestService(&servertest.Books{StepVerdict: verdict,
+			Verdict: engine.RunVerdict{Status: engine.RunFailed, Verdict: verdict}})
 		s.log = slog.New(slog.NewTextHandler(&log, nil))
-		answer, err := s.failStep(t.Context(), engine.Sequenced{}, &kagziv1.FailStepRequest{RunId: servertest.AnID, LeaseToken: servertest.AToken, StepId: "pay", Error: &kagziv1.ErrorDetail{}})
+		answer, err := s.failStep(t.Context(), engine.Sequenced{},
+			&kagziv1.FailStepRequest{RunId: servertest.AnID, LeaseToken: servertest.AToken, StepId: "pay",
+				Error: &kagziv1.ErrorDetail{}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if left := max(0, servertest.Began.Add(time.Minute).Sub(s.store.Now())); verdict.Retry != (answer.RetryIn != nil) || answer.RetryIn.AsDuration() != left && verdict.Retry {
+		if left := max(0, servertest.Began.Add(time.Minute).Sub(
+			s.store.Now())); verdict.Retry != (answer.RetryIn != nil) || answer.RetryIn.AsDuration() != left &&
+			verdict.Retry {
 			t.Errorf("%+v: the retry is told to be due in %v, want %v", verdict, answer.RetryIn, left)
 		}
-		if _, err := s.failWorkflow(t.Context(), engine.Sequenced{}, &kagziv1.FailWorkflowRequest{RunId: servertest.AnID, LeaseToken: servertest.AToken, Error: &kagziv1.ErrorDetail{}}); err != nil {
+		if _, err := s.failWorkflow(t.Context(), engine.Sequenced{},
+			&kagziv1.FailWorkflowRequest{RunId: servertest.AnID, LeaseToken: servertest.AToken,
+				Error: &kagziv1.ErrorDetail{}}); err != nil {
 			t.Fatal(err)
 		}
 		for _, want := range c.want {
@@ -94,7 +115,8 @@ func TestARetryIsLoggedOnceWithItsRunStepFailuresAndDelay(t *testing.T) {
 				t.Errorf("%+v: %q is not in the log:\n%s", verdict, want, log.String())
 			}
 		}
-		if n := strings.Count(log.String(), "run="+servertest.AnID); n != strings.Count(log.String(), "delay=") || (c.want != nil) != (n == 2) || c.want == nil && n != 0 {
+		if n := strings.Count(log.String(), "run="+servertest.AnID); n != strings.Count(log.String(), "delay=") ||
+			(c.want != nil) != (n == 2) || c.want == nil && n != 0 {
 			t.Errorf("%+v: the run is named %d times:\n%s", verdict, n, log.String())
 		}
 	}
@@ -105,9 +127,11 @@ func TestABeginningIsTakenAsItIsToldUnlessItCannotBe(t *testing.T) {
 		told *timestamppb.Timestamp
 		want time.Time
 	}{
-		"of now":                         {timestamppb.New(servertest.Began), servertest.Began},
-		"of a day and an hour ago":       {timestamppb.New(servertest.Began.Add(-25 * time.Hour)), servertest.Began.Add(-25 * time.Hour)},
-		"of a clock that is ahead":       {timestamppb.New(servertest.Began.Add(time.Hour)), servertest.Began.Add(time.Hour)},
+		"of now": {timestamppb.New(servertest.Began), servertest.Began},
+		"of a day and an hour ago": {timestamppb.New(servertest.Began.Add(-25 * time.Hour)),
+			servertest.Began.Add(-25 * time.Hour)},
+		"of a clock that is ahead": {timestamppb.New(servertest.Began.Add(time.Hour)),
+			servertest.Began.Add(time.Hour)},
 		"that is not told":               {nil, time.Time{}},
 		"of a clock that was never set":  {timestamppb.New(time.Unix(5, 0)), time.Time{}},
 		"of a clock that lies far ahead": {timestamppb.New(servertest.Began.Add(400 * 24 * time.Hour)), time.Time{}},
@@ -119,7 +143,8 @@ func TestABeginningIsTakenAsItIsToldUnlessItCannotBe(t *testing.T) {
 }
 
 func TestASignalIsAnsweredByWhatItsStepBecame(t *testing.T) {
-	request := &kagziv1.AwaitSignalRequest{RunId: servertest.AnID, LeaseToken: servertest.AToken, StepName: "s", SignalName: "go", Timeout: durationpb.New(time.Second), Hold: true}
+	request := &kagziv1.AwaitSignalRequest{RunId: servertest.AnID, LeaseToken: servertest.AToken, StepName: "s",
+		SignalName: "go", Timeout: durationpb.New(time.Second), Hold: true}
 	done := engine.Step{Name: "s", Kind: engine.StepSignal, Status: engine.StepCompleted}
 	late, failed := done, done
 	late.TimedOut, failed.Status = true, engine.StepFailed
@@ -138,7 +163,8 @@ func TestASignalIsAnsweredByWhatItsStepBecame(t *testing.T) {
 		if !proto.Equal(got, c.want) || engine.KindOf(err) != c.kind {
 			t.Errorf("%+v is answered with %v, %v, want %v", c.awaited, got, err, c.want)
 		}
-		if p := servertest.Last[engine.AwaitSignalParams](b); p.Timeout != time.Second || !p.Hold || p.Signal != "go" || p.ID.IsZero() {
+		if p := servertest.Last[engine.AwaitSignalParams](b); p.Timeout != time.Second || !p.Hold || p.Signal != "go" ||
+			p.ID.IsZero() {
 			t.Errorf("asked with %+v", p)
 		}
 	}
@@ -149,14 +175,18 @@ func TestAChildIsStartedInItsParentsNamespace(t *testing.T) {
 	s := newTestService(b)
 	ctx := metadata.NewIncomingContext(t.Context(), metadata.MD{})
 	answer, err := s.startChild(ctx, engine.Sequenced{}, &kagziv1.StartChildRequest{
-		StepName: "c", LeaseToken: servertest.AToken, ParentClosePolicy: kagziv1.ParentClosePolicy_PARENT_CLOSE_POLICY_CANCEL,
-		Child: &kagziv1.StartWorkflowRequest{Namespace: "team", WorkflowType: "t", ParentRunId: servertest.AnID, RequestId: "dropped"},
+		StepName: "c", LeaseToken: servertest.AToken,
+		ParentClosePolicy: kagziv1.ParentClosePolicy_PARENT_CLOSE_POLICY_CANCEL,
+		Child: &kagziv1.StartWorkflowRequest{Namespace: "team", WorkflowType: "t", ParentRunId: servertest.AnID,
+			RequestId: "dropped"},
 	})
 	p := servertest.Last[engine.StartChildParams](b)
-	if err != nil || answer.ChildRunId != p.Child.ID.String() || answer.StepId != p.ID.String() || answer.Step.GetName() != "c" {
+	if err != nil || answer.ChildRunId != p.Child.ID.String() || answer.StepId != p.ID.String() ||
+		answer.Step.GetName() != "c" {
 		t.Fatalf("answer %v, %v", answer, err)
 	}
-	if p.Lease.Namespace != "team" || p.Lease.RunID.String() != servertest.AnID || p.Child.Namespace != "team" || p.Child.Queue != "default" ||
+	if p.Lease.Namespace != "team" || p.Lease.RunID.String() != servertest.AnID || p.Child.Namespace != "team" ||
+		p.Child.Queue != "default" ||
 		p.Child.ParentClose != engine.CloseCancel || p.Child.RequestID != "" || s.recorder.Mark().Started != 1 {
 		t.Errorf("asked with %+v", p)
 	}
@@ -182,7 +212,8 @@ func TestManyChildrenAreReadSeveralAtATime(t *testing.T) {
 		}
 		s := newTestService(farAway{b})
 		begun := time.Now()
-		answer, err := s.awaitChildren(t.Context(), engine.Sequenced{}, &kagziv1.AwaitChildrenRequest{RunId: servertest.AnID, LeaseToken: servertest.AToken, ChildRunIds: want})
+		answer, err := s.awaitChildren(t.Context(), engine.Sequenced{},
+			&kagziv1.AwaitChildrenRequest{RunId: servertest.AnID, LeaseToken: servertest.AToken, ChildRunIds: want})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -191,7 +222,8 @@ func TestManyChildrenAreReadSeveralAtATime(t *testing.T) {
 			got = append(got, run.RunId)
 		}
 		if took := time.Since(begun); took != 3*time.Second || !slices.Equal(got, want) {
-			t.Errorf("%d of %d children, in their order: %t, after %v; want all, as asked for, after 3s", len(got), len(want), slices.Equal(got, want), took)
+			t.Errorf("%d of %d children, in their order: %t, after %v; want all, as asked for, after 3s", len(got),
+				len(want), slices.Equal(got, want), took)
 		}
 	})
 }
@@ -203,7 +235,8 @@ func TestChildrenAreAnsweredInTheOrderAskedForAsFarAsThereIsRoom(t *testing.T) {
 		id := servertest.SomeID(i)
 		output := engine.Payload{Data: make([]byte, 1500<<10)}
 		b.Runs = append(b.Runs, engine.Run{ID: id, Status: engine.RunCompleted, Input: output, Output: output})
-		b.Children = append(b.Children, engine.Step{Name: fmt.Sprint(i), ChildRunID: id, Status: engine.StepCompleted, Output: output})
+		b.Children = append(b.Children, engine.Step{
+			Name: fmt.Sprint(i), ChildRunID: id, Status: engine.StepCompleted, Output: output})
 		ids = append(ids, id.String())
 	}
 	slices.Reverse(ids)
@@ -231,7 +264,9 @@ func TestChildrenAreAnsweredInTheOrderAskedForAsFarAsThereIsRoom(t *testing.T) {
 		t.Errorf("asked with %+v", p)
 	}
 	b.Children = nil
-	if answer, err := newTestService(b).awaitChildren(t.Context(), engine.Sequenced{}, &kagziv1.AwaitChildrenRequest{RunId: servertest.AnID, LeaseToken: servertest.AToken, ChildRunIds: ids}); err != nil ||
+	if answer, err := newTestService(b).awaitChildren(
+		t.Context(), engine.Sequenced{}, &kagziv1.AwaitChildrenRequest{
+			RunId: servertest.AnID, LeaseToken: servertest.AToken, ChildRunIds: ids}); err != nil ||
 		len(answer.Steps)+len(answer.Finished) != 0 {
 		t.Errorf("parked: %v, %v", answer, err)
 	}
@@ -240,10 +275,12 @@ func TestChildrenAreAnsweredInTheOrderAskedForAsFarAsThereIsRoom(t *testing.T) {
 func TestANoteGoesByItsTokenAlone(t *testing.T) {
 	b := &servertest.Books{}
 	for _, namespace := range []string{"", "team"} {
-		if _, err := newTestService(b).setNote(t.Context(), engine.Sequenced{}, namespace, &kagziv1.SetNote{RunId: servertest.AnID, LeaseToken: servertest.AToken, Note: "half done"}); err != nil {
+		if _, err := newTestService(b).setNote(t.Context(), engine.Sequenced{}, namespace,
+			&kagziv1.SetNote{RunId: servertest.AnID, LeaseToken: servertest.AToken, Note: "half done"}); err != nil {
 			t.Fatal(err)
 		}
-		if p := servertest.Last[engine.SetNoteParams](b); p.Lease.Namespace != namespace || p.Note != "half done" || p.Lease.RunID.String() != servertest.AnID {
+		if p := servertest.Last[engine.SetNoteParams](b); p.Lease.Namespace != namespace || p.Note != "half done" ||
+			p.Lease.RunID.String() != servertest.AnID {
 			t.Errorf("asked with %+v", p)
 		}
 	}
@@ -257,19 +294,22 @@ func TestAWaitIsRefusedBeyondItsLimits(t *testing.T) {
 		request *kagziv1.SleepRequest
 		field   string // the answer names it; empty: it counts
 	}{
-		"an hour":                {&kagziv1.SleepRequest{Duration: durationpb.New(time.Hour)}, ""},
-		"the longest":            {&kagziv1.SleepRequest{Duration: durationpb.New(most)}, ""},
-		"longer":                 {&kagziv1.SleepRequest{Duration: durationpb.New(most + time.Millisecond)}, "duration"},
-		"nothing":                {&kagziv1.SleepRequest{}, "duration"},
-		"until long ago":         {&kagziv1.SleepRequest{Until: moment(-most)}, ""},
-		"until the farthest":     {&kagziv1.SleepRequest{Until: moment(most)}, ""},
-		"until later":            {&kagziv1.SleepRequest{Until: moment(most + time.Hour)}, "until"},
-		"an hour, and until one": {&kagziv1.SleepRequest{Duration: durationpb.New(time.Hour), Until: moment(time.Hour)}, "until"},
+		"an hour":     {&kagziv1.SleepRequest{Duration: durationpb.New(time.Hour)}, ""},
+		"the longest": {&kagziv1.SleepRequest{Duration: durationpb.New(most)}, ""},
+		"longer": {&kagziv1.SleepRequest{Duration: durationpb.New(most + time.Millisecond)},
+			"duration"},
+		"nothing":            {&kagziv1.SleepRequest{}, "duration"},
+		"until long ago":     {&kagziv1.SleepRequest{Until: moment(-most)}, ""},
+		"until the farthest": {&kagziv1.SleepRequest{Until: moment(most)}, ""},
+		"until later":        {&kagziv1.SleepRequest{Until: moment(most + time.Hour)}, "until"},
+		"an hour, and until one": {&kagziv1.SleepRequest{
+			Duration: durationpb.New(time.Hour), Until: moment(time.Hour)}, "until"},
 	} {
 		b := &servertest.Books{}
 		c.request.RunId, c.request.LeaseToken, c.request.StepId = servertest.AnID, servertest.AToken, "nap"
 		_, err := newTestService(b).sleep(t.Context(), engine.Sequenced{}, c.request)
-		if field := servertest.FieldOf(err); field != c.field || b.Changes() != 1 && c.field == "" || b.Changes() != 0 && c.field != "" {
+		if field := servertest.FieldOf(err); field != c.field || b.Changes() != 1 && c.field == "" ||
+			b.Changes() != 0 && c.field != "" {
 			t.Errorf("%s: %v after %d changes, want it to name %q", what, err, b.Changes(), c.field)
 		}
 	}
@@ -278,7 +318,9 @@ func TestAWaitIsRefusedBeyondItsLimits(t *testing.T) {
 		for i := range ids {
 			ids[i] = servertest.SomeID(i).String()
 		}
-		_, err := newTestService(b).awaitChildren(t.Context(), engine.Sequenced{}, &kagziv1.AwaitChildrenRequest{RunId: servertest.AnID, LeaseToken: servertest.AToken, ChildRunIds: ids})
+		_, err := newTestService(b).awaitChildren(
+			t.Context(), engine.Sequenced{}, &kagziv1.AwaitChildrenRequest{
+				RunId: servertest.AnID, LeaseToken: servertest.AToken, ChildRunIds: ids})
 		if servertest.FieldOf(err) != field {
 			t.Errorf("a wait for %d children: %v, want it to name %q", n, err, field)
 		}

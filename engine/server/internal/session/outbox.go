@@ -8,16 +8,19 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// outbox is what waits to be sent in a session. Whoever puts something into an empty one sends until it is empty again, so that an answer
-// leaves from the goroutine that has it, and a session with nothing to say has no goroutine for that.
-// Its length is bounded by the credit and by maxUnanswered.
+// outbox is what waits to be sent in a session. Whoever puts something into an empty one sends
+// until it is empty again, so that an answer leaves from the goroutine that has it, and a session
+// with nothing to say has no goroutine for that. Its length is bounded by the credit and by
+// maxUnanswered.
 type outbox struct {
 	stream   func(*kagziv1.SessionResponse) error // sends one message; nil: all stays here
 	room     <-chan struct{}                      // of the session, which has a place less for each answer sent
 	sentTask func(engine.Lease)                   // is told of each task that was sent; nil: nobody is
 
-	mu       sync.Mutex
-	messages []outgoing    // answers, which go first: on a slow line the tasks may take longer than a worker without one believes in its leases
+	mu sync.Mutex
+	// answers, which go first: on a slow line the tasks may take longer than a worker without one
+	// believes in its leases
+	messages []outgoing
 	unasked  []outgoing    // tasks, and what the worker is told of them, in this order
 	spare    []outgoing    // empty, for the next messages
 	moved    time.Time     // when it began to send, or was last done with a batch
@@ -72,7 +75,8 @@ func (o *outbox) push(m outgoing, broken func(error)) {
 	}
 }
 
-// send sends until the outbox is empty. When the stream breaks it tells broken; what was not sent stays here, and nothing is sent any more.
+// send sends until the outbox is empty. When the stream breaks it tells broken; what was not sent
+// stays here, and nothing is sent any more.
 func (o *outbox) send(broken func(error)) {
 	for batch := o.next(nil); len(batch) > 0; batch = o.next(batch) {
 		for i, m := range batch {
@@ -91,7 +95,8 @@ func (o *outbox) send(broken func(error)) {
 	}
 }
 
-// next is what is to be sent after the messages of sent: all answers, and one of the others; nothing: the caller sends no longer.
+// next is what is to be sent after the messages of sent: all answers, and one of the others;
+// nothing: the caller sends no longer.
 func (o *outbox) next(sent []outgoing) []outgoing {
 	o.mu.Lock()
 	defer o.mu.Unlock()

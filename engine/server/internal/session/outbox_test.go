@@ -33,16 +33,19 @@ func TestOutbox(t *testing.T) {
 		name string
 		tell func(t *testing.T, o *outbox, room chan struct{}, l *network)
 	}{
-		{"sends in order, one at a time, and nobody waits for it", func(t *testing.T, o *outbox, room chan struct{}, l *network) {
-			for seq := range int64(40) {
-				room <- struct{}{}
-				o.push(numbered(seq), func(err error) { t.Errorf("broken: %v", err) })
-			}
-			close(l.free)
-			if left := o.close(); len(left) != 0 || len(l.taken) != 40 || !slices.IsSorted(l.taken) || len(room) != 0 {
-				t.Errorf("%d sent as %v, %d left, %d places taken, want 40 in order", len(l.taken), l.taken, len(left), len(room))
-			}
-		}},
+		{"sends in order, one at a time, and nobody waits for it",
+			func(t *testing.T, o *outbox, room chan struct{}, l *network) {
+				for seq := range int64(40) {
+					room <- struct{}{}
+					o.push(numbered(seq), func(err error) { t.Errorf("broken: %v", err) })
+				}
+				close(l.free)
+				if left := o.close(); len(left) != 0 || len(l.taken) != 40 || !slices.IsSorted(l.taken) ||
+					len(room) != 0 {
+					t.Errorf("%d sent as %v, %d left, %d places taken, want 40 in order", len(l.taken), l.taken,
+						len(left), len(room))
+				}
+			}},
 		{"goes on after it was empty", func(t *testing.T, o *outbox, room chan struct{}, l *network) {
 			close(l.free)
 			for seq := range int64(3) {
@@ -56,39 +59,44 @@ func TestOutbox(t *testing.T) {
 				t.Errorf("sent %v", l.taken)
 			}
 		}},
-		{"keeps what a broken stream did not take, and sends nothing after it", func(t *testing.T, o *outbox, room chan struct{}, l *network) {
-			var broken error
-			for seq := range int64(4) {
+		{"keeps what a broken stream did not take, and sends nothing after it",
+			func(t *testing.T, o *outbox, room chan struct{}, l *network) {
+				var broken error
+				for seq := range int64(4) {
+					room <- struct{}{}
+					o.push(numbered(seq), func(err error) { broken = err })
+				}
+				l.free <- nil
+				l.free <- servertest.ErrBroken
+				synctest.Wait()
+				if o.put(numbered(9)) {
+					t.Error("somebody is to send on a broken stream")
+				}
+				var left []int64
+				for _, m := range o.close() {
+					left = append(left, m.message.Seq)
+				}
+				if !errors.Is(broken, servertest.ErrBroken) || !slices.Equal(l.taken, []int64{0}) ||
+					!slices.Equal(left, []int64{1, 2, 3, 9}) {
+					t.Errorf("broken %v, sent %v, left %v", broken, l.taken, left)
+				}
+			}},
+		{"sends answers before what nobody has asked for, the first of which may be under way",
+			func(t *testing.T, o *outbox, room chan struct{}, l *network) {
+				unasked := func(seq int64) outgoing {
+					return outgoing{message: &kagziv1.SessionResponse{Seq: seq}, unasked: true}
+				}
+				for seq := range int64(3) {
+					o.push(unasked(seq), func(err error) { t.Errorf("broken: %v", err) })
+				}
+				synctest.Wait()
 				room <- struct{}{}
-				o.push(numbered(seq), func(err error) { broken = err })
-			}
-			l.free <- nil
-			l.free <- servertest.ErrBroken
-			synctest.Wait()
-			if o.put(numbered(9)) {
-				t.Error("somebody is to send on a broken stream")
-			}
-			var left []int64
-			for _, m := range o.close() {
-				left = append(left, m.message.Seq)
-			}
-			if !errors.Is(broken, servertest.ErrBroken) || !slices.Equal(l.taken, []int64{0}) || !slices.Equal(left, []int64{1, 2, 3, 9}) {
-				t.Errorf("broken %v, sent %v, left %v", broken, l.taken, left)
-			}
-		}},
-		{"sends answers before what nobody has asked for, the first of which may be under way", func(t *testing.T, o *outbox, room chan struct{}, l *network) {
-			unasked := func(seq int64) outgoing { return outgoing{message: &kagziv1.SessionResponse{Seq: seq}, unasked: true} }
-			for seq := range int64(3) {
-				o.push(unasked(seq), func(err error) { t.Errorf("broken: %v", err) })
-			}
-			synctest.Wait()
-			room <- struct{}{}
-			o.push(numbered(9), func(err error) { t.Errorf("broken: %v", err) })
-			close(l.free)
-			if left := o.close(); len(left) != 0 || !slices.Equal(l.taken, []int64{0, 9, 1, 2}) {
-				t.Errorf("sent %v, %d left, want 0, 9, 1, 2", l.taken, len(left))
-			}
-		}},
+				o.push(numbered(9), func(err error) { t.Errorf("broken: %v", err) })
+				close(l.free)
+				if left := o.close(); len(left) != 0 || !slices.Equal(l.taken, []int64{0, 9, 1, 2}) {
+					t.Errorf("sent %v, %d left, want 0, 9, 1, 2", l.taken, len(left))
+				}
+			}},
 		{"keeps both when the stream breaks", func(t *testing.T, o *outbox, room chan struct{}, l *network) {
 			o.push(outgoing{message: &kagziv1.SessionResponse{Seq: 1}, unasked: true}, func(error) {})
 			o.push(outgoing{message: &kagziv1.SessionResponse{Seq: 2}, unasked: true}, func(error) {})

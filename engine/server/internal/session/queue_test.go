@@ -14,7 +14,8 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// grouping is a store that carries out what it has been handed when it is told to, all in one commit, in the order in which it came.
+// grouping is a store that carries out what it has been handed when it is told to, all in one
+// commit, in the order in which it came.
 type grouping struct {
 	servertest.StubStore
 	unordered bool // it keeps no order, and gives nobody a place
@@ -54,7 +55,8 @@ func (l *grouping) CompleteRun(_ context.Context, p engine.CompleteRunParams) (e
 	return engine.Completed{Status: engine.RunCompleted}, l.write(p.Ticket, "end")
 }
 
-// commit carries out what waits, and says how much that was. The last is answered first, as may happen between goroutines.
+// commit carries out what waits, and says how much that was. The last is answered first, as may
+// happen between goroutines.
 func (l *grouping) commit() int {
 	synctest.Wait()
 	l.mu.Lock()
@@ -91,7 +93,8 @@ func (w *session) give(t *testing.T, requests ...*kagziv1.SessionRequest) {
 	}
 }
 
-// replies is the answers that the session would send, since the last call: "3" for operation 3 done, "3!UNAVAILABLE" for one refused.
+// replies is the answers that the session would send, since the last call: "3" for operation 3
+// done, "3!UNAVAILABLE" for one refused.
 func replies(w *session) []string {
 	w.out.mu.Lock()
 	defer w.out.mu.Unlock()
@@ -111,7 +114,8 @@ func runID(n byte) engine.ID { return engine.ID{6: 0x70, 8: 0x80, 15: n} }
 
 func stepOf(run byte, seq, after int64, name string) *kagziv1.SessionRequest {
 	return &kagziv1.SessionRequest{Seq: seq, After: after, Operation: &kagziv1.SessionRequest_CompleteStep{
-		CompleteStep: &kagziv1.CompleteStepRequest{RunId: runID(run).String(), LeaseToken: servertest.AToken, StepId: name},
+		CompleteStep: &kagziv1.CompleteStepRequest{
+			RunId: runID(run).String(), LeaseToken: servertest.AToken, StepId: name},
 	}}
 }
 
@@ -143,60 +147,67 @@ func TestOperationsOfARun(t *testing.T) {
 		store *grouping
 		tell  func(t *testing.T, w *session, l *grouping)
 	}{
-		{"share a commit, with its end last, and are answered in their order", &grouping{}, func(t *testing.T, w *session, l *grouping) {
-			var requests []*kagziv1.SessionRequest
-			var names, answers []string
-			for i := range 100 {
-				names, answers = append(names, fmt.Sprint("s", i)), append(answers, fmt.Sprint(i+2))
-				requests = append(requests, stepOf(1, int64(i+2), int64(i+1), names[i]))
-			}
-			w.give(t, append(requests, runDone(1, 102, 101))...)
-			if n := l.commit(); n != 101 {
-				t.Fatalf("%d of 101 operations in the first commit", n)
-			}
-			l.wantDone(t, append(names, "end")...)
-			wantReplies(t, w, append(answers, "102")...)
-		}},
-		{"fall in the commit of the one that they build on", &grouping{refuse: map[string]error{"a": refused}}, func(t *testing.T, w *session, l *grouping) {
-			w.give(t, stepOf(1, 2, 0, "a"), stepOf(1, 3, 2, "b"), stepOf(1, 4, 0, "free"), runDone(1, 5, 3))
-			if n := l.commit(); n != 4 {
-				t.Fatalf("%d of 4 operations in one commit", n)
-			}
-			l.wantDone(t, "free")
-			wantReplies(t, w, "2!CONFLICT", "3!UNAVAILABLE", "4", "5!UNAVAILABLE")
-		}},
-		{"fall in the commit after it", &grouping{refuse: map[string]error{"a": refused}}, func(t *testing.T, w *session, l *grouping) {
-			w.give(t, stepOf(1, 2, 0, "a"))
-			l.commit()
-			w.give(t, stepOf(1, 3, 2, "b"), runDone(1, 4, 3))
-			if n := l.commit(); n != 0 {
-				t.Fatalf("%d operations behind a refused one came to the store", n)
-			}
-			wantReplies(t, w, "2!CONFLICT", "3!UNAVAILABLE", "4!UNAVAILABLE")
-		}},
+		{"share a commit, with its end last, and are answered in their order", &grouping{},
+			func(t *testing.T, w *session, l *grouping) {
+				var requests []*kagziv1.SessionRequest
+				var names, answers []string
+				for i := range 100 {
+					names, answers = append(names, fmt.Sprint("s", i)), append(answers, fmt.Sprint(i+2))
+					requests = append(requests, stepOf(1, int64(i+2), int64(i+1), names[i]))
+				}
+				w.give(t, append(requests, runDone(1, 102, 101))...)
+				if n := l.commit(); n != 101 {
+					t.Fatalf("%d of 101 operations in the first commit", n)
+				}
+				l.wantDone(t, append(names, "end")...)
+				wantReplies(t, w, append(answers, "102")...)
+			}},
+		{"fall in the commit of the one that they build on", &grouping{refuse: map[string]error{"a": refused}},
+			func(t *testing.T, w *session, l *grouping) {
+				w.give(t, stepOf(1, 2, 0, "a"), stepOf(1, 3, 2, "b"), stepOf(1, 4, 0, "free"), runDone(1, 5, 3))
+				if n := l.commit(); n != 4 {
+					t.Fatalf("%d of 4 operations in one commit", n)
+				}
+				l.wantDone(t, "free")
+				wantReplies(t, w, "2!CONFLICT", "3!UNAVAILABLE", "4", "5!UNAVAILABLE")
+			}},
+		{"fall in the commit after it", &grouping{refuse: map[string]error{"a": refused}},
+			func(t *testing.T, w *session, l *grouping) {
+				w.give(t, stepOf(1, 2, 0, "a"))
+				l.commit()
+				w.give(t, stepOf(1, 3, 2, "b"), runDone(1, 4, 3))
+				if n := l.commit(); n != 0 {
+					t.Fatalf("%d operations behind a refused one came to the store", n)
+				}
+				wantReplies(t, w, "2!CONFLICT", "3!UNAVAILABLE", "4!UNAVAILABLE")
+			}},
 		{"fall behind one that never came to the store", &grouping{}, func(t *testing.T, w *session, l *grouping) {
 			w.give(t, stepOf(1, 2, 0, "not a name"), stepOf(1, 3, 2, "b"), runDone(1, 4, 3), stepOf(1, 5, 0, "free"))
 			l.commit()
 			l.wantDone(t, "free")
 			wantReplies(t, w, "2!INVALID_ARGUMENT", "3!UNAVAILABLE", "4!UNAVAILABLE", "5")
 		}},
-		{"go on behind one that broke the store's code", &grouping{panics: "a"}, func(t *testing.T, w *session, l *grouping) {
-			w.give(t, stepOf(1, 2, 0, "a"), stepOf(1, 3, 2, "b"), stepOf(1, 4, 0, "free"))
-			l.commit()
-			l.wantDone(t, "free")
-			wantReplies(t, w, "2!INTERNAL", "3!UNAVAILABLE", "4")
-		}},
-		{"go to a store that keeps no order one by one, and other runs' at once", &grouping{unordered: true}, func(t *testing.T, w *session, l *grouping) {
-			w.give(t, stepOf(1, 2, 0, "a"), stepOf(1, 3, 2, "b"), runDone(1, 4, 3), stepOf(2, 5, 0, "other"))
-			for i, want := range []int{2, 1, 1, 0} {
-				if n := l.commit(); n != want {
-					t.Fatalf("%d operations in commit %d, want %d", n, i+1, want)
+		{"go on behind one that broke the store's code", &grouping{panics: "a"},
+			func(t *testing.T, w *session, l *grouping) {
+				w.give(t, stepOf(1, 2, 0, "a"), stepOf(1, 3, 2, "b"), stepOf(1, 4, 0, "free"))
+				l.commit()
+				l.wantDone(t, "free")
+				wantReplies(t, w, "2!INTERNAL", "3!UNAVAILABLE", "4")
+			}},
+		{"go to a store that keeps no order one by one, and other runs' at once", &grouping{unordered: true},
+			func(t *testing.T, w *session, l *grouping) {
+				w.give(t, stepOf(1, 2, 0, "a"), stepOf(1, 3, 2, "b"), runDone(1, 4, 3), stepOf(2, 5, 0, "other"))
+				for i, want := range []int{2, 1, 1, 0} {
+					if n := l.commit(); n != want {
+						t.Fatalf("%d operations in commit %d, want %d", n, i+1, want)
+					}
 				}
-			}
-			if others := slices.DeleteFunc(slices.Clone(l.done), func(s string) bool { return s == "other" }); !slices.Equal(others, []string{"a", "b", "end"}) {
-				t.Fatalf("carried out %q", l.done)
-			}
-		}},
+				if others := slices.DeleteFunc(slices.Clone(l.done), func(s string) bool {
+					return s == "other"
+				}); !slices.Equal(others, []string{"a", "b", "end"}) {
+					t.Fatalf("carried out %q", l.done)
+				}
+			}},
 		{"are under way until all are answered", &grouping{}, func(t *testing.T, w *session, l *grouping) {
 			w.held[runID(1)] = holding{token: engine.NewToken()}
 			w.give(t, stepOf(1, 2, 0, "a"), stepOf(1, 3, 2, "b"))

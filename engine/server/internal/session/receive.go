@@ -13,14 +13,16 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// operationsOf is the context of a session's operations. They go on when the stream breaks: what has come in counts, and the worker learns so
-// when it repeats it. What came with the stream's own call (its trace context) is not about them.
+// operationsOf is the context of a session's operations. They go on when the stream breaks: what
+// has come in counts, and the worker learns so when it repeats it. What came with the stream's own
+// call (its trace context) is not about them.
 func operationsOf(ctx context.Context) context.Context {
 	return metadata.NewIncomingContext(context.WithoutCancel(ctx), metadata.MD{})
 }
 
-// receive waits for an operation and leaves it to a goroutine of the pool, which reads on. There may be many thousands of sessions that have long to wait:
-// who waits has a small stack, and who has read a message one that is kept for the next.
+// receive waits for an operation and leaves it to a goroutine of the pool, which reads on. There
+// may be many thousands of sessions that have long to wait: who waits has a small stack, and who
+// has read a message one that is kept for the next.
 func (w *session) receive(ctx, operations context.Context, stream kagziv1.WorkerService_SessionServer) {
 	var next wire.Undecoded
 	if err := stream.RecvMsg(&next); err != nil {
@@ -30,9 +32,11 @@ func (w *session) receive(ctx, operations context.Context, stream kagziv1.Worker
 	w.service.pool.Go(func() { w.readOn(ctx, operations, stream, &next) })
 }
 
-// readOn reads the operation that has come, and those that come after it up to a heartbeat, behind which another waits for the next. Those of one run
-// are carried out in their order, everything else at once.
-func (w *session) readOn(ctx, operations context.Context, stream kagziv1.WorkerService_SessionServer, next *wire.Undecoded) {
+// readOn reads the operation that has come, and those that come after it up to a heartbeat, behind
+// which another waits for the next. Those of one run are carried out in their order, everything
+// else at once.
+func (w *session) readOn(ctx, operations context.Context, stream kagziv1.WorkerService_SessionServer,
+	next *wire.Undecoded) {
 	for {
 		request, err := next.Decode()
 		if err != nil {
@@ -75,7 +79,8 @@ func (w *session) admit(ctx context.Context, request *kagziv1.SessionRequest) *i
 		size = 0
 	}
 	if wire.CheckOperation(request) != nil {
-		w.refused.add(request.Seq) // before the next is read: one that builds on it does not find it in the queue of their run
+		// before the next is read: one that builds on it does not find it in the queue of their run
+		w.refused.add(request.Seq)
 	}
 	f := w.enter(request, refusal)
 	if f == nil {
@@ -86,8 +91,9 @@ func (w *session) admit(ctx context.Context, request *kagziv1.SessionRequest) *i
 	return f
 }
 
-// load counts the payload of an operation in as soon as there is room for it. Nothing more is read meanwhile, so that gRPC has the worker wait; but
-// its heartbeats stand behind what is not read, so when the next is due the operation is refused, and the worker repeats it.
+// load counts the payload of an operation in as soon as there is room for it. Nothing more is read
+// meanwhile, so that gRPC has the worker wait; but its heartbeats stand behind what is not read, so
+// when the next is due the operation is refused, and the worker repeats it.
 func (w *session) load(ctx context.Context, size int) error {
 	if size <= limit.MinBytes {
 		return nil
@@ -155,7 +161,8 @@ func (w *session) perform(ctx context.Context, f *inFlightOp) (answer *kagziv1.S
 		w.refused.add(f.request.Seq) // before its ticket is closed: whoever finds it gone from its queue finds it here
 		code, detail := w.service.errors.Detail(err)
 		if level := wire.LogLevelOf(code); w.service.log.Enabled(ctx, level) {
-			w.service.log.Log(ctx, level, "operation refused", "worker", w.worker.ID, "code", code.String(), "error", err)
+			w.service.log.Log(ctx, level, "operation refused", "worker", w.worker.ID, "code", code.String(),
+				"error", err)
 		}
 		answer = &kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_Error{Error: detail}}
 	}

@@ -26,8 +26,10 @@ func (s *Service) register(ctx context.Context, r *kagziv1.RegisterRequest) (eng
 	}
 	worker, err = s.store.RegisterWorker(ctx, p)
 	if err == nil {
-		s.recorder.Events.Note(slog.LevelInfo, "worker registered", slog.String("worker", worker.ID), slog.String("namespace", worker.Namespace),
-			slog.String("queues", strings.Join(worker.Queues, " ")), slog.String("host", worker.Hostname), slog.String("version", worker.Version))
+		s.recorder.Events.Note(slog.LevelInfo, "worker registered", slog.String("worker", worker.ID),
+			slog.String("namespace", worker.Namespace),
+			slog.String("queues", strings.Join(worker.Queues, " ")), slog.String("host", worker.Hostname),
+			slog.String("version", worker.Version))
 	}
 	return worker, err
 }

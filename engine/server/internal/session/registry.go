@@ -21,7 +21,8 @@ func (s *sessions) add(w *session) {
 		s.workers = map[string]*session{}
 	}
 	if older := s.workers[w.worker.ID]; older != nil {
-		older.end(&engine.Error{Kind: engine.KindUnavailable, Subject: "worker", SubjectID: w.worker.ID, Message: "replaced by a newer session of this worker"})
+		older.end(&engine.Error{Kind: engine.KindUnavailable, Subject: "worker", SubjectID: w.worker.ID,
+			Message: "replaced by a newer session of this worker"})
 	}
 	s.workers[w.worker.ID] = w
 }
@@ -50,7 +51,8 @@ func (s *sessions) notifyAll() {
 	}
 }
 
-// freshen puts right how many runs a worker holds, if it is connected here: what it says itself is as old as its last heartbeat.
+// freshen puts right how many runs a worker holds, if it is connected here: what it says itself is
+// as old as its last heartbeat.
 func (s *sessions) freshen(worker *engine.Worker) {
 	s.mu.Lock()
 	w := s.workers[worker.ID]
@@ -60,7 +62,8 @@ func (s *sessions) freshen(worker *engine.Worker) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if holds := len(w.held); w.named || holds > worker.Active { // before that, there may be runs that it has from an earlier session
+	if holds := len(w.held); w.named || holds > worker.Active {
+		// before that, there may be runs that it has from an earlier session
 		worker.Active = holds
 	}
 }

@@ -18,7 +18,8 @@ type inFlightOp struct {
 	answer  *kagziv1.SessionResponse
 }
 
-// enter counts an operation in, behind those of its run; nil when the session is being closed, which waits for those counted.
+// enter counts an operation in, behind those of its run; nil when the session is being closed,
+// which waits for those counted.
 func (w *session) enter(request *kagziv1.SessionRequest, refusal error) *inFlightOp {
 	f := &inFlightOp{request: request, run: runOf(request), refusal: refusal}
 	if refusal != nil {
@@ -36,8 +37,9 @@ func (w *session) enter(request *kagziv1.SessionRequest, refusal error) *inFligh
 	return f
 }
 
-// runQueue is the operations of one run that are not answered yet, in the order in which they came. Each is handed to the store as soon as
-// the one before has its place there, so that they can share a commit, and they are answered in that order as well.
+// runQueue is the operations of one run that are not answered yet, in the order in which they came.
+// Each is handed to the store as soon as the one before has its place there, so that they can share
+// a commit, and they are answered in that order as well.
 type runQueue []*inFlightOp
 
 func (q runQueue) push(f *inFlightOp) runQueue {
@@ -48,7 +50,8 @@ func (q runQueue) push(f *inFlightOp) runQueue {
 	return append(q, f)
 }
 
-// builtOn is the ticket of the operation with that number; nil when it is not under way, but answered: then refusals knows of it.
+// builtOn is the ticket of the operation with that number; nil when it is not under way, but
+// answered: then refusals knows of it.
 func (q runQueue) builtOn(seq int64) *engine.Ticket {
 	for i := len(q) - 1; i >= 0 && seq > 0; i-- {
 		if q[i].request.Seq == seq {
@@ -58,8 +61,8 @@ func (q runQueue) builtOn(seq int64) *engine.Ticket {
 	return nil
 }
 
-// refusals are the latest operations of a session that were refused. As many as can be unanswered are enough: no operation builds on
-// one whose answer the worker has had for long.
+// refusals are the latest operations of a session that were refused. As many as can be unanswered
+// are enough: no operation builds on one whose answer the worker has had for long.
 type refusals struct {
 	mu     sync.Mutex
 	seqs   map[int64]struct{}

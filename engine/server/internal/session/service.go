@@ -1,9 +1,12 @@
 // Package session serves the workers: their sessions, and the same operations as unary calls.
 //
-//   - service.go: Service and what it needs. session.go: the stream of one worker; registry.go: those that are connected.
-//   - receive.go, run_queue.go, outbox.go: operations come in, are carried out in the order of their run, and are answered.
+//   - service.go: Service and what it needs. session.go: the stream of one worker; registry.go:
+//     those that are connected.
+//   - receive.go, run_queue.go, outbox.go: operations come in, are carried out in the order of
+//     their run, and are answered.
 //   - operations.go: the one table of the operations of a session; calls.go: those about the session itself.
-//   - steps.go, waits.go, endings.go, register.go, heartbeat.go: what the operations do, for both ways; unary.go: the unary calls.
+//   - steps.go, waits.go, endings.go, register.go, heartbeat.go: what the operations do, for both
+//     ways; unary.go: the unary calls.
 package session
 
 import (
@@ -91,7 +94,8 @@ type Service struct {
 // New returns a Service. Give it every notification of the store.
 func New(c Config) *Service {
 	return &Service{
-		store: c.Store, matcher: c.Matcher, log: c.Log, errors: c.Errors, starts: c.Starts, recorder: c.Recorder, guard: c.Guard,
+		store: c.Store, matcher: c.Matcher, log: c.Log, errors: c.Errors, starts: c.Starts, recorder: c.Recorder,
+		guard:    c.Guard,
 		inFlight: c.InFlight, stopping: c.Stopping, options: c, registering: make(chan struct{}, registeredAtOnce),
 	}
 }
@@ -114,5 +118,6 @@ func (s *Service) Notify(r engine.Notification) {
 // Sessions returns how many workers are connected by a session.
 func (s *Service) Sessions() int { return s.sessions.count() }
 
-// Freshen corrects how many runs a worker holds, if it is connected here: what it says itself is as old as its last heartbeat.
+// Freshen corrects how many runs a worker holds, if it is connected here: what it says itself is as
+// old as its last heartbeat.
 func (s *Service) Freshen(worker *engine.Worker) { s.sessions.freshen(worker) }

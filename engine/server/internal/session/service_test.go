@@ -19,9 +19,11 @@ func newTestService(store engine.Store) *Service {
 	log := slog.New(slog.DiscardHandler)
 	errors := &wire.Errors{Log: log, Now: store.Now}
 	return New(Config{
-		Store: store, Log: log, Errors: errors, Recorder: metrics.NewRecorder(&metrics.Events{}, log, time.Now), Clock: time.Now,
-		Starts: &wire.StartReader{Now: store.Now, Trace: func(_ context.Context, r *kagziv1.StartWorkflowRequest) string { return r.Traceparent }},
-		Guard:  auth.New(store, log, errors, false, false), InFlight: &limit.InFlight{}, Stopping: make(chan struct{}),
+		Store: store, Log: log, Errors: errors, Recorder: metrics.NewRecorder(&metrics.Events{}, log, time.Now),
+		Clock: time.Now,
+		Starts: &wire.StartReader{Now: store.Now,
+			Trace: func(_ context.Context, r *kagziv1.StartWorkflowRequest) string { return r.Traceparent }},
+		Guard: auth.New(store, log, errors, false, false), InFlight: &limit.InFlight{}, Stopping: make(chan struct{}),
 		HeartbeatInterval: 10 * time.Second, WorkerLease: 30 * time.Second, PollTimeout: time.Minute,
 	})
 }

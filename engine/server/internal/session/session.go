@@ -63,10 +63,12 @@ type arrivals struct {
 	moved    time.Time // when it last said that it has received more
 }
 
-// Session serves one worker over one stream until it says goodbye, breaks off, or is replaced by a newer one of the same worker.
+// Session serves one worker over one stream until it says goodbye, breaks off, or is replaced by a
+// newer one of the same worker.
 //
-// There may be many thousands that have nothing to do, so this goroutine stays small: what needs a deep stack, or may be stuck, is carried out
-// in others that end, and what is large is held by a pointer.
+// There may be many thousands that have nothing to do, so this goroutine stays small: what needs a
+// deep stack, or may be stuck, is carried out in others that end, and what is large is held by a
+// pointer.
 func (s *Service) Session(stream kagziv1.WorkerService_SessionServer) error {
 	ctx, end := context.WithCancelCause(stream.Context())
 	defer end(nil)
@@ -79,7 +81,10 @@ func (s *Service) Session(stream kagziv1.WorkerService_SessionServer) error {
 		return err
 	}
 	var w *session
-	if err := auth.RunCall(context.WithoutCancel(ctx), func() error { w = s.welcome(worker, hello.Seq, stream, end); return nil }); err != nil {
+	if err := auth.RunCall(context.WithoutCancel(ctx), func() error {
+		w = s.welcome(worker, hello.Seq, stream, end)
+		return nil
+	}); err != nil {
 		return err
 	}
 	s.sessions.add(w)
@@ -118,8 +123,9 @@ func helloOf(stream kagziv1.WorkerService_SessionServer) (*kagziv1.SessionReques
 	return hello, nil
 }
 
-// registeredAtOnce bounds the workers that are being made known. When thousands come at once, as after a restart, the store has work enough with these,
-// and the others wait here, where they need next to no memory.
+// registeredAtOnce bounds the workers that are being made known. When thousands come at once, as
+// after a restart, the store has work enough with these, and the others wait here, where they need
+// next to no memory.
 const registeredAtOnce = 64
 
 // registerInTurn makes the worker of a session known.
@@ -144,7 +150,8 @@ func (s *Service) registerInTurn(ctx context.Context, r *kagziv1.RegisterRequest
 }
 
 // welcome makes the session of a worker that is known, and answers its hello.
-func (s *Service) welcome(worker *engine.Worker, seq int64, stream kagziv1.WorkerService_SessionServer, end context.CancelCauseFunc) *session {
+func (s *Service) welcome(worker *engine.Worker, seq int64, stream kagziv1.WorkerService_SessionServer,
+	end context.CancelCauseFunc) *session {
 	w := &session{
 		service: s, worker: *worker, end: end, wake: make(chan struct{}, 1), room: make(chan struct{}, maxUnanswered),
 		held: map[engine.ID]holding{}, queues: map[string]runQueue{}, heard: time.Now(),
@@ -193,8 +200,8 @@ func (w *session) deliver(t engine.Task) bool {
 	}
 	old, held := w.held[t.Run.ID]
 	if _, busy := w.queues[t.Run.ID.String()]; held && !busy {
-		// Lost and claimed again before the worker was told: what the worker still does under the old lease is to stop. Where an
-		// operation is under way, its answer says so.
+		// Lost and claimed again before the worker was told: what the worker still does under the
+		// old lease is to stop. Where an operation is under way, its answer says so.
 		w.say(w.stop(t.Run.ID, old.token, engine.RunRunning))
 	}
 	w.held[t.Run.ID] = holding{token: t.Lease.Token, grace: t.Run.GraceUntil, unsent: true}
@@ -215,10 +222,12 @@ func (w *session) sent(l engine.Lease) {
 	}
 }
 
-// inTransit is the leases whose tasks the worker may not have received when it sent a heartbeat that names others: on a slow line a task can take
-// longer than it has to be named in. Where nothing comes through for long they are not among them: the worker takes nothing in, although it speaks.
-// That is for as long as a lease holds or, of a worker that says what it has received, for twice as long, after which it gives its runs up itself,
-// but for those with a longer heartbeat timeout, of which it begins no step either until a heartbeat has named them.
+// inTransit is the leases whose tasks the worker may not have received when it sent a heartbeat
+// that names others: on a slow line a task can take longer than it has to be named in. Where
+// nothing comes through for long they are not among them: the worker takes nothing in, although it
+// speaks. That is for as long as a lease holds or, of a worker that says what it has received, for
+// twice as long, after which it gives its runs up itself, but for those with a longer heartbeat
+// timeout, of which it begins no step either until a heartbeat has named them.
 func (w *session) inTransit(r *kagziv1.HeartbeatRequest) []engine.Lease {
 	limit := w.service.options.WorkerLease
 	if r.TasksReceived != nil {
@@ -244,7 +253,8 @@ func (w *session) inTransit(r *kagziv1.HeartbeatRequest) []engine.Lease {
 	return all
 }
 
-// receive notes what a heartbeat says of the tasks that have come. One that was sent before another and comes after it says nothing new.
+// receive notes what a heartbeat says of the tasks that have come. One that was sent before another
+// and comes after it says nothing new.
 func (t *arrivals) receive(r *kagziv1.HeartbeatRequest) {
 	if r.TasksReceived == nil {
 		return
@@ -255,8 +265,8 @@ func (t *arrivals) receive(r *kagziv1.HeartbeatRequest) {
 	}
 }
 
-// returnUnsent hands back the runs that never left this server. Where the stream broke after that, nobody can know; those the
-// worker does not name in its next heartbeat.
+// returnUnsent hands back the runs that never left this server. Where the stream broke after that,
+// nobody can know; those the worker does not name in its next heartbeat.
 func (w *session) returnUnsent(unsent []outgoing) {
 	for _, o := range unsent {
 		if !o.lease.Token.IsZero() {
@@ -265,8 +275,8 @@ func (w *session) returnUnsent(unsent []outgoing) {
 	}
 }
 
-// serve tells the worker of changes until the session is to end, and says why. Each look has a goroutine of its own: there are many sessions,
-// and they are woken rarely.
+// serve tells the worker of changes until the session is to end, and says why. Each look has a
+// goroutine of its own: there are many sessions, and they are woken rarely.
 func (w *session) serve(ctx context.Context) error {
 	wake, looked := w.wake, make(chan struct{}, 1)
 	for {
@@ -295,8 +305,9 @@ func (w *session) tellChanges(ctx context.Context) {
 	}
 }
 
-// untoldEvery is how often the log says that workers could not be told what they lost, in seconds. There may be many thousands of sessions, and
-// while the database is away all of them are woken again and again.
+// untoldEvery is how often the log says that workers could not be told what they lost, in seconds.
+// There may be many thousands of sessions, and while the database is away all of them are woken
+// again and again.
 const untoldEvery = 60
 
 // untold is when the log last said that, and of how many looks it has not.
@@ -307,10 +318,12 @@ func (u *untold) tell(log *slog.Logger, worker string, err error) {
 		u.others.Add(1)
 		return
 	}
-	log.Warn("worker could not be told what it lost", "worker", worker, "others_since_last_said", u.others.Swap(0), "error", err)
+	log.Warn("worker could not be told what it lost", "worker", worker, "others_since_last_said", u.others.Swap(0),
+		"error", err)
 }
 
-// look compares what this session handed out with what the store says, and the worker's status with what the worker knows.
+// look compares what this session handed out with what the store says, and the worker's status with
+// what the worker knows.
 func (w *session) look(ctx context.Context) error {
 	w.mu.Lock()
 	dropped := w.detached // before its status is read, which may be newer, but must not be older
@@ -329,7 +342,8 @@ func (w *session) look(ctx context.Context) error {
 // lookAtLeases tells the worker which of its runs it has lost, and which it is to stop.
 func (w *session) lookAtLeases(ctx context.Context) error {
 	w.mu.Lock()
-	before := make(map[engine.ID]engine.Token, len(w.held)) // taken first: what is in it was committed before the leases are read
+	// taken first: what is in it was committed before the leases are read
+	before := make(map[engine.ID]engine.Token, len(w.held))
 	for id, h := range w.held {
 		before[id] = h.token
 	}
@@ -344,7 +358,8 @@ func (w *session) lookAtLeases(ctx context.Context) error {
 			delete(before, h.Lease.RunID)
 		}
 		if w.toldNow(h) {
-			w.say(outgoing{message: &kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_CancelTask{CancelTask: wire.CancellingTo(h)}}})
+			w.say(outgoing{message: &kagziv1.SessionResponse{
+				Event: &kagziv1.SessionResponse_CancelTask{CancelTask: wire.CancellingTo(h)}}})
 		}
 	}
 	for id, token := range before {
@@ -353,7 +368,8 @@ func (w *session) lookAtLeases(ctx context.Context) error {
 	return nil
 }
 
-// followStatus does what the worker's status asks for. dropped says that the matcher had dropped its poller when that was read.
+// followStatus does what the worker's status asks for. dropped says that the matcher had dropped
+// its poller when that was read.
 func (w *session) followStatus(worker *engine.Worker, dropped bool) {
 	switch worker.Status {
 	case engine.WorkerOffline:
@@ -363,12 +379,14 @@ func (w *session) followStatus(worker *engine.Worker, dropped bool) {
 		if leaving {
 			return // it said goodbye itself, and ends well
 		}
-		w.end(&engine.Error{Kind: engine.KindUnavailable, Subject: "worker", SubjectID: worker.ID, Message: "the worker was taken offline"})
+		w.end(&engine.Error{Kind: engine.KindUnavailable, Subject: "worker", SubjectID: worker.ID,
+			Message: "the worker was taken offline"})
 	case engine.WorkerDraining:
 		w.drain()
 	case engine.WorkerOnline:
 		if dropped { // it was taken off and registered again, by another way: a new hello gives it a poller
-			w.end(&engine.Error{Kind: engine.KindUnavailable, Subject: "worker", SubjectID: worker.ID, Message: "the worker was offline meanwhile"})
+			w.end(&engine.Error{Kind: engine.KindUnavailable, Subject: "worker", SubjectID: worker.ID,
+				Message: "the worker was offline meanwhile"})
 		}
 	}
 }
@@ -386,8 +404,8 @@ func (w *session) toldNow(h engine.Held) bool {
 	return true
 }
 
-// cancelTask tells the worker to stop a run that it no longer holds. One that is in the middle of an operation learns it from the
-// answer; it is looked at again afterwards.
+// cancelTask tells the worker to stop a run that it no longer holds. One that is in the middle of
+// an operation learns it from the answer; it is looked at again afterwards.
 func (w *session) cancelTask(ctx context.Context, id engine.ID, token engine.Token) {
 	w.mu.Lock()
 	_, busy := w.queues[id.String()]
@@ -424,6 +442,7 @@ func (w *session) drain() {
 	w.draining = true
 	w.mu.Unlock()
 	if !told {
-		w.say(outgoing{message: &kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_Drain{Drain: &kagziv1.DrainRequest{}}}})
+		w.say(outgoing{message: &kagziv1.SessionResponse{
+			Event: &kagziv1.SessionResponse_Drain{Drain: &kagziv1.DrainRequest{}}}})
 	}
 }

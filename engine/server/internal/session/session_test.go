@@ -28,13 +28,15 @@ import (
 func polling(b *servertest.Books) (w *session, waits func() bool) {
 	w = newSession(b)
 	d := matching.New(b, nil)
-	w.poller = d.Join(matching.Request{Worker: &w.worker, Queues: []string{"q"}, Types: []string{"t"}, Deliver: w.deliver})
+	w.poller = d.Join(matching.Request{Worker: &w.worker, Queues: []string{"q"}, Types: []string{"t"},
+		Deliver: w.deliver})
 	return w, func() bool { return isPolling(d) }
 }
 
 // isPolling says whether somebody would be given a run of queue q and type t.
 func isPolling(d *matching.Matcher) bool {
-	return d.Waits(&engine.StartRun{Run: engine.Run{ID: servertest.SomeID(9), Namespace: "default", Queue: "q", Type: "t"}})
+	return d.Waits(&engine.StartRun{Run: engine.Run{
+		ID: servertest.SomeID(9), Namespace: "default", Queue: "q", Type: "t"}})
 }
 
 func aTask(n int) engine.Task {
@@ -58,7 +60,8 @@ func (w *session) do(t *testing.T, r *kagziv1.SessionRequest) *kagziv1.SessionRe
 }
 
 func beatOf(held []*kagziv1.Lease) *kagziv1.SessionRequest {
-	return &kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_Heartbeat{Heartbeat: &kagziv1.HeartbeatRequest{Held: held}}}
+	return &kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_Heartbeat{
+		Heartbeat: &kagziv1.HeartbeatRequest{Held: held}}}
 }
 
 func TestRunsThatNeverLeftTheServerAreHandedBack(t *testing.T) {
@@ -166,8 +169,10 @@ func TestWhatAGoodbyeMeansToItsSession(t *testing.T) {
 			w.end = func(error) { over = true }
 			b.Leaves = func() error { amid = w.deliver(aTask(1)); return c.err }
 			_, err := w.goodbye(t.Context(), &kagziv1.DeregisterRequest{Drain: c.drain})
-			if after := w.deliver(aTask(2)); amid != c.amid || after != c.after || over != c.over || (err != nil) != c.refused || waits() {
-				t.Errorf("handed out meanwhile: %t, and afterwards: %t, want %t and %t; over: %t; %v; runs are claimed for it: %t",
+			if after := w.deliver(aTask(2)); amid != c.amid || after != c.after || over != c.over ||
+				(err != nil) != c.refused || waits() {
+				t.Errorf(
+					"handed out meanwhile: %t, and afterwards: %t, want %t and %t; over: %t; %v; runs are claimed for it: %t",
 					amid, after, c.amid, c.after, over, err, waits())
 			}
 		})
@@ -181,13 +186,17 @@ func TestWhatTheStatusOfAWorkerMeansToItsSession(t *testing.T) {
 		drained int
 		ends    bool
 	}{
-		"ONLINE":                          {status: engine.WorkerOnline},
-		"ONLINE, but without a place":     {status: engine.WorkerOnline, change: (*session).detach, ends: true},
-		"OFFLINE":                         {status: engine.WorkerOffline, ends: true},
-		"OFFLINE, by its goodbye":         {status: engine.WorkerOffline, change: func(w *session) { w.leaving = true }},
+		"ONLINE":                      {status: engine.WorkerOnline},
+		"ONLINE, but without a place": {status: engine.WorkerOnline, change: (*session).detach, ends: true},
+		"OFFLINE":                     {status: engine.WorkerOffline, ends: true},
+		"OFFLINE, by its goodbye": {status: engine.WorkerOffline, change: func(w *session) {
+			w.leaving = true
+		}},
 		"OFFLINE, when the session ended": {status: engine.WorkerOffline, change: (*session).close},
 		"DRAINING":                        {status: engine.WorkerDraining, drained: 1},
-		"DRAINING, as it said itself":     {status: engine.WorkerDraining, change: func(w *session) { w.draining = true }},
+		"DRAINING, as it said itself": {status: engine.WorkerDraining, change: func(w *session) {
+			w.draining = true
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, waits := polling(&servertest.Books{Status: c.status})
@@ -236,7 +245,8 @@ func TestOfManyWorkersThatComeAtOnceAFewAreRegisteredAtATime(t *testing.T) {
 		come := func(ctx context.Context, n int) {
 			for range n {
 				go func() {
-					_, err := s.registerInTurn(ctx, &kagziv1.RegisterRequest{TaskQueue: "q", WorkflowTypes: []string{"t"}})
+					_, err := s.registerInTurn(ctx, &kagziv1.RegisterRequest{
+						TaskQueue: "q", WorkflowTypes: []string{"t"}})
 					answers <- err
 				}()
 			}
@@ -258,7 +268,8 @@ func TestOfManyWorkersThatComeAtOnceAFewAreRegisteredAtATime(t *testing.T) {
 		time.Sleep(time.Second)
 		synctest.Wait()
 		if n := store.begun.Load(); n != registeredAtOnce+3 {
-			t.Errorf("%d were registered in their turn, want the %d who waited and have not hung up", n-registeredAtOnce, 3)
+			t.Errorf("%d were registered in their turn, want the %d who waited and have not hung up",
+				n-registeredAtOnce, 3)
 		}
 		time.Sleep(time.Second)
 		for range registeredAtOnce + 3 {
@@ -292,7 +303,8 @@ func TestASessionIsNotRungForTheRegistrationOfItsWorker(t *testing.T) {
 
 func TestWhatAnOperationMeansToItsSession(t *testing.T) {
 	waiting := engine.AwaitedSignal{Waiting: true}
-	came := engine.AwaitedSignal{Step: engine.Step{Status: engine.StepCompleted, Output: engine.Payload{Data: []byte("1")}}}
+	came := engine.AwaitedSignal{Step: engine.Step{
+		Status: engine.StepCompleted, Output: engine.Payload{Data: []byte("1")}}}
 	empty := engine.AwaitedSignal{Step: engine.Step{Status: engine.StepCompleted}}
 	elapsed := engine.AwaitedSignal{Step: engine.Step{Status: engine.StepCompleted, TimedOut: true}}
 	retried, final := engine.Verdict{Retry: true}, engine.Verdict{}
@@ -301,16 +313,20 @@ func TestWhatAnOperationMeansToItsSession(t *testing.T) {
 	down := func(engine.ID) error { return engine.ErrUnavailable }
 
 	failStep := func(hold bool) *kagziv1.SessionRequest {
-		return &kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_FailStep{FailStep: &kagziv1.FailStepRequest{StepId: "s", Hold: hold, Error: &kagziv1.ErrorDetail{Message: "no"}}}}
+		return &kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_FailStep{
+			FailStep: &kagziv1.FailStepRequest{StepId: "s", Hold: hold, Error: &kagziv1.ErrorDetail{Message: "no"}}}}
 	}
 	sleep := func(hold bool) *kagziv1.SessionRequest {
-		return &kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_Sleep{Sleep: &kagziv1.SleepRequest{StepId: "s", Hold: hold, Duration: durationpb.New(time.Minute)}}}
+		return &kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_Sleep{
+			Sleep: &kagziv1.SleepRequest{StepId: "s", Hold: hold, Duration: durationpb.New(time.Minute)}}}
 	}
 	signal := func(hold bool) *kagziv1.SessionRequest {
-		return &kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_AwaitSignal{AwaitSignal: &kagziv1.AwaitSignalRequest{StepName: "s", SignalName: "s", Hold: hold}}}
+		return &kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_AwaitSignal{
+			AwaitSignal: &kagziv1.AwaitSignalRequest{StepName: "s", SignalName: "s", Hold: hold}}}
 	}
 	children := func(hold bool) *kagziv1.SessionRequest {
-		return &kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_AwaitChildren{AwaitChildren: &kagziv1.AwaitChildrenRequest{ChildRunIds: []string{servertest.AnID}, Hold: hold}}}
+		return &kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_AwaitChildren{
+			AwaitChildren: &kagziv1.AwaitChildrenRequest{ChildRunIds: []string{servertest.AnID}, Hold: hold}}}
 	}
 	for name, c := range map[string]struct {
 		request *kagziv1.SessionRequest
@@ -318,31 +334,52 @@ func TestWhatAnOperationMeansToItsSession(t *testing.T) {
 		anew    bool // the run was claimed anew meanwhile, for the same worker
 		over    bool // the run is in the worker's hands no more
 	}{
-		"a step begins":  {request: &kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_BeginStep{BeginStep: &kagziv1.BeginStepRequest{StepName: "s"}}}},
-		"a step is done": {request: &kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_CompleteStep{CompleteStep: &kagziv1.CompleteStepRequest{StepId: "s"}}}},
-		"a child": {request: &kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_StartChild{StartChild: &kagziv1.StartChildRequest{
-			StepName: "s", Child: &kagziv1.StartWorkflowRequest{WorkflowType: "t"}}}}},
-		"a note":                       {request: &kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_SetNote{SetNote: &kagziv1.SetNote{Note: "n"}}}},
-		"a step fails, and is retried": {request: failStep(false), books: &servertest.Books{StepVerdict: retried}, over: true},
-		"a step fails, is retried, and the run held":                  {request: failStep(true), books: &servertest.Books{StepVerdict: retried}},
-		"a step fails for good":                                       {request: failStep(false), books: &servertest.Books{StepVerdict: final}},
-		"a sleep":                                                     {request: sleep(false), over: true},
-		"a sleep, and the run is held":                                {request: sleep(true)},
-		"a sleep that finds the lease over":                           {request: sleep(true), books: &servertest.Books{Refuse: lost}, over: true},
-		"a sleep that finds the lease over, and the run claimed anew": {request: sleep(false), books: &servertest.Books{Refuse: lost}, anew: true},
-		"a sleep that the store does not answer":                      {request: sleep(false), books: &servertest.Books{Refuse: down}},
-		"a wait for a signal":                                         {request: signal(false), books: &servertest.Books{Awaited: waiting}, over: true},
-		"a wait for a signal, and the run is held":                    {request: signal(true), books: &servertest.Books{Awaited: waiting}},
-		"a wait for a signal that is there":                           {request: signal(false), books: &servertest.Books{Awaited: came}},
-		"a wait for a signal that says nothing":                       {request: signal(false), books: &servertest.Books{Awaited: empty}},
-		"a wait for a signal whose time is over":                      {request: signal(false), books: &servertest.Books{Awaited: elapsed}},
-		"a wait for children":                                         {request: children(false), over: true},
-		"a wait for children, and the run is held":                    {request: children(true)},
-		"a wait for children that have ended":                         {request: children(false), books: &servertest.Books{Children: ended}},
-		"the run ends":                                                {request: &kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_CompleteWorkflow{CompleteWorkflow: &kagziv1.CompleteWorkflowRequest{}}}, over: true},
-		"the run fails": {request: &kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_FailWorkflow{FailWorkflow: &kagziv1.FailWorkflowRequest{
-			Error: &kagziv1.ErrorDetail{Message: "no"}}}}, books: &servertest.Books{Verdict: engine.RunVerdict{Verdict: engine.Verdict{Retry: true}}}, over: true},
-		"the run is handed back": {request: &kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_ReleaseTask{ReleaseTask: &kagziv1.ReleaseTaskRequest{}}}, over: true},
+		"a step begins": {request: &kagziv1.SessionRequest{
+			Operation: &kagziv1.SessionRequest_BeginStep{BeginStep: &kagziv1.BeginStepRequest{StepName: "s"}}}},
+		"a step is done": {request: &kagziv1.SessionRequest{
+			Operation: &kagziv1.SessionRequest_CompleteStep{CompleteStep: &kagziv1.CompleteStepRequest{StepId: "s"}}}},
+		"a child": {request: &kagziv1.SessionRequest{
+			Operation: &kagziv1.SessionRequest_StartChild{StartChild: &kagziv1.StartChildRequest{
+				StepName: "s", Child: &kagziv1.StartWorkflowRequest{WorkflowType: "t"}}}}},
+		"a note": {request: &kagziv1.SessionRequest{
+			Operation: &kagziv1.SessionRequest_SetNote{SetNote: &kagziv1.SetNote{Note: "n"}}}},
+		"a step fails, and is retried": {request: failStep(false), books: &servertest.Books{StepVerdict: retried},
+			over: true},
+		"a step fails, is retried, and the run held": {
+			request: failStep(true), books: &servertest.Books{StepVerdict: retried}},
+		"a step fails for good": {
+			request: failStep(false), books: &servertest.Books{StepVerdict: final}},
+		"a sleep":                      {request: sleep(false), over: true},
+		"a sleep, and the run is held": {request: sleep(true)},
+		"a sleep that finds the lease over": {
+			request: sleep(true), books: &servertest.Books{Refuse: lost}, over: true},
+		"a sleep that finds the lease over, and the run claimed anew": {
+			request: sleep(false), books: &servertest.Books{Refuse: lost}, anew: true},
+		"a sleep that the store does not answer": {
+			request: sleep(false), books: &servertest.Books{Refuse: down}},
+		"a wait for a signal": {
+			request: signal(false), books: &servertest.Books{Awaited: waiting}, over: true},
+		"a wait for a signal, and the run is held": {
+			request: signal(true), books: &servertest.Books{Awaited: waiting}},
+		"a wait for a signal that is there": {
+			request: signal(false), books: &servertest.Books{Awaited: came}},
+		"a wait for a signal that says nothing": {
+			request: signal(false), books: &servertest.Books{Awaited: empty}},
+		"a wait for a signal whose time is over": {
+			request: signal(false), books: &servertest.Books{Awaited: elapsed}},
+		"a wait for children":                      {request: children(false), over: true},
+		"a wait for children, and the run is held": {request: children(true)},
+		"a wait for children that have ended": {
+			request: children(false), books: &servertest.Books{Children: ended}},
+		"the run ends": {
+			request: &kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_CompleteWorkflow{
+				CompleteWorkflow: &kagziv1.CompleteWorkflowRequest{}}}, over: true},
+		"the run fails": {request: &kagziv1.SessionRequest{
+			Operation: &kagziv1.SessionRequest_FailWorkflow{FailWorkflow: &kagziv1.FailWorkflowRequest{
+				Error: &kagziv1.ErrorDetail{Message: "no"}}}},
+			books: &servertest.Books{Verdict: engine.RunVerdict{Verdict: engine.Verdict{Retry: true}}}, over: true},
+		"the run is handed back": {request: &kagziv1.SessionRequest{
+			Operation: &kagziv1.SessionRequest_ReleaseTask{ReleaseTask: &kagziv1.ReleaseTaskRequest{}}}, over: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := cmp.Or(c.books, &servertest.Books{})
@@ -351,7 +388,8 @@ func TestWhatAnOperationMeansToItsSession(t *testing.T) {
 			task := aTask(1)
 			w.deliver(task)
 			operation := chosen(c.request, "operation")
-			for field, value := range map[protoreflect.Name]string{"run_id": task.Run.ID.String(), "lease_token": task.Lease.Token.Wire()} {
+			for field, value := range map[protoreflect.Name]string{
+				"run_id": task.Run.ID.String(), "lease_token": task.Lease.Token.Wire()} {
 				if f := operation.Descriptor().Fields().ByName(field); f != nil {
 					operation.Set(f, protoreflect.ValueOfString(value))
 				}
@@ -389,7 +427,8 @@ func chosen(m proto.Message, choice protoreflect.Name) protoreflect.Message {
 
 func TestASessionCarriesOutNothingThatItCannotPlace(t *testing.T) {
 	credit := func(seq, after int64, tasks int32) *kagziv1.SessionRequest {
-		return &kagziv1.SessionRequest{Seq: seq, After: after, Operation: &kagziv1.SessionRequest_Credit{Credit: &kagziv1.Credit{Tasks: tasks}}}
+		return &kagziv1.SessionRequest{Seq: seq, After: after,
+			Operation: &kagziv1.SessionRequest_Credit{Credit: &kagziv1.Credit{Tasks: tasks}}}
 	}
 	for field, requests := range map[string][]*kagziv1.SessionRequest{
 		"seq":          {credit(0, 0, 1), credit(-1, 0, 1)},
@@ -401,7 +440,8 @@ func TestASessionCarriesOutNothingThatItCannotPlace(t *testing.T) {
 			w, waits := polling(&servertest.Books{})
 			_, err := w.call(t.Context(), engine.Sequenced{}, r)
 			var refused *engine.Error
-			if errors.As(err, &refused); (err != nil) != (field != "") || err != nil && refused.Field != field || waits() != (field == "") {
+			if errors.As(err, &refused); (err != nil) != (field != "") || err != nil && refused.Field != field ||
+				waits() != (field == "") {
 				t.Errorf("%v: %v, carried out: %t, want field %q refused", r, err, waits(), field)
 			}
 		}
@@ -415,7 +455,8 @@ func TestTheLogSaysOnceAMinuteThatWorkersCouldNotBeTold(t *testing.T) {
 		s.log = slog.New(slog.NewTextHandler(&log, nil))
 		look := func() {
 			for range 100 {
-				(&session{service: s, worker: engine.Worker{ID: "w"}}).tellChanges(t.Context()) // of a worker that the store does not know
+				// of a worker that the store does not know
+				(&session{service: s, worker: engine.Worker{ID: "w"}}).tellChanges(t.Context())
 			}
 		}
 		for range 3 { // looks in one minute
@@ -423,7 +464,8 @@ func TestTheLogSaysOnceAMinuteThatWorkersCouldNotBeTold(t *testing.T) {
 			time.Sleep(15 * time.Second)
 		}
 		said := func() []string { return strings.Split(strings.TrimSpace(log.String()), "\n") }
-		if got := said(); len(got) != 1 || !strings.Contains(got[0], "worker=w ") || !strings.Contains(got[0], "others_since_last_said=0") {
+		if got := said(); len(got) != 1 || !strings.Contains(got[0], "worker=w ") ||
+			!strings.Contains(got[0], "others_since_last_said=0") {
 			t.Errorf("within a minute the log says %q, want one line that names the first", got)
 		}
 		time.Sleep(15 * time.Second)

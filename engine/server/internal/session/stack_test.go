@@ -47,8 +47,9 @@ func deepen(levels int) byte {
 	return frame[levels]
 }
 
-// TestTheGoroutineOfASessionStaysSmall is about the stacks of ten thousand idle workers: below the session gRPC takes 1.5 KB, it waits 0.5 KB
-// above it, Go keeps 0.9 KB free, and the next size after 4 KB is 8.
+// TestTheGoroutineOfASessionStaysSmall is about the stacks of ten thousand idle workers: below the
+// session gRPC takes 1.5 KB, it waits 0.5 KB above it, Go keeps 0.9 KB free, and the next size
+// after 4 KB is 8.
 func TestTheGoroutineOfASessionStaysSmall(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // a collection may move a stack
 	took := make(chan uintptr)
@@ -60,7 +61,8 @@ func TestTheGoroutineOfASessionStaysSmall(t *testing.T) {
 		took <- before - stream.at
 	}()
 	if bytes := <-took; bytes > 600 {
-		t.Errorf("a session takes %d bytes of its goroutine's stack, want 600 at most: hold what is large by a pointer", bytes)
+		t.Errorf("a session takes %d bytes of its goroutine's stack, want 600 at most: hold what is large by a pointer",
+			bytes)
 	} else {
 		t.Logf("%d bytes", bytes)
 	}
@@ -81,8 +83,8 @@ func under(name string) bool {
 	}
 }
 
-// TestWhoWaitsForAWorkerThatOnlyBeatsHasReadNothing: what reads an operation has a stack that is twice as large afterwards, until the next
-// collection of garbage, and copies it for that.
+// TestWhoWaitsForAWorkerThatOnlyBeatsHasReadNothing: what reads an operation has a stack that is
+// twice as large afterwards, until the next collection of garbage, and copies it for that.
 func TestWhoWaitsForAWorkerThatOnlyBeatsHasReadNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTestService(writing{})
@@ -94,7 +96,8 @@ func TestWhoWaitsForAWorkerThatOnlyBeatsHasReadNothing(t *testing.T) {
 			read = append(read, under("readOn"))
 		}}
 		go sessionOf(s, func(error) {}, answered).receive(ctx, context.WithoutCancel(ctx), stream)
-		beat := &kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_Heartbeat{Heartbeat: &kagziv1.HeartbeatRequest{}}}
+		beat := &kagziv1.SessionRequest{Operation: &kagziv1.SessionRequest_Heartbeat{
+			Heartbeat: &kagziv1.HeartbeatRequest{}}}
 		for range 3 {
 			in <- beat
 			<-answered
@@ -103,7 +106,8 @@ func TestWhoWaitsForAWorkerThatOnlyBeatsHasReadNothing(t *testing.T) {
 		<-answered
 		synctest.Wait()
 		if want := []bool{false, false, false, false, true}; !slices.Equal(read, want) {
-			t.Errorf("who asks for the next has read the one before: %v, want %v: only who reads on after an operation that is no heartbeat", read, want)
+			t.Errorf(
+				"who asks for the next has read the one before: %v, want %v: only who reads on after an operation that is no heartbeat", read, want)
 		}
 		end()
 	})

@@ -30,10 +30,12 @@ func (s *Service) leaseOf(ctx context.Context, r leased) (engine.Lease, error) {
 		return engine.Lease{}, err
 	}
 	if r.GetLeaseToken() == "" {
-		if s.options.AllowUnleased && auth.CallerOf(ctx) == nil { // where there are keys, knowing a run's id is not enough to write to it
+		if s.options.AllowUnleased && auth.CallerOf(ctx) == nil {
+			// where there are keys, knowing a run's id is not enough to write to it
 			return s.store.CurrentLease(ctx, namespace, id)
 		}
-		return engine.Lease{}, engine.Invalid("lease_token", "must not be empty: each write carries the token that came with the task")
+		return engine.Lease{}, engine.Invalid("lease_token",
+			"must not be empty: each write carries the token that came with the task")
 	}
 	token, err := engine.ParseToken(r.GetLeaseToken())
 	if err != nil {
@@ -51,14 +53,16 @@ func stepRefOf(s string) (engine.StepRef, error) {
 	return ref, engine.CheckName("step_id", s)
 }
 
-func (s *Service) beginStep(ctx context.Context, at engine.Sequenced, r *kagziv1.BeginStepRequest) (*kagziv1.BeginStepResponse, error) {
+func (s *Service) beginStep(ctx context.Context, at engine.Sequenced,
+	r *kagziv1.BeginStepRequest) (*kagziv1.BeginStepResponse, error) {
 	lease, err := s.leaseOf(ctx, r)
 	if err != nil {
 		return nil, err
 	}
 	p := engine.BeginStepParams{
 		Sequenced: at, Lease: lease, Name: r.StepName, Kind: engine.StepFunction, Input: wire.PayloadOf(r.Input),
-		RetryPolicy: wire.RetryPolicyOf(r.RetryPolicy), StartToClose: wire.Milliseconds(r.StartToCloseTimeoutMs), Now: s.store.Now(),
+		RetryPolicy: wire.RetryPolicyOf(r.RetryPolicy), StartToClose: wire.Milliseconds(r.StartToCloseTimeoutMs),
+		Now: s.store.Now(),
 	}
 	switch r.Kind {
 	case kagziv1.StepKind_STEP_KIND_UNSPECIFIED, kagziv1.StepKind_STEP_KIND_FUNCTION:
@@ -104,8 +108,9 @@ func (s *Service) beginStep(ctx context.Context, at engine.Sequenced, r *kagziv1
 // longestOff is how far a worker's clock may be from ours, or a step may have taken, to be believed in.
 const longestOff = 366 * 24 * time.Hour
 
-// startedOf reads when a worker says that an execution began, by its own clock. It is left as it is although that may be ahead of ours, for a repetition
-// is known by it: whoever says nothing, or what cannot be, has not said it.
+// startedOf reads when a worker says that an execution began, by its own clock. It is left as it is
+// although that may be ahead of ours, for a repetition is known by it: whoever says nothing, or
+// what cannot be, has not said it.
 func startedOf(t *timestamppb.Timestamp, now time.Time) (time.Time, error) {
 	started, err := wire.TimeOf("started_at", t)
 	if err != nil || now.Sub(started).Abs() > longestOff {
@@ -114,7 +119,8 @@ func startedOf(t *timestamppb.Timestamp, now time.Time) (time.Time, error) {
 	return started, nil
 }
 
-func (s *Service) completeStep(ctx context.Context, at engine.Sequenced, r *kagziv1.CompleteStepRequest) (engine.Lease, engine.Step, error) {
+func (s *Service) completeStep(ctx context.Context, at engine.Sequenced, r *kagziv1.CompleteStepRequest) (engine.Lease,
+	engine.Step, error) {
 	lease, err := s.leaseOf(ctx, r)
 	if err != nil {
 		return lease, engine.Step{}, err
@@ -143,11 +149,13 @@ func (s *Service) completeStep(ctx context.Context, at engine.Sequenced, r *kagz
 // addedTo is what a session tells of a completed step: what its worker does not know.
 func addedTo(s *engine.Step) *kagziv1.CompleteStepResponse {
 	return &kagziv1.CompleteStepResponse{Step: &kagziv1.Step{
-		StepId: s.ID.String(), Status: kagziv1.StepStatus(s.Status), AttemptNumber: int32(s.Attempt), Sequence: s.Sequence,
+		StepId: s.ID.String(), Status: kagziv1.StepStatus(s.Status), AttemptNumber: int32(s.Attempt),
+		Sequence: s.Sequence,
 	}}
 }
 
-func (s *Service) failStep(ctx context.Context, at engine.Sequenced, r *kagziv1.FailStepRequest) (*kagziv1.FailStepResponse, error) {
+func (s *Service) failStep(ctx context.Context, at engine.Sequenced,
+	r *kagziv1.FailStepRequest) (*kagziv1.FailStepResponse, error) {
 	lease, err := s.leaseOf(ctx, r)
 	if err != nil {
 		return nil, err
@@ -177,8 +185,8 @@ func (s *Service) failStep(ctx context.Context, at engine.Sequenced, r *kagziv1.
 	}
 	s.recorder.Wrote(s.options.Clock().Sub(began))
 	s.recorder.StepFailed(verdict.Retry)
-	// The worker that keeps an attempt's time notices its end before the coordinator does, nearly always. A repetition counts nothing, where it
-	// can be told; of a failure for good it cannot.
+	// The worker that keeps an attempt's time notices its end before the coordinator does, nearly
+	// always. A repetition counts nothing, where it can be told; of a failure for good it cannot.
 	if failure.Code == engine.FailureTimeout && (verdict.Failures > 0 || !verdict.Retry) {
 		s.recorder.StepTimedOut()
 	}

@@ -27,22 +27,26 @@ func (s *Service) Register(ctx context.Context, request *kagziv1.RegisterRequest
 }
 
 // Heartbeat keeps a worker and what it holds.
-func (s *Service) Heartbeat(ctx context.Context, request *kagziv1.HeartbeatRequest) (*kagziv1.HeartbeatResponse, error) {
+func (s *Service) Heartbeat(ctx context.Context,
+	request *kagziv1.HeartbeatRequest) (*kagziv1.HeartbeatResponse, error) {
 	return s.heartbeat(ctx, request, nil, 0)
 }
 
 // Deregister takes a worker off, or only drains it.
-func (s *Service) Deregister(ctx context.Context, request *kagziv1.DeregisterRequest) (*kagziv1.DeregisterResponse, error) {
+func (s *Service) Deregister(ctx context.Context,
+	request *kagziv1.DeregisterRequest) (*kagziv1.DeregisterResponse, error) {
 	return s.deregister(ctx, request)
 }
 
 // BeginStep announces a step.
-func (s *Service) BeginStep(ctx context.Context, request *kagziv1.BeginStepRequest) (*kagziv1.BeginStepResponse, error) {
+func (s *Service) BeginStep(ctx context.Context,
+	request *kagziv1.BeginStepRequest) (*kagziv1.BeginStepResponse, error) {
 	return s.beginStep(ctx, engine.Sequenced{}, request)
 }
 
 // CompleteStep records a step's result.
-func (s *Service) CompleteStep(ctx context.Context, request *kagziv1.CompleteStepRequest) (*kagziv1.CompleteStepResponse, error) {
+func (s *Service) CompleteStep(ctx context.Context,
+	request *kagziv1.CompleteStepRequest) (*kagziv1.CompleteStepResponse, error) {
 	lease, step, err := s.completeStep(ctx, engine.Sequenced{}, request)
 	if err != nil {
 		return nil, err
@@ -61,17 +65,20 @@ func (s *Service) Sleep(ctx context.Context, request *kagziv1.SleepRequest) (*ka
 }
 
 // AwaitSignal parks the run until a signal is there.
-func (s *Service) AwaitSignal(ctx context.Context, request *kagziv1.AwaitSignalRequest) (*kagziv1.AwaitSignalResponse, error) {
+func (s *Service) AwaitSignal(ctx context.Context,
+	request *kagziv1.AwaitSignalRequest) (*kagziv1.AwaitSignalResponse, error) {
 	return s.awaitSignal(ctx, engine.Sequenced{}, request)
 }
 
 // StartChild starts a child and records the step that did.
-func (s *Service) StartChild(ctx context.Context, request *kagziv1.StartChildRequest) (*kagziv1.StartChildResponse, error) {
+func (s *Service) StartChild(ctx context.Context,
+	request *kagziv1.StartChildRequest) (*kagziv1.StartChildResponse, error) {
 	return s.startChild(ctx, engine.Sequenced{}, request)
 }
 
 // AwaitChildren parks the run until children have ended.
-func (s *Service) AwaitChildren(ctx context.Context, request *kagziv1.AwaitChildrenRequest) (*kagziv1.AwaitChildrenResponse, error) {
+func (s *Service) AwaitChildren(ctx context.Context,
+	request *kagziv1.AwaitChildrenRequest) (*kagziv1.AwaitChildrenResponse, error) {
 	return s.awaitChildren(ctx, engine.Sequenced{}, request)
 }
 
@@ -95,22 +102,26 @@ func (s *Service) SetRunNote(ctx context.Context, request *kagziv1.SetNote) (*ka
 }
 
 // CompleteWorkflow ends a run well.
-func (s *Service) CompleteWorkflow(ctx context.Context, request *kagziv1.CompleteWorkflowRequest) (*kagziv1.CompleteWorkflowResponse, error) {
+func (s *Service) CompleteWorkflow(ctx context.Context,
+	request *kagziv1.CompleteWorkflowRequest) (*kagziv1.CompleteWorkflowResponse, error) {
 	return s.completeWorkflow(ctx, engine.Sequenced{}, request)
 }
 
 // FailWorkflow ends a run badly, or has it tried again.
-func (s *Service) FailWorkflow(ctx context.Context, request *kagziv1.FailWorkflowRequest) (*kagziv1.FailWorkflowResponse, error) {
+func (s *Service) FailWorkflow(ctx context.Context,
+	request *kagziv1.FailWorkflowRequest) (*kagziv1.FailWorkflowResponse, error) {
 	return s.failWorkflow(ctx, engine.Sequenced{}, request)
 }
 
 // ReleaseTask hands a run back.
-func (s *Service) ReleaseTask(ctx context.Context, request *kagziv1.ReleaseTaskRequest) (*kagziv1.ReleaseTaskResponse, error) {
+func (s *Service) ReleaseTask(ctx context.Context,
+	request *kagziv1.ReleaseTaskRequest) (*kagziv1.ReleaseTaskResponse, error) {
 	return s.releaseTask(ctx, engine.Sequenced{}, request)
 }
 
 // GetHistory is the rest of a history that did not fit into its task.
-func (s *Service) GetHistory(ctx context.Context, request *kagziv1.GetHistoryRequest) (*kagziv1.GetHistoryResponse, error) {
+func (s *Service) GetHistory(ctx context.Context,
+	request *kagziv1.GetHistoryRequest) (*kagziv1.GetHistoryResponse, error) {
 	namespace, id, err := wire.RunOf(request)
 	if err != nil {
 		return nil, err
@@ -119,11 +130,13 @@ func (s *Service) GetHistory(ctx context.Context, request *kagziv1.GetHistoryReq
 	if err != nil {
 		return nil, err
 	}
-	steps, next, err := s.store.GetHistory(ctx, engine.HistoryParams{Namespace: namespace, RunID: id, From: from, Bytes: engine.HistoryBytes})
+	steps, next, err := s.store.GetHistory(ctx,
+		engine.HistoryParams{Namespace: namespace, RunID: id, From: from, Bytes: engine.HistoryBytes})
 	if err != nil {
 		return nil, err
 	}
-	return &kagziv1.GetHistoryResponse{History: wire.StepsTo(namespace, steps), NextHistoryToken: wire.HistoryToken(next)}, nil
+	return &kagziv1.GetHistoryResponse{History: wire.StepsTo(namespace, steps),
+		NextHistoryToken: wire.HistoryToken(next)}, nil
 }
 
 // PollTask waits for work. An answer without a run says that nothing came up in time.
@@ -134,7 +147,8 @@ func (s *Service) PollTask(ctx context.Context, request *kagziv1.PollTaskRequest
 	}
 	most := max(int(request.MaxTasks), 1)
 	if request.MaxTasks < 0 || most > engine.MaxBatch {
-		return nil, engine.Invalid("max_tasks", "must be between 0 (which means 1) and %d, got %d", engine.MaxBatch, request.MaxTasks)
+		return nil, engine.Invalid("max_tasks", "must be between 0 (which means 1) and %d, got %d", engine.MaxBatch,
+			request.MaxTasks)
 	}
 	worker, err := s.poller(ctx, request)
 	if err != nil {
@@ -181,10 +195,12 @@ func (s *Service) poller(ctx context.Context, request *kagziv1.PollTaskRequest) 
 	}
 	worker, err := s.store.GetWorker(ctx, request.WorkerId)
 	refuse := func(text string) (engine.Worker, error) {
-		return engine.Worker{}, &engine.Error{Kind: engine.KindPrecondition, Subject: "worker", SubjectID: request.WorkerId, Message: text}
+		return engine.Worker{}, &engine.Error{Kind: engine.KindPrecondition, Subject: "worker",
+			SubjectID: request.WorkerId, Message: text}
 	}
 	switch {
-	case errors.Is(err, engine.ErrNotFound), err == nil && (worker.Status == engine.WorkerOffline || !mayPollAs(ctx, &worker)):
+	case errors.Is(err, engine.ErrNotFound), err == nil &&
+		(worker.Status == engine.WorkerOffline || !mayPollAs(ctx, &worker)):
 		return refuse("Worker not registered or offline. Call RegisterWorker first.")
 	case err != nil:
 		return engine.Worker{}, err
@@ -213,7 +229,8 @@ func mayPollAs(ctx context.Context, w *engine.Worker) bool {
 var errRefused = errors.New("worker refused")
 
 // takeTasks gets tasks for a poll: those that are due now, or else the first that comes up within wait.
-func (s *Service) takeTasks(ctx context.Context, request matching.Request, p *poll, most int, wait time.Duration) ([]engine.Task, error) {
+func (s *Service) takeTasks(ctx context.Context, request matching.Request, p *poll, most int,
+	wait time.Duration) ([]engine.Task, error) {
 	if wait == 0 {
 		s.matcher.Poll(ctx, request, most)
 		select {
@@ -257,7 +274,8 @@ func (s *Service) polledTo(ctx context.Context, tasks []engine.Task) *kagziv1.Po
 		size += proto.Size(task)
 		switch {
 		case i == 0:
-			response.RunId, response.WorkflowType, response.Input, response.Task = task.RunId, task.WorkflowType, task.Input, task
+			response.RunId, response.WorkflowType, response.Input, response.Task = task.RunId, task.WorkflowType,
+				task.Input, task
 			size += proto.Size(task.Input)
 		case size > engine.MaxMessage:
 			s.handBack(ctx, tasks[i].Lease)
@@ -270,8 +288,10 @@ func (s *Service) polledTo(ctx context.Context, tasks []engine.Task) *kagziv1.Po
 
 // handBack releases a run that nobody got.
 func (s *Service) handBack(ctx context.Context, l engine.Lease) {
-	if err := s.store.Release(context.WithoutCancel(ctx), engine.ReleaseParams{Lease: l, Now: s.store.Now()}); err != nil {
-		s.log.Warn("run could not be handed back; it will be when its worker does not name it", "run", l.RunID, "error", err)
+	if err := s.store.Release(context.WithoutCancel(ctx),
+		engine.ReleaseParams{Lease: l, Now: s.store.Now()}); err != nil {
+		s.log.Warn("run could not be handed back; it will be when its worker does not name it", "run", l.RunID,
+			"error", err)
 	}
 }
 

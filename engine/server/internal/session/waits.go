@@ -15,7 +15,8 @@ import (
 
 // The operations by which a run's code waits.
 
-func (s *Service) sleep(ctx context.Context, at engine.Sequenced, r *kagziv1.SleepRequest) (*kagziv1.SleepResponse, error) {
+func (s *Service) sleep(ctx context.Context, at engine.Sequenced,
+	r *kagziv1.SleepRequest) (*kagziv1.SleepResponse, error) {
 	lease, err := s.leaseOf(ctx, r)
 	if err != nil {
 		return nil, err
@@ -49,12 +50,14 @@ func (s *Service) sleep(ctx context.Context, at engine.Sequenced, r *kagziv1.Sle
 	return &kagziv1.SleepResponse{}, nil
 }
 
-func (s *Service) awaitSignal(ctx context.Context, at engine.Sequenced, r *kagziv1.AwaitSignalRequest) (*kagziv1.AwaitSignalResponse, error) {
+func (s *Service) awaitSignal(ctx context.Context, at engine.Sequenced,
+	r *kagziv1.AwaitSignalRequest) (*kagziv1.AwaitSignalResponse, error) {
 	lease, err := s.leaseOf(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	p := engine.AwaitSignalParams{Sequenced: at, Lease: lease, Step: r.StepName, Signal: r.SignalName, Hold: r.Hold, Now: s.store.Now()}
+	p := engine.AwaitSignalParams{Sequenced: at, Lease: lease, Step: r.StepName, Signal: r.SignalName, Hold: r.Hold,
+		Now: s.store.Now()}
 	if err := engine.CheckName("step_name", p.Step); err != nil {
 		return nil, err
 	}
@@ -72,7 +75,8 @@ func (s *Service) awaitSignal(ctx context.Context, at engine.Sequenced, r *kagzi
 	case awaited.Waiting:
 		return &kagziv1.AwaitSignalResponse{}, nil
 	case step.Status != engine.StepCompleted:
-		// A person has recorded a failure for it, which the answer has no field for; the next replay finds it in the history.
+		// A person has recorded a failure for it, which the answer has no field for; the next
+		// replay finds it in the history.
 		return nil, engine.StepConflict(step.Name, step.Status)
 	case step.TimedOut:
 		return &kagziv1.AwaitSignalResponse{TimedOut: true}, nil
@@ -87,7 +91,8 @@ type childsLease struct{ *kagziv1.StartChildRequest }
 func (c childsLease) GetNamespace() string { return c.GetChild().GetNamespace() }
 func (c childsLease) GetRunId() string     { return c.GetChild().GetParentRunId() }
 
-func (s *Service) startChild(ctx context.Context, at engine.Sequenced, r *kagziv1.StartChildRequest) (*kagziv1.StartChildResponse, error) {
+func (s *Service) startChild(ctx context.Context, at engine.Sequenced,
+	r *kagziv1.StartChildRequest) (*kagziv1.StartChildResponse, error) {
 	if r.Child == nil {
 		return nil, engine.Invalid("child", "must be set")
 	}
@@ -132,7 +137,8 @@ const (
 	readsAtOnce     = 16              // of runs, for one call
 )
 
-func (s *Service) awaitChildren(ctx context.Context, at engine.Sequenced, r *kagziv1.AwaitChildrenRequest) (*kagziv1.AwaitChildrenResponse, error) {
+func (s *Service) awaitChildren(ctx context.Context, at engine.Sequenced,
+	r *kagziv1.AwaitChildrenRequest) (*kagziv1.AwaitChildrenResponse, error) {
 	lease, err := s.leaseOf(ctx, r)
 	if err != nil {
 		return nil, err
@@ -172,13 +178,16 @@ func (s *Service) awaitChildren(ctx context.Context, at engine.Sequenced, r *kag
 	return response, nil
 }
 
-// finished is the children of these steps, as many as one answer has room for. One that is gone is passed over: its step has its result.
+// finished is the children of these steps, as many as one answer has room for. One that is gone is
+// passed over: its step has its result.
 func (s *Service) finished(ctx context.Context, namespace string, steps []engine.Step) ([]*kagziv1.Workflow, error) {
 	var finished []*kagziv1.Workflow
 	size := 0
 	for group := range slices.Chunk(steps, readsAtOnce) {
 		runs, errs := make([]engine.Run, len(group)), make([]error, len(group))
-		async.Parallel(len(group), func(i int) { runs[i], errs[i] = s.store.GetRun(ctx, namespace, group[i].ChildRunID) })
+		async.Parallel(len(group), func(i int) {
+			runs[i], errs[i] = s.store.GetRun(ctx, namespace, group[i].ChildRunID)
+		})
 		for i := range runs {
 			if engine.KindOf(errs[i]) == engine.KindNotFound {
 				continue

@@ -64,7 +64,8 @@ func (s *Service) AwaitWorkflows(stream kagziv1.WorkflowService_AwaitWorkflowsSe
 	if err != nil {
 		return err
 	}
-	a := &awaitStream{service: s, namespace: namespace, send: stream.Send, wake: make(chan struct{}, 1), waits: map[uint64]*waiter{}}
+	a := &awaitStream{service: s, namespace: namespace, send: stream.Send, wake: make(chan struct{}, 1),
+		waits: map[uint64]*waiter{}}
 	a.timer = time.AfterFunc(recheckEvery, a.recheck)
 	a.timer.Stop()
 	defer a.close()
@@ -82,7 +83,8 @@ func hungUp(err error) error {
 }
 
 // receive takes waits until the caller closes its side, which is nil, or the stream breaks.
-func (a *awaitStream) receive(request *kagziv1.AwaitWorkflowsRequest, next func() (*kagziv1.AwaitWorkflowsRequest, error)) error {
+func (a *awaitStream) receive(request *kagziv1.AwaitWorkflowsRequest,
+	next func() (*kagziv1.AwaitWorkflowsRequest, error)) error {
 	for {
 		a.forget(request.Forget) // which makes room
 		if err := a.add(request.Waits); err != nil {
@@ -115,7 +117,9 @@ func (a *awaitStream) add(requests []*kagziv1.AwaitWorkflowsRequest_Wait) error 
 		if w.err != nil {
 			if a.wrong++; a.wrong > maxAwaiting {
 				a.mu.Unlock()
-				return engine.TooLarge("waits", "were refused %d times on this stream, and as many answers wait to be sent; read them first", maxAwaiting)
+				return engine.TooLarge("waits",
+					"were refused %d times on this stream, and as many answers wait to be sent; read them first",
+					maxAwaiting)
 			}
 			a.enqueue(w)
 			continue
@@ -284,7 +288,8 @@ func (a *awaitStream) take() (ready, unsure []*waiter) {
 	return ready, unsure
 }
 
-// keepEnded leaves out the runs that have not ended. Those that are not there, and those that nobody can tell of, are marked so.
+// keepEnded leaves out the runs that have not ended. Those that are not there, and those that
+// nobody can tell of, are marked so.
 func (a *awaitStream) keepEnded(ctx context.Context, unsure []*waiter) []*waiter {
 	if len(unsure) < 2 {
 		return unsure
@@ -350,7 +355,8 @@ func (a *awaitStream) readRun(ctx context.Context, w *waiter) *kagziv1.AwaitWork
 	case w.whole:
 		return &kagziv1.AwaitWorkflowsResponse_Ended{Seq: w.seq, Workflow: wire.RunTo(&run)}
 	}
-	return endedTo(w.seq, &engine.Ending{Status: run.Status, Output: run.Output, Error: run.Error, ContinuedAs: run.ContinuedAs})
+	return endedTo(w.seq, &engine.Ending{Status: run.Status, Output: run.Output, Error: run.Error,
+		ContinuedAs: run.ContinuedAs})
 }
 
 // answerTo answers a wait that is over.
@@ -363,7 +369,8 @@ func (a *awaitStream) answerTo(w *waiter) *kagziv1.AwaitWorkflowsResponse_Ended 
 
 func endedTo(seq uint64, e *engine.Ending) *kagziv1.AwaitWorkflowsResponse_Ended {
 	return &kagziv1.AwaitWorkflowsResponse_Ended{
-		Seq: seq, Status: kagziv1.WorkflowStatus(e.Status), Output: wire.PayloadTo(e.Output), Error: wire.FailureTo(e.Error),
+		Seq: seq, Status: kagziv1.WorkflowStatus(e.Status), Output: wire.PayloadTo(e.Output),
+		Error:            wire.FailureTo(e.Error),
 		ContinuedAsRunId: e.ContinuedAs.String(),
 	}
 }
@@ -407,7 +414,8 @@ func (p *responseBatch) add(ended *kagziv1.AwaitWorkflowsResponse_Ended) error {
 		p.message = &kagziv1.AwaitWorkflowsResponse{}
 	}
 	p.message.Ended = append(p.message.Ended, ended)
-	p.bytes += proto.Size(ended) // of a failure the text and the stack, and of a result what is said about it, weigh as well
+	// of a failure the text and the stack, and of a result what is said about it, weigh as well
+	p.bytes += proto.Size(ended)
 	if p.bytes < endedBytes && len(p.message.Ended) < engine.MaxBatch {
 		return nil
 	}

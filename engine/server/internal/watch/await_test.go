@@ -55,7 +55,8 @@ func withWaiter(t *testing.T, test func(t *testing.T, s *Service, a *servertest.
 		s, stop := newTestWatch(a)
 		ctx, hangUp := context.WithCancel(t.Context())
 		w := &waitStream{
-			ctx: ctx, in: make(chan *kagziv1.AwaitWorkflowsRequest), out: make(chan *kagziv1.AwaitWorkflowsResponse, 100), over: make(chan error, 1), stop: stop,
+			ctx: ctx, in: make(chan *kagziv1.AwaitWorkflowsRequest),
+			out: make(chan *kagziv1.AwaitWorkflowsResponse, 100), over: make(chan error, 1), stop: stop,
 		}
 		go func() { w.over <- s.AwaitWorkflows(w) }()
 		test(t, s, a, w)
@@ -101,10 +102,12 @@ func tellEnded(e *kagziv1.AwaitWorkflowsResponse_Ended) string {
 		return text + " " + codes.Code(e.StatusCode).String()
 	}
 	if e.Workflow != nil {
-		text += " whole " + e.Workflow.Status.String()[len("WORKFLOW_STATUS_"):] + " " + string(e.Workflow.Output.GetData())
+		text += " whole " + e.Workflow.Status.String()[len("WORKFLOW_STATUS_"):] + " " +
+			string(e.Workflow.Output.GetData())
 	}
 	if e.Status != 0 {
-		text += " " + e.Status.String()[len("WORKFLOW_STATUS_"):] + " " + string(e.Output.GetData()) + e.Error.GetMessage() + e.ContinuedAsRunId
+		text += " " + e.Status.String()[len("WORKFLOW_STATUS_"):] + " " + string(e.Output.GetData()) +
+			e.Error.GetMessage() + e.ContinuedAsRunId
 	}
 	return strings.TrimSpace(text)
 }
@@ -124,22 +127,26 @@ func TestAwaitWorkflows(t *testing.T) {
 	t.Run("a run that started here is answered from the word of its end, and never read", func(t *testing.T) {
 		withWaiter(t, func(t *testing.T, s *Service, a *servertest.RunStore, w *waitStream) {
 			starts := []engine.StartRun{
-				{Run: engine.Run{ID: engine.ID{11}, Namespace: "default"}}, {Run: engine.Run{ID: engine.ID{12}, Namespace: "default"}},
+				{Run: engine.Run{ID: engine.ID{11}, Namespace: "default"}},
+				{Run: engine.Run{ID: engine.ID{12}, Namespace: "default"}},
 				{Run: engine.Run{ID: engine.ID{13}, Namespace: "default"}},
 			}
 			s.Starting(starts)
 			var runs []engine.Run
 			for i, start := range starts {
 				w.wait(start.ID)
-				runs = append(runs, engine.Run{ID: start.ID, Status: engine.RunCompleted, Output: engine.Payload{Data: fmt.Append(nil, "out", i)}})
+				runs = append(runs, engine.Run{ID: start.ID, Status: engine.RunCompleted,
+					Output: engine.Payload{Data: fmt.Append(nil, "out", i)}})
 			}
-			runs[1].Status, runs[1].Output, runs[1].Error = engine.RunFailed, engine.Payload{}, &engine.Failure{Message: "no"}
+			runs[1].Status, runs[1].Output, runs[1].Error = engine.RunFailed, engine.Payload{},
+				&engine.Failure{Message: "no"}
 			runs[2].ContinuedAs, runs[2].Output = engine.ID{7}, engine.Payload{}
 			for _, run := range runs {
 				s.RunEnded(endOf(run))
 				s.RunEnded(endOf(run)) // once more
 			}
-			servertest.Want(t, "answers", strings.ReplaceAll(w.told(), "\n", ", "), "1 COMPLETED out0, 2 FAILED no, 3 COMPLETED "+engine.ID{7}.String())
+			servertest.Want(t, "answers", strings.ReplaceAll(w.told(), "\n", ", "),
+				"1 COMPLETED out0, 2 FAILED no, 3 COMPLETED "+engine.ID{7}.String())
 			servertest.Want(t, "reads", a.Asked(), "")
 		})
 	})
@@ -163,7 +170,8 @@ func TestAwaitWorkflows(t *testing.T) {
 			for i := range byte(50) {
 				id := a.Add(runWith(i, open, ""))
 				w.seq++
-				w.in <- &kagziv1.AwaitWorkflowsRequest{Waits: []*kagziv1.AwaitWorkflowsRequest_Wait{{Seq: w.seq, RunId: id.String()}}}
+				w.in <- &kagziv1.AwaitWorkflowsRequest{
+					Waits: []*kagziv1.AwaitWorkflowsRequest_Wait{{Seq: w.seq, RunId: id.String()}}}
 				a.Add(runWith(i, engine.RunCompleted, "x")) // while the wait is taken
 				s.Notify(engine.Notification{Kind: engine.NotifyEnd, ID: id})
 				servertest.Want(t, "answer", w.told(), fmt.Sprint(w.seq, " COMPLETED x"))
@@ -173,7 +181,8 @@ func TestAwaitWorkflows(t *testing.T) {
 	t.Run("whoever asks for all of a run gets it", func(t *testing.T) {
 		withWaiter(t, func(t *testing.T, s *Service, a *servertest.RunStore, w *waitStream) {
 			run := runWith(1, open, "")
-			w.in <- &kagziv1.AwaitWorkflowsRequest{Waits: []*kagziv1.AwaitWorkflowsRequest_Wait{{Seq: 1, RunId: a.Add(run).String(), Whole: true}}}
+			w.in <- &kagziv1.AwaitWorkflowsRequest{
+				Waits: []*kagziv1.AwaitWorkflowsRequest_Wait{{Seq: 1, RunId: a.Add(run).String(), Whole: true}}}
 			servertest.Want(t, "while it runs", w.told(), "")
 			a.Add(runWith(1, engine.RunCompleted, "all"))
 			s.RunEnded(endOf(runWith(1, engine.RunCompleted, "other")))
@@ -196,12 +205,14 @@ func TestAwaitWorkflows(t *testing.T) {
 			w.in <- &kagziv1.AwaitWorkflowsRequest{Waits: []*kagziv1.AwaitWorkflowsRequest_Wait{
 				{Seq: 1, RunId: "no id"}, {Seq: 2, RunId: engine.ID{5}.String()}, {Seq: 3, RunId: done.String()},
 			}}
-			servertest.Want(t, "answers", strings.ReplaceAll(w.told(), "\n", ", "), "1 InvalidArgument, 2 NotFound, 3 COMPLETED fine")
+			servertest.Want(t, "answers", strings.ReplaceAll(w.told(), "\n", ", "),
+				"1 InvalidArgument, 2 NotFound, 3 COMPLETED fine")
 			a.Broken = engine.ErrUnavailable
 			w.seq = 3
 			w.wait(done)
 			w.wait(done, done)
-			servertest.Want(t, "answers of a database that is away", strings.ReplaceAll(w.told(), "\n", ", "), "4 Unavailable, 5 Unavailable, 6 Unavailable")
+			servertest.Want(t, "answers of a database that is away", strings.ReplaceAll(w.told(), "\n", ", "),
+				"4 Unavailable, 5 Unavailable, 6 Unavailable")
 			a.Broken = nil
 			w.wait(done)
 			servertest.Want(t, "afterwards", w.told(), "7 COMPLETED fine")
@@ -219,7 +230,9 @@ func TestAwaitWorkflows(t *testing.T) {
 			if n := s.waiters.count(); n != maxAwaiting {
 				t.Errorf("%d waits", n)
 			}
-			w.in <- &kagziv1.AwaitWorkflowsRequest{Forget: []uint64{3, 4, 99_999}, Waits: []*kagziv1.AwaitWorkflowsRequest_Wait{{Seq: w.seq + 1, RunId: id.String()}}}
+			w.in <- &kagziv1.AwaitWorkflowsRequest{
+				Forget: []uint64{3, 4, 99_999}, Waits: []*kagziv1.AwaitWorkflowsRequest_Wait{
+					{Seq: w.seq + 1, RunId: id.String()}}}
 			servertest.Want(t, "after it forgot two", w.told(), "")
 			if n := s.waiters.count(); n != maxAwaiting-1 {
 				t.Errorf("%d waits, want %d", n, maxAwaiting-1)
@@ -230,22 +243,23 @@ func TestAwaitWorkflows(t *testing.T) {
 			}
 		})
 	})
-	t.Run("a run of whose end nobody tells is found within a minute, and nothing is read while nobody waits", func(t *testing.T) {
-		withWaiter(t, func(t *testing.T, s *Service, a *servertest.RunStore, w *waitStream) {
-			w.wait(a.Add(runWith(1, open, "")), a.Add(runWith(2, open, "")))
-			a.Add(runWith(1, engine.RunCompleted, "lost"))
-			a.Asked()
-			time.Sleep(2 * recheckEvery)
-			servertest.Want(t, "answer", w.told(), "1 COMPLETED lost")
-			servertest.Want(t, "reads", a.Asked(), "2 one")
-			a.Add(runWith(2, engine.RunCompleted, "gap"))
-			s.Notify(engine.Notification{Kind: engine.NotifyAll})
-			servertest.Want(t, "after a gap in listening", w.told(), "2 COMPLETED gap")
-			a.Asked()
-			time.Sleep(time.Hour)
-			servertest.Want(t, "reads in an hour of no wait", a.Asked(), "")
+	t.Run("a run of whose end nobody tells is found within a minute, and nothing is read while nobody waits",
+		func(t *testing.T) {
+			withWaiter(t, func(t *testing.T, s *Service, a *servertest.RunStore, w *waitStream) {
+				w.wait(a.Add(runWith(1, open, "")), a.Add(runWith(2, open, "")))
+				a.Add(runWith(1, engine.RunCompleted, "lost"))
+				a.Asked()
+				time.Sleep(2 * recheckEvery)
+				servertest.Want(t, "answer", w.told(), "1 COMPLETED lost")
+				servertest.Want(t, "reads", a.Asked(), "2 one")
+				a.Add(runWith(2, engine.RunCompleted, "gap"))
+				s.Notify(engine.Notification{Kind: engine.NotifyAll})
+				servertest.Want(t, "after a gap in listening", w.told(), "2 COMPLETED gap")
+				a.Asked()
+				time.Sleep(time.Hour)
+				servertest.Want(t, "reads in an hour of no wait", a.Asked(), "")
+			})
 		})
-	})
 	t.Run("a run of whose end nobody tells is found within a minute also while others come and go", func(t *testing.T) {
 		withWaiter(t, func(t *testing.T, s *Service, a *servertest.RunStore, w *waitStream) {
 			w.wait(a.Add(runWith(1, open, "")))
@@ -255,7 +269,8 @@ func TestAwaitWorkflows(t *testing.T) {
 				w.seq++
 				w.in <- &kagziv1.AwaitWorkflowsRequest{
 					Namespace: "default", Forget: []uint64{w.seq - 1}[:min(1, w.seq-2)],
-					Waits: []*kagziv1.AwaitWorkflowsRequest_Wait{{Seq: w.seq, RunId: a.Add(runWith(2, open, "")).String()}},
+					Waits: []*kagziv1.AwaitWorkflowsRequest_Wait{
+						{Seq: w.seq, RunId: a.Add(runWith(2, open, "")).String()}},
 				}
 			}
 			servertest.Want(t, "answer", w.told(), "1 COMPLETED lost")
@@ -264,10 +279,12 @@ func TestAwaitWorkflows(t *testing.T) {
 	t.Run("results that their caller does not take are not kept", func(t *testing.T) {
 		withWaiter(t, func(t *testing.T, s *Service, a *servertest.RunStore, w *waitStream) {
 			w.out = nil // takes nothing
-			one := &awaitStream{service: s, namespace: "default", wake: make(chan struct{}, 1), waits: map[uint64]*waiter{}}
+			one := &awaitStream{service: s, namespace: "default", wake: make(chan struct{}, 1),
+				waits: map[uint64]*waiter{}}
 			for _, big := range []*engine.Ending{
 				{Namespace: "default", Output: engine.Payload{Data: make([]byte, engine.MaxPayload)}},
-				{Namespace: "default", Error: &engine.Failure{Message: strings.Repeat("m", engine.MaxError), Stack: strings.Repeat("s", engine.MaxError)}},
+				{Namespace: "default", Error: &engine.Failure{
+					Message: strings.Repeat("m", engine.MaxError), Stack: strings.Repeat("s", engine.MaxError)}},
 			} {
 				room := heldBytes / sizeOf(big)
 				kept, all := 0, 2*room
@@ -279,33 +296,36 @@ func TestAwaitWorkflows(t *testing.T) {
 					}
 				}
 				if ready, unsure := one.take(); kept != room || len(ready) != kept || len(unsure) != all-kept {
-					t.Errorf("%d of %d kept, %d ready, %d to be read; want %d kept", kept, all, len(ready), len(unsure), room)
+					t.Errorf("%d of %d kept, %d ready, %d to be read; want %d kept", kept, all, len(ready),
+						len(unsure), room)
 				}
 			}
 		})
 	})
-	t.Run("no more waits are kept of a caller that takes no answers than those that are open and as many refusals", func(t *testing.T) {
-		withWaiter(t, func(t *testing.T, s *Service, a *servertest.RunStore, w *waitStream) {
-			one := &awaitStream{service: s, namespace: "default", wake: make(chan struct{}, 1), waits: map[uint64]*waiter{}, closed: true}
-			id := a.Add(runWith(1, open, "")).String()
-			for seq := uint64(1); seq <= 10*maxAwaiting; seq++ {
-				if err := one.add([]*kagziv1.AwaitWorkflowsRequest_Wait{{Seq: seq, RunId: id}}); err != nil {
-					t.Fatal(err)
+	t.Run("no more waits are kept of a caller that takes no answers than those that are open and as many refusals",
+		func(t *testing.T) {
+			withWaiter(t, func(t *testing.T, s *Service, a *servertest.RunStore, w *waitStream) {
+				one := &awaitStream{service: s, namespace: "default", wake: make(chan struct{}, 1),
+					waits: map[uint64]*waiter{}, closed: true}
+				id := a.Add(runWith(1, open, "")).String()
+				for seq := uint64(1); seq <= 10*maxAwaiting; seq++ {
+					if err := one.add([]*kagziv1.AwaitWorkflowsRequest_Wait{{Seq: seq, RunId: id}}); err != nil {
+						t.Fatal(err)
+					}
+					one.forget([]uint64{seq})
 				}
-				one.forget([]uint64{seq})
-			}
-			if n := len(one.due); n > 4*maxAwaiting {
-				t.Errorf("%d waits that were given up are kept", n)
-			}
-			refused := make([]*kagziv1.AwaitWorkflowsRequest_Wait, maxAwaiting+1)
-			for i := range refused {
-				refused[i] = &kagziv1.AwaitWorkflowsRequest_Wait{Seq: one.last + uint64(i) + 1, RunId: "no id"}
-			}
-			if err := one.add(refused); engine.KindOf(err) != engine.KindTooLarge {
-				t.Errorf("the stream goes on after %d refusals that nobody takes: %v", len(refused), err)
-			}
+				if n := len(one.due); n > 4*maxAwaiting {
+					t.Errorf("%d waits that were given up are kept", n)
+				}
+				refused := make([]*kagziv1.AwaitWorkflowsRequest_Wait, maxAwaiting+1)
+				for i := range refused {
+					refused[i] = &kagziv1.AwaitWorkflowsRequest_Wait{Seq: one.last + uint64(i) + 1, RunId: "no id"}
+				}
+				if err := one.add(refused); engine.KindOf(err) != engine.KindTooLarge {
+					t.Errorf("the stream goes on after %d refusals that nobody takes: %v", len(refused), err)
+				}
+			})
 		})
-	})
 	t.Run("large results go in several messages", func(t *testing.T) {
 		withWaiter(t, func(t *testing.T, s *Service, a *servertest.RunStore, w *waitStream) {
 			var ids []engine.ID
@@ -314,7 +334,8 @@ func TestAwaitWorkflows(t *testing.T) {
 			}
 			w.wait(ids...)
 			told := 0
-			for _, line := range strings.Split(w.told(), "\n") { // how many there are hangs on how many results are there when the first goes out
+			for _, line := range strings.Split(w.told(), "\n") {
+				// how many there are hangs on how many results are there when the first goes out
 				results := strings.Count(line, "COMPLETED")
 				if told += results; results > 2 {
 					t.Errorf("a message has %d results, want 2 at most", results)
@@ -411,10 +432,12 @@ func TestAwaitWorkflows(t *testing.T) {
 	})
 	t.Run("a stream that ends while its waits are taken leaves none", func(t *testing.T) {
 		withWaiter(t, func(t *testing.T, s *Service, a *servertest.RunStore, w *waitStream) {
-			one := &awaitStream{service: s, namespace: "default", wake: make(chan struct{}, 1), waits: map[uint64]*waiter{}}
+			one := &awaitStream{service: s, namespace: "default", wake: make(chan struct{}, 1),
+				waits: map[uint64]*waiter{}}
 			one.timer = time.AfterFunc(time.Hour, one.recheck)
 			one.close()
-			if err := one.add([]*kagziv1.AwaitWorkflowsRequest_Wait{{Seq: 1, RunId: engine.ID{1}.String()}}); err != nil && !errors.Is(err, io.EOF) {
+			if err := one.add([]*kagziv1.AwaitWorkflowsRequest_Wait{
+				{Seq: 1, RunId: engine.ID{1}.String()}}); err != nil && !errors.Is(err, io.EOF) {
 				t.Fatal(err)
 			}
 		})

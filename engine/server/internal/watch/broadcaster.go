@@ -14,7 +14,8 @@ import (
 )
 
 const (
-	// readShare is the pause between readings as a multiple of the time that reading took, so that watching costs a small share.
+	// readShare is the pause between readings as a multiple of the time that reading took, so that
+	// watching costs a small share.
 	readShare = 10
 	// readLimit limits one reading; what it did not bring, watchers are told to read themselves.
 	readLimit = 10 * time.Second
@@ -53,7 +54,8 @@ func (r *changes) addRun(id engine.ID) {
 	}
 }
 
-// run reads what has changed until ctx ends: at once after a silence, otherwise at the shortest interval of the watchers.
+// run reads what has changed until ctx ends: at once after a silence, otherwise at the shortest
+// interval of the watchers.
 func (h *hub) run(ctx context.Context, f *broadcaster) {
 	for {
 		select {
@@ -89,7 +91,8 @@ func (h *hub) read(ctx context.Context, namespace string, changed changes) batch
 	runs, err := h.getRuns(ctx, namespace, slices.Collect(maps.Keys(changed.runs)))
 	if err != nil {
 		if ctx.Err() == nil {
-			h.log.Warn("runs that are watched could not be read; their watchers will", "namespace", namespace, "error", err)
+			h.log.Warn("runs that are watched could not be read; their watchers will", "namespace", namespace,
+				"error", err)
 		}
 		b.workflows = true
 		return b

@@ -14,8 +14,8 @@ import (
 // maxKnown limits the namespaces that are remembered; beyond it all are forgotten.
 const maxKnown = 10_000
 
-// hub tells watchers of namespaces what changes there. While nobody watches, a notification costs one atomic load; without
-// notifications nothing is read.
+// hub tells watchers of namespaces what changes there. While nobody watches, a notification costs
+// one atomic load; without notifications nothing is read.
 type hub struct {
 	store interface {
 		GetRuns(ctx context.Context, namespace string, ids []engine.ID) ([]engine.Run, error)
@@ -46,7 +46,8 @@ func (h *hub) watch(namespace string, interval time.Duration) (w *watcher, leave
 func (h *hub) open(namespace string) *broadcaster {
 	ctx, end := context.WithCancel(context.Background())
 	f := &broadcaster{
-		namespace: namespace, changed: make(chan struct{}, 1), joined: make(chan struct{}, 1), end: end, done: make(chan struct{}),
+		namespace: namespace, changed: make(chan struct{}, 1), joined: make(chan struct{}, 1), end: end,
+		done:     make(chan struct{}),
 		watchers: map[*watcher]struct{}{},
 	}
 	if h.broadcasters == nil {

@@ -18,8 +18,8 @@ const (
 	watchSilence = 5 * time.Second
 )
 
-// Watch tells what changes in a namespace. A change that follows a silence is told at once, later ones together, an interval after those
-// before.
+// Watch tells what changes in a namespace. A change that follows a silence is told at once, later
+// ones together, an interval after those before.
 func (s *Service) Watch(request *kagziv1.WatchRequest, stream kagziv1.AdminService_WatchServer) error {
 	namespace, err := wire.NamespaceOf(request.Namespace)
 	if err != nil {
@@ -71,7 +71,8 @@ func watchIntervalOf(request *kagziv1.WatchRequest) (time.Duration, error) {
 	}
 	interval, err := wire.DurationOf("interval", request.Interval)
 	if err == nil && (interval < minWatchInterval || interval > maxWatchInterval) {
-		err = engine.Invalid("interval", "must be between %s and %s, got %s", minWatchInterval, maxWatchInterval, interval)
+		err = engine.Invalid("interval", "must be between %s and %s, got %s", minWatchInterval,
+			maxWatchInterval, interval)
 	}
 	return interval, err
 }

@@ -27,7 +27,8 @@ func TestAChangeAfterASilenceIsToldAtOnceAndLaterOnesTogether(t *testing.T) {
 		notifyRun(s, 1)
 		synctest.Wait()
 		first := sc.taken()
-		if len(first) != 1 || !first[0].at.Equal(began) || len(first[0].event.Workflows) != 1 || first[0].event.Workflows[0].RunId != servertest.NthID(1).String() {
+		if len(first) != 1 || !first[0].at.Equal(began) || len(first[0].event.Workflows) != 1 ||
+			first[0].event.Workflows[0].RunId != servertest.NthID(1).String() {
 			t.Fatalf("at once came %v, want the run that was notified", first)
 		}
 		for range 50 { // for 500 ms
@@ -166,16 +167,22 @@ func TestEachNotificationIsToldToThoseItConcerns(t *testing.T) {
 		notification engine.Notification
 		want         *kagziv1.WatchEvent
 	}{
-		{engine.Notification{Kind: engine.NotifyQueue, Namespace: "default", Name: "q"}, &kagziv1.WatchEvent{WorkflowsChanged: true}},
+		{engine.Notification{Kind: engine.NotifyQueue, Namespace: "default", Name: "q"},
+			&kagziv1.WatchEvent{WorkflowsChanged: true}},
 		{engine.Notification{Kind: engine.NotifyQueue, Namespace: "other", Name: "q"}, nil},
 		{engine.Notification{Kind: engine.NotifyWorker, Name: "w"}, &kagziv1.WatchEvent{WorkersChanged: true}},
-		{engine.Notification{Kind: engine.NotifySchedule, Namespace: "default", Name: "s"}, &kagziv1.WatchEvent{SchedulesChanged: true}},
+		{engine.Notification{Kind: engine.NotifySchedule, Namespace: "default", Name: "s"},
+			&kagziv1.WatchEvent{SchedulesChanged: true}},
 		{engine.Notification{Kind: engine.NotifySchedule, Namespace: "other", Name: "s"}, nil},
-		{engine.Notification{Kind: engine.NotifyNamespace, Name: "other"}, &kagziv1.WatchEvent{NamespacesChanged: true}},
-		{engine.Notification{Kind: engine.NotifyQueue, Namespace: "new", Name: "q"}, &kagziv1.WatchEvent{NamespacesChanged: true}},
+		{engine.Notification{Kind: engine.NotifyNamespace, Name: "other"},
+			&kagziv1.WatchEvent{NamespacesChanged: true}},
+		{engine.Notification{Kind: engine.NotifyQueue, Namespace: "new", Name: "q"},
+			&kagziv1.WatchEvent{NamespacesChanged: true}},
 		{engine.Notification{Kind: engine.NotifySlot, Namespace: "default", Name: "q"}, nil},
 		{engine.Notification{Kind: engine.NotifyTimer}, nil},
-		{engine.Notification{Kind: engine.NotifyAll}, &kagziv1.WatchEvent{WorkflowsChanged: true, WorkersChanged: true, SchedulesChanged: true, NamespacesChanged: true}},
+		{engine.Notification{Kind: engine.NotifyAll},
+			&kagziv1.WatchEvent{WorkflowsChanged: true, WorkersChanged: true, SchedulesChanged: true,
+				NamespacesChanged: true}},
 	} {
 		t.Run(fmt.Sprint(c.notification), func(t *testing.T) {
 			inBubble(t, func(t *testing.T, s *Service, store *shelf) {
@@ -220,7 +227,8 @@ func TestMoreRunsThanAnEventHoldsAreToldAsAChangeOfTheLists(t *testing.T) {
 			}
 			pass(time.Second)
 			told := sc.taken()
-			if len(told) != 1 || len(told[0].event.Workflows) != named || told[0].event.WorkflowsChanged != (named == 0) {
+			if len(told) != 1 || len(told[0].event.Workflows) != named ||
+				told[0].event.WorkflowsChanged != (named == 0) {
 				t.Errorf("%d runs are told as %v", n, told)
 			}
 			if reads := store.asked(); len(reads) > 1 || named == 0 && len(reads) > 0 {
@@ -364,7 +372,8 @@ func TestAStoppingServerEndsItsWatchers(t *testing.T) {
 
 func TestAnIntervalOutOfBoundsIsRefused(t *testing.T) {
 	for interval, field := range map[time.Duration]string{
-		49 * time.Millisecond: "interval", -time.Second: "interval", 10*time.Second + 1: "interval", 50 * time.Millisecond: "", 10 * time.Second: "",
+		49 * time.Millisecond: "interval", -time.Second: "interval", 10*time.Second + 1: "interval",
+		50 * time.Millisecond: "", 10 * time.Second: "",
 	} {
 		_, err := watchIntervalOf(&kagziv1.WatchRequest{Interval: durationpb.New(interval)})
 		if got := servertest.FieldOf(err); got != field {

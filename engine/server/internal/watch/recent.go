@@ -9,8 +9,9 @@ import (
 // maxRecent bounds how many runs are remembered; the oldest make room.
 const maxRecent = 8192
 
-// recentStarts are runs that this server started lately and whose end was not notified yet: a wait for one of them need not read it
-// first. Like every wait it counts on being told of the end, and looks when its time is over.
+// recentStarts are runs that this server started lately and whose end was not notified yet: a wait
+// for one of them need not read it first. Like every wait it counts on being told of the end, and
+// looks when its time is over.
 type recentStarts struct {
 	mu         sync.Mutex
 	namespaces map[engine.ID]string

@@ -13,7 +13,8 @@ func TestFresh(t *testing.T) {
 	t.Run("a run is fresh from before its start until its end is heard of, in its namespace", func(t *testing.T) {
 		var f recentStarts
 		f.add([]engine.StartRun{run(1), run(2)})
-		if !f.has("here", run(1).ID) || !f.has("here", run(2).ID) || f.has("there", run(1).ID) || f.has("here", run(3).ID) {
+		if !f.has("here", run(1).ID) || !f.has("here", run(2).ID) || f.has("there", run(1).ID) ||
+			f.has("here", run(3).ID) {
 			t.Fatal("not those that were started")
 		}
 		f.drop(run(1).ID)

@@ -16,7 +16,8 @@ import (
 const watchEvery = 50 * time.Millisecond
 
 // WatchWorkflow streams the run and its steps as they stand, then what changes, and ends with the end of the run.
-func (s *Service) WatchWorkflow(request *kagziv1.WatchWorkflowRequest, stream kagziv1.WorkflowService_WatchWorkflowServer) error {
+func (s *Service) WatchWorkflow(request *kagziv1.WatchWorkflowRequest,
+	stream kagziv1.WorkflowService_WatchWorkflowServer) error {
 	ctx := stream.Context()
 	namespace, id, err := wire.RunOf(request)
 	if err != nil {
@@ -63,8 +64,8 @@ type stepState struct {
 	wakeAt time.Time
 }
 
-// look reads the run and its steps and sends what is new. The run is read first and sent last, so that the end of the run comes after
-// all of its steps.
+// look reads the run and its steps and sends what is new. The run is read first and sent last, so
+// that the end of the run comes after all of its steps.
 func (w *runWatch) look(ctx context.Context) (ended bool, err error) {
 	run, err := w.service.store.GetRun(ctx, w.namespace, w.id)
 	if err != nil {

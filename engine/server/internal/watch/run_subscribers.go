@@ -13,8 +13,8 @@ type runSubscribers struct {
 	runs map[engine.ID]map[chan struct{}]struct{}
 }
 
-// subscribe returns a channel of capacity one that is notified of changes of a run; call leave when done. Subscribe before reading the
-// run, so that a change in between is not missed.
+// subscribe returns a channel of capacity one that is notified of changes of a run; call leave when
+// done. Subscribe before reading the run, so that a change in between is not missed.
 func (b *runSubscribers) subscribe(id engine.ID) (wake chan struct{}, leave func()) {
 	wake = make(chan struct{}, 1)
 	b.mu.Lock()

@@ -2,7 +2,8 @@
 //
 //   - namespace.go, hub.go, broadcaster.go, watcher.go: what changes in a namespace, read once for all its watchers.
 //   - run.go, run_subscribers.go: every change of one run.
-//   - wait.go, await.go, waiters.go: the ends of runs, for one call or for a stream of waits; recent.go saves them the first read.
+//   - wait.go, await.go, waiters.go: the ends of runs, for one call or for a stream of waits;
+//     recent.go saves them the first read.
 package watch
 
 import (
@@ -19,7 +20,8 @@ type Store interface {
 	Now() time.Time
 	GetRun(ctx context.Context, namespace string, id engine.ID) (engine.Run, error)
 	GetRuns(ctx context.Context, namespace string, ids []engine.ID) ([]engine.Run, error)
-	ListSteps(ctx context.Context, namespace string, run engine.ID, name string, page engine.Page) ([]engine.Step, engine.PageInfo, error)
+	ListSteps(ctx context.Context, namespace string, run engine.ID, name string, page engine.Page) ([]engine.Step,
+		engine.PageInfo, error)
 }
 
 // Service tells callers what happens to runs and namespaces. All that it keeps in memory may be lost.
@@ -65,7 +67,8 @@ func (s *Service) ended(run engine.ID, e *engine.Ending) {
 	s.waiters.notify(run, e)
 }
 
-// Starting remembers runs that are about to be started, for whoever starts a run mostly waits for it: that wait then reads nothing first.
+// Starting remembers runs that are about to be started, for whoever starts a run mostly waits for
+// it: that wait then reads nothing first.
 func (s *Service) Starting(starts []engine.StartRun) { s.recent.add(starts) }
 
 // NotStarted forgets a run that Starting was told of, and that is not there.

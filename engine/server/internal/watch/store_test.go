@@ -15,7 +15,8 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// shelf is a store that has every run that it is asked for, in the namespaces that its tests say, and counts how often it is asked.
+// shelf is a store that has every run that it is asked for, in the namespaces that its tests say,
+// and counts how often it is asked.
 type shelf struct {
 	servertest.StubStore
 	mu        sync.Mutex

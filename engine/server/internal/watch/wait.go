@@ -10,7 +10,8 @@ import (
 )
 
 // WaitWorkflow waits until the run has ended, or the wait is over, and returns it either way.
-func (s *Service) WaitWorkflow(ctx context.Context, request *kagziv1.WaitWorkflowRequest) (*kagziv1.WaitWorkflowResponse, error) {
+func (s *Service) WaitWorkflow(ctx context.Context,
+	request *kagziv1.WaitWorkflowRequest) (*kagziv1.WaitWorkflowResponse, error) {
 	namespace, id, err := wire.RunOf(request)
 	if err != nil {
 		return nil, err

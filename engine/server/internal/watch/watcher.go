@@ -16,7 +16,8 @@ const (
 	maxNamedBytes = engine.MaxMessage / 2
 )
 
-// watcher is one call that watches a namespace. What it has not taken yet is merged, so that a slow one costs no more than others.
+// watcher is one call that watches a namespace. What it has not taken yet is merged, so that a slow
+// one costs no more than others.
 type watcher struct {
 	interval time.Duration
 	wake     chan struct{} // capacity one: there is something to take
@@ -50,8 +51,8 @@ func (n *changedLists) merge(other changedLists) {
 	n.namespaces = n.namespaces || other.namespaces
 }
 
-// batch is a batch of changes: which lists have changed, and the changed runs as they are now. The messages are shared by all
-// watchers and never changed.
+// batch is a batch of changes: which lists have changed, and the changed runs as they are now. The
+// messages are shared by all watchers and never changed.
 type batch struct {
 	changedLists
 	runs map[engine.ID]changedRun
@@ -101,7 +102,8 @@ func (t *batch) merge(newer *batch) {
 // event returns the batch as a message.
 func (t *batch) event() *kagziv1.WatchEvent {
 	e := &kagziv1.WatchEvent{
-		WorkflowsChanged: t.workflows, WorkersChanged: t.workers, SchedulesChanged: t.schedules, NamespacesChanged: t.namespaces,
+		WorkflowsChanged: t.workflows, WorkersChanged: t.workers, SchedulesChanged: t.schedules,
+		NamespacesChanged: t.namespaces,
 	}
 	for _, run := range t.runs {
 		e.Workflows = append(e.Workflows, run.run)

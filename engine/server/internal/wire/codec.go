@@ -13,9 +13,10 @@ import (
 	"github.com/kagzi/kagzi/proto/wire"
 )
 
-// Codec lets a message that cannot be decoded (a string that is no UTF-8, a broken field) through with a mark on it, because
-// gRPC would answer INTERNAL before any interceptor sees the call. The interceptors find the mark and answer INVALID_ARGUMENT. An operation of
-// a session keeps its number, so that the session can answer it and go on.
+// Codec lets a message that cannot be decoded (a string that is no UTF-8, a broken field) through
+// with a mark on it, because gRPC would answer INTERNAL before any interceptor sees the call. The
+// interceptors find the mark and answer INVALID_ARGUMENT. An operation of a session keeps its
+// number, so that the session can answer it and go on.
 type Codec struct{ wire.Codec }
 
 func (l Codec) Unmarshal(data mem.BufferSlice, v any) error {
@@ -42,7 +43,8 @@ func (l Codec) Unmarshal(data mem.BufferSlice, v any) error {
 // Undecoded is an operation of a session as it has come.
 type Undecoded struct{ Raw mem.Buffer }
 
-// Decode reads it, once. One that cannot be read is an operation all the same where it has a number: its session answers it by that.
+// Decode reads it, once. One that cannot be read is an operation all the same where it has a
+// number: its session answers it by that.
 func (u *Undecoded) Decode() (*kagziv1.SessionRequest, error) {
 	defer u.Raw.Free()
 	request := new(kagziv1.SessionRequest)
@@ -55,8 +57,8 @@ func (u *Undecoded) Decode() (*kagziv1.SessionRequest, error) {
 	return request, CheckWellFormed(request)
 }
 
-// brokenText is the path of the first field whose text is no UTF-8; empty when there is none. The depth of the search is that of the
-// contract's messages, none of which holds itself.
+// brokenText is the path of the first field whose text is no UTF-8; empty when there is none. The
+// depth of the search is that of the contract's messages, none of which holds itself.
 func brokenText(m protoreflect.MessageDescriptor, raw []byte) string {
 	for len(raw) > 0 {
 		number, kind, n := protowire.ConsumeTag(raw)

@@ -1,9 +1,10 @@
-// Package wire converts between the messages of the API and the types of the engine, and between the engine's errors and those of gRPC.
-// It keeps nothing and asks no store.
+// Package wire converts between the messages of the API and the types of the engine, and between
+// the engine's errors and those of gRPC. It keeps nothing and asks no store.
 //
-// Functions that read a message are named XOf and refuse what is not valid (convert.go, start.go, register.go, filter.go); functions that
-// make one are named XTo (encode*.go). page.go and cursor.go have the pages of lists, errors.go the table of error codes, codec.go the
-// codec that lets malformed messages reach the interceptors, and redact.go takes payloads out of messages.
+// Functions that read a message are named XOf and refuse what is not valid (convert.go, start.go,
+// register.go, filter.go); functions that make one are named XTo (encode*.go). page.go and
+// cursor.go have the pages of lists, errors.go the table of error codes, codec.go the codec that
+// lets malformed messages reach the interceptors, and redact.go takes payloads out of messages.
 package wire
 
 import (
@@ -29,8 +30,8 @@ func PayloadOf(p *kagziv1.Payload) engine.Payload {
 	return engine.Payload{Data: p.Data, Metadata: p.Metadata}
 }
 
-// FailureOf reads a failure, made fit to be stored: text that is too long is cut rather than refused, for the report of a failure
-// must not fail.
+// FailureOf reads a failure, made fit to be stored: text that is too long is cut rather than
+// refused, for the report of a failure must not fail.
 func FailureOf(e *kagziv1.ErrorDetail) (engine.Failure, error) {
 	if e == nil {
 		return engine.Failure{}, engine.Invalid("error", "must be set")
@@ -43,7 +44,8 @@ func FailureOf(e *kagziv1.ErrorDetail) (engine.Failure, error) {
 	}
 	return engine.Failure{
 		Code: engine.FailureCode(e.Code), Type: e.Type, Message: e.Message, Stack: e.Stack,
-		NonRetryable: e.NonRetryable, RetryAfterMS: e.RetryAfterMs, Subject: e.Subject, SubjectID: e.SubjectId, Metadata: e.Metadata,
+		NonRetryable: e.NonRetryable, RetryAfterMS: e.RetryAfterMs, Subject: e.Subject, SubjectID: e.SubjectId,
+		Metadata: e.Metadata,
 	}.Clean(), nil
 }
 
@@ -53,7 +55,8 @@ func RetryPolicyOf(p *kagziv1.RetryPolicy) *engine.RetryPolicy {
 		return nil
 	}
 	return &engine.RetryPolicy{
-		MaximumAttempts: int(p.MaximumAttempts), InitialIntervalMS: p.InitialIntervalMs, Coefficient: p.BackoffCoefficient,
+		MaximumAttempts: int(p.MaximumAttempts), InitialIntervalMS: p.InitialIntervalMs,
+		Coefficient:       p.BackoffCoefficient,
 		MaximumIntervalMS: p.MaximumIntervalMs, Jitter: p.Jitter, NonRetryable: p.NonRetryableErrors,
 	}
 }

@@ -43,7 +43,8 @@ func TestEachFieldOfAStepIsSent(t *testing.T) {
 }
 
 func TestEachFieldOfASignalIsSent(t *testing.T) {
-	servertest.WantEachFieldSent(t, map[string]string{"RunID": "the caller named it"}, func(s *engine.Signal) proto.Message { return SignalTo(s) })
+	servertest.WantEachFieldSent(t, map[string]string{"RunID": "the caller named it"},
+		func(s *engine.Signal) proto.Message { return SignalTo(s) })
 }
 
 func TestEachFieldOfAScheduleIsSent(t *testing.T) {
@@ -54,7 +55,8 @@ func TestEachFieldOfAScheduleIsSent(t *testing.T) {
 }
 
 func TestEachFieldOfANamespaceIsSent(t *testing.T) {
-	servertest.WantEachFieldSent(t, map[string]string{"Keep": "TestKeepRoundTrips"}, func(n *engine.Namespace) proto.Message { return NamespaceTo(n) })
+	servertest.WantEachFieldSent(t, map[string]string{"Keep": "TestKeepRoundTrips"},
+		func(n *engine.Namespace) proto.Message { return NamespaceTo(n) })
 }
 
 func TestEachFieldOfAnAuditEventIsSent(t *testing.T) {
@@ -72,7 +74,8 @@ func TestEachFieldOfAWorkerIsSent(t *testing.T) {
 }
 
 func TestEachFieldOfAKeyIsSentButForTheHash(t *testing.T) {
-	servertest.WantEachFieldSent(t, map[string]string{"Hash": "of no use to anybody but the server"}, func(k *engine.APIKey) proto.Message { return KeyTo(k) })
+	servertest.WantEachFieldSent(t, map[string]string{"Hash": "of no use to anybody but the server"},
+		func(k *engine.APIKey) proto.Message { return KeyTo(k) })
 }
 
 func TestEachFieldOfATypeIsSent(t *testing.T) {
@@ -85,12 +88,17 @@ func TestATaskCarriesWhatAWorkerNeeds(t *testing.T) {
 	servertest.Fill(reflect.ValueOf(&run).Elem(), &n)
 	now := time.Now()
 	lease := engine.Lease{Token: engine.NewToken()}
-	task := TaskTo(&engine.Task{Run: run, Lease: lease, ClaimedAt: now, NextSequence: 7, History: []engine.Step{{Name: "s"}}}, time.Minute)
-	if task.LeaseToken != lease.Token.Wire() || task.NextHistoryToken != "7" || len(task.History) != 1 || task.RunId != run.ID.String() ||
-		task.Traceparent != run.Traceparent || task.Attempt != int32(run.Attempts) || !task.DeadlineAt.AsTime().Equal(run.DeadlineAt) ||
+	task := TaskTo(&engine.Task{Run: run, Lease: lease, ClaimedAt: now, NextSequence: 7,
+		History: []engine.Step{{Name: "s"}}}, time.Minute)
+	if task.LeaseToken != lease.Token.Wire() || task.NextHistoryToken != "7" || len(task.History) != 1 ||
+		task.RunId != run.ID.String() ||
+		task.Traceparent != run.Traceparent || task.Attempt != int32(run.Attempts) ||
+		!task.DeadlineAt.AsTime().Equal(run.DeadlineAt) ||
 		string(task.Input.Data) != string(run.Input.Data) || task.GetParentRunId() != run.ParentRunID.String() ||
-		task.GetScheduleId() != run.ScheduleID || !task.ScheduledAt.AsTime().Equal(run.ScheduledAt) || task.GetFailedRunId() != run.FailedRunID.String() ||
-		!task.CancelRequested || !task.CancelGraceUntil.AsTime().Equal(run.GraceUntil) || task.CancelReason.Message != run.CancelReason {
+		task.GetScheduleId() != run.ScheduleID || !task.ScheduledAt.AsTime().Equal(run.ScheduledAt) ||
+		task.GetFailedRunId() != run.FailedRunID.String() ||
+		!task.CancelRequested || !task.CancelGraceUntil.AsTime().Equal(run.GraceUntil) ||
+		task.CancelReason.Message != run.CancelReason {
 		t.Errorf("task = %v", task)
 	}
 	for fields, i := task.ProtoReflect().Descriptor().Fields(), 0; i < fields.Len(); i++ {
@@ -154,7 +162,8 @@ func TestFailuresPoliciesTimeoutsAndPayloadsRoundTrip(t *testing.T) {
 	if got := PayloadOf(PayloadTo(pl)); !reflect.DeepEqual(got, pl) {
 		t.Errorf("payload: %+v, want %+v", got, pl)
 	}
-	if RetryPolicyOf(nil) != nil || retryPolicyTo(nil) != nil || FailureTo(nil) != nil || PayloadTo(engine.Payload{}) != nil {
+	if RetryPolicyOf(nil) != nil || retryPolicyTo(nil) != nil || FailureTo(nil) != nil ||
+		PayloadTo(engine.Payload{}) != nil {
 		t.Error("what is absent does not stay absent")
 	}
 	if got := Milliseconds(math.MaxInt64); got < engine.MaxDelay {
@@ -182,10 +191,11 @@ func TestEachFieldOfAStartIsRead(t *testing.T) {
 		}
 		return start, err
 	}
-	servertest.WantEachFieldRead(t, &kagziv1.StartWorkflowRequest{WorkflowType: "plain"}, map[protoreflect.Name]func(*kagziv1.StartWorkflowRequest){
-		"on_failure_task_queue": func(r *kagziv1.StartWorkflowRequest) { r.OnFailureWorkflow = "w" },
-		"concurrency_limit":     func(r *kagziv1.StartWorkflowRequest) { r.ConcurrencyKey = "k" },
-	}, read)
+	servertest.WantEachFieldRead(t, &kagziv1.StartWorkflowRequest{WorkflowType: "plain"},
+		map[protoreflect.Name]func(*kagziv1.StartWorkflowRequest){
+			"on_failure_task_queue": func(r *kagziv1.StartWorkflowRequest) { r.OnFailureWorkflow = "w" },
+			"concurrency_limit":     func(r *kagziv1.StartWorkflowRequest) { r.ConcurrencyKey = "k" },
+		}, read)
 }
 
 func TestEachFieldOfARegistrationIsRead(t *testing.T) {
@@ -194,7 +204,8 @@ func TestEachFieldOfARegistrationIsRead(t *testing.T) {
 		return w, err
 	}
 	servertest.WantEachFieldRead(t, &kagziv1.RegisterRequest{WorkflowTypes: []string{"plain"}}, nil, read)
-	w, err := WorkerOf(&kagziv1.RegisterRequest{TaskQueue: "a", TaskQueues: []string{"b", "a", "c"}, WorkflowTypes: []string{"t", "t"}})
+	w, err := WorkerOf(&kagziv1.RegisterRequest{
+		TaskQueue: "a", TaskQueues: []string{"b", "a", "c"}, WorkflowTypes: []string{"t", "t"}})
 	if err != nil || !slices.Equal(w.Queues, []string{"a", "b", "c"}) || !slices.Equal(w.Types, []string{"t"}) {
 		t.Errorf("queues %v, types %v, %v, want each once and in their order", w.Queues, w.Types, err)
 	}
@@ -228,7 +239,8 @@ func TestAFilterThatNamesNothingIsRefused(t *testing.T) {
 
 func TestAMomentBeyondTheCalendarIsRefusedWithItsLimits(t *testing.T) {
 	for _, seconds := range []int64{-1, time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC).Unix()} {
-		if _, err := TimeOf("until", &timestamppb.Timestamp{Seconds: seconds}); err == nil || err.Error() != "until: must be a time from 1970 to the year 9999" {
+		if _, err := TimeOf("until", &timestamppb.Timestamp{Seconds: seconds}); err == nil ||
+			err.Error() != "until: must be a time from 1970 to the year 9999" {
 			t.Errorf("%d: %v", seconds, err)
 		}
 	}

@@ -14,9 +14,10 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// A page token is a direction, a seal, and the place in the list. It is opaque to clients; with another filter it is refused, because it would show a
-// page of something else, and so is one that was changed, which would show another page. The seal is no signature: whoever makes a token by hand
-// comes to no item that the same list would not have shown.
+// A page token is a direction, a seal, and the place in the list. It is opaque to clients; with
+// another filter it is refused, because it would show a page of something else, and so is one that
+// was changed, which would show another page. The seal is no signature: whoever makes a token by
+// hand comes to no item that the same list would not have shown.
 //
 //	byte 0     'n' for what follows, 'p' for what precedes
 //	bytes 1-8  seal of the request without its page, and of the rest of the token
@@ -24,9 +25,12 @@ import (
 
 // Places behind the last item of every list that is in that order, so that what precedes them is the last page.
 var (
-	BelowIDs     = &engine.Cursor{ID: engine.ID{15: 1}, At: time.Unix(0, 0).UTC()} // newest first, by id or by registration
-	BehindNames  = &engine.Cursor{Name: "~"}                                       // no name holds a byte that is so large
-	BehindSeries = &engine.Cursor{Number: math.MaxInt32, Minor: math.MaxInt32}     // by sequence and attempt; no run has so many
+	// newest first, by id or by registration
+	BelowIDs = &engine.Cursor{ID: engine.ID{15: 1}, At: time.Unix(0, 0).UTC()}
+	// no name holds a byte that is so large
+	BehindNames = &engine.Cursor{Name: "~"}
+	// by sequence and attempt; no run has so many
+	BehindSeries = &engine.Cursor{Number: math.MaxInt32, Minor: math.MaxInt32}
 )
 
 // PageOf reads the page of a list request; behind is the place behind the last item of the list.
@@ -34,7 +38,8 @@ func PageOf(list proto.Message, p *kagziv1.PageRequest, behind *engine.Cursor) (
 	page := engine.Page{Limit: int(p.GetPageSize()), Count: p.GetIncludeTotalCount()}
 	switch {
 	case page.Limit < 0 || page.Limit > engine.MaxPage:
-		return page, engine.Invalid("page_size", "must be between 0 (the default, %d) and %d, got %d", engine.DefaultPage, engine.MaxPage, page.Limit)
+		return page, engine.Invalid("page_size", "must be between 0 (the default, %d) and %d, got %d",
+			engine.DefaultPage, engine.MaxPage, page.Limit)
 	case page.Limit == 0:
 		page.Limit = engine.DefaultPage
 	}
@@ -47,7 +52,8 @@ func PageOf(list proto.Message, p *kagziv1.PageRequest, behind *engine.Cursor) (
 	case p.GetPageToken() == "":
 		return page, nil
 	}
-	strange := engine.Invalid("page_token", "is not a token that this list gave for this filter; without one the list begins anew")
+	strange := engine.Invalid("page_token",
+		"is not a token that this list gave for this filter; without one the list begins anew")
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(p.PageToken)
 	if err != nil || len(raw) < 9 || binary.BigEndian.Uint64(raw[1:9]) != seal(raw[0], list, raw[9:]) {
 		return page, strange

@@ -29,15 +29,19 @@ func TestAPageTokenLeadsBackToItsPlace(t *testing.T) {
 			t.Errorf("page = %v", page)
 		}
 		after, err := PageOf(list, &kagziv1.PageRequest{PageToken: page.NextPageToken}, BelowIDs)
-		if err != nil || after.After == nil || *after.After != place || after.Before != nil || after.Limit != engine.DefaultPage {
+		if err != nil || after.After == nil || *after.After != place || after.Before != nil ||
+			after.Limit != engine.DefaultPage {
 			t.Errorf("the next token of %+v leads to %+v, %v", place, after, err)
 		}
-		before, err := PageOf(list, &kagziv1.PageRequest{PageToken: page.PrevPageToken, PageSize: 9, IncludeTotalCount: true}, BelowIDs)
-		if err != nil || before.Before == nil || *before.Before != place || before.After != nil || before.Limit != 9 || !before.Count {
+		before, err := PageOf(list, &kagziv1.PageRequest{
+			PageToken: page.PrevPageToken, PageSize: 9, IncludeTotalCount: true}, BelowIDs)
+		if err != nil || before.Before == nil || *before.Before != place || before.After != nil || before.Limit != 9 ||
+			!before.Count {
 			t.Errorf("the previous token of %+v leads to %+v, %v", place, before, err)
 		}
 	}
-	if page := PageTo(list, engine.Page{}, engine.PageInfo{}, places[1], places[1]); page.NextPageToken != "" || page.PrevPageToken != "" || page.HasMore {
+	if page := PageTo(list, engine.Page{}, engine.PageInfo{}, places[1], places[1]); page.NextPageToken != "" ||
+		page.PrevPageToken != "" || page.HasMore {
 		t.Errorf("a list of one page has %v", page)
 	}
 }
@@ -65,7 +69,8 @@ func TestAPageTokenBelongsToItsListAndFilter(t *testing.T) {
 
 func TestPageSizes(t *testing.T) {
 	list := &kagziv1.ListWorkflowsRequest{}
-	for size, want := range map[int32]int{0: engine.DefaultPage, 1: 1, engine.MaxPage: engine.MaxPage, engine.MaxPage + 1: -1, -1: -1, math.MaxInt32: -1, math.MinInt32: -1} {
+	for size, want := range map[int32]int{0: engine.DefaultPage, 1: 1, engine.MaxPage: engine.MaxPage,
+		engine.MaxPage + 1: -1, -1: -1, math.MaxInt32: -1, math.MinInt32: -1} {
 		page, err := PageOf(list, &kagziv1.PageRequest{PageSize: size}, BelowIDs)
 		switch {
 		case want < 0 && (err == nil || err.(*engine.Error).Field != "page_size"):
@@ -78,8 +83,10 @@ func TestPageSizes(t *testing.T) {
 
 func TestATokenWithNumbersThatNoListHasIsRefused(t *testing.T) {
 	list := &kagziv1.ListWorkflowsRequest{}
-	for _, c := range []engine.Cursor{{Number: -1}, {Minor: -1}, {Minor: math.MaxInt32 + 1}, {Name: "a\x00"}, {Name: "\xff"}, {Name: strings.Repeat("n", 1000)}} {
-		if page, err := PageOf(list, &kagziv1.PageRequest{PageToken: pageToken('n', list, encodeCursor(c))}, BelowIDs); err == nil {
+	for _, c := range []engine.Cursor{{Number: -1}, {Minor: -1}, {Minor: math.MaxInt32 + 1}, {Name: "a\x00"},
+		{Name: "\xff"}, {Name: strings.Repeat("n", 1000)}} {
+		if page, err := PageOf(list, &kagziv1.PageRequest{PageToken: pageToken('n', list, encodeCursor(c))},
+			BelowIDs); err == nil {
 			t.Errorf("a forged place %+v is taken as %+v", c, page.After)
 		}
 	}
@@ -133,7 +140,8 @@ func FuzzPageToken(f *testing.F) {
 				continue
 			}
 			again, ok := decodeCursor(encodeCursor(*c))
-			if !ok || !again.At.Equal(c.At) || again.ID != c.ID || again.Name != c.Name || again.Number != c.Number || again.Minor != c.Minor {
+			if !ok || !again.At.Equal(c.At) || again.ID != c.ID || again.Name != c.Name || again.Number != c.Number ||
+				again.Minor != c.Minor {
 				t.Fatalf("%q leads to %+v, which is written as %+v", token, *c, again)
 			}
 		}

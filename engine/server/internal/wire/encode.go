@@ -27,7 +27,8 @@ func FailureTo(f *engine.Failure) *kagziv1.ErrorDetail {
 	}
 	return &kagziv1.ErrorDetail{
 		Code: kagziv1.ErrorCode(f.Code), Type: f.Type, Message: f.Message, Stack: f.Stack,
-		NonRetryable: f.NonRetryable, RetryAfterMs: f.RetryAfterMS, Subject: f.Subject, SubjectId: f.SubjectID, Metadata: f.Metadata,
+		NonRetryable: f.NonRetryable, RetryAfterMs: f.RetryAfterMS, Subject: f.Subject, SubjectId: f.SubjectID,
+		Metadata: f.Metadata,
 	}
 }
 
@@ -36,8 +37,9 @@ func retryPolicyTo(p *engine.RetryPolicy) *kagziv1.RetryPolicy {
 		return nil
 	}
 	return &kagziv1.RetryPolicy{
-		MaximumAttempts: int32(p.MaximumAttempts), InitialIntervalMs: p.InitialIntervalMS, BackoffCoefficient: p.Coefficient,
-		MaximumIntervalMs: p.MaximumIntervalMS, Jitter: p.Jitter, NonRetryableErrors: p.NonRetryable,
+		MaximumAttempts: int32(p.MaximumAttempts), InitialIntervalMs: p.InitialIntervalMS,
+		BackoffCoefficient: p.Coefficient,
+		MaximumIntervalMs:  p.MaximumIntervalMS, Jitter: p.Jitter, NonRetryableErrors: p.NonRetryable,
 	}
 }
 
@@ -71,13 +73,17 @@ func optional(s string) *string {
 // RunTo returns the message of a run.
 func RunTo(r *engine.Run) *kagziv1.Workflow {
 	w := &kagziv1.Workflow{
-		Namespace: r.Namespace, RunId: r.ID.String(), ExternalId: r.ExternalID, TaskQueue: r.Queue, WorkflowType: r.Type,
-		Status: kagziv1.WorkflowStatus(r.Status), Version: r.Version,
+		Namespace: r.Namespace, RunId: r.ID.String(), ExternalId: r.ExternalID, TaskQueue: r.Queue,
+		WorkflowType: r.Type,
+		Status:       kagziv1.WorkflowStatus(r.Status), Version: r.Version,
 		Input: PayloadTo(r.Input), Output: PayloadTo(r.Output), Error: FailureTo(r.Error),
 		Attempts: int32(r.Attempts), Priority: proto.Int32(int32(r.Priority)),
-		CreatedAt: TimeTo(r.CreatedAt), StartedAt: TimeTo(r.StartedAt), FinishedAt: TimeTo(r.FinishedAt), WakeUpAt: TimeTo(r.AvailableAt),
-		WorkerId: optional(r.WorkerID), ParentRunId: optional(r.ParentRunID.String()), ParentStepId: optional(r.ParentStepID.String()),
-		DeadlineAt: TimeTo(r.DeadlineAt), NamedDeadlineAt: TimeTo(r.NamedDeadlineAt), Tags: r.Tags, WaitingFor: r.WaitingFor,
+		CreatedAt: TimeTo(r.CreatedAt), StartedAt: TimeTo(r.StartedAt), FinishedAt: TimeTo(r.FinishedAt),
+		WakeUpAt: TimeTo(r.AvailableAt),
+		WorkerId: optional(r.WorkerID), ParentRunId: optional(r.ParentRunID.String()),
+		ParentStepId: optional(r.ParentStepID.String()),
+		DeadlineAt:   TimeTo(r.DeadlineAt), NamedDeadlineAt: TimeTo(r.NamedDeadlineAt), Tags: r.Tags,
+		WaitingFor:  r.WaitingFor,
 		RetryPolicy: retryPolicyTo(r.RetryPolicy), Timeouts: timeoutsTo(r.Timeouts),
 		OnFailureWorkflow: r.OnFailureWorkflow, OnFailureTaskQueue: r.OnFailureQueue, Requirements: r.Requirements,
 		StepCount: r.Steps, Note: r.Note, Paused: r.Paused, Pinned: r.Pinned, LeaseLosses: int32(r.LeaseLosses),

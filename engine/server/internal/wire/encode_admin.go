@@ -28,7 +28,8 @@ func KeyTo(k *engine.APIKey) *kagziv1.Key {
 
 // TypeTo returns the message of a workflow type.
 func TypeTo(t *engine.TypeInfo) *kagziv1.WorkflowTypeInfo {
-	return &kagziv1.WorkflowTypeInfo{WorkflowType: t.Type, TotalRuns: t.Total, ActiveRuns: t.Active, TaskQueues: t.Queues}
+	return &kagziv1.WorkflowTypeInfo{WorkflowType: t.Type, TotalRuns: t.Total, ActiveRuns: t.Active,
+		TaskQueues: t.Queues}
 }
 
 // Outcomes are the statuses in which runs end, as retention names them.
@@ -46,7 +47,10 @@ func KeepOf(keep map[string]*durationpb.Duration) (map[engine.RunStatus]time.Dur
 	for name, d := range keep {
 		status, known := Outcomes[name]
 		if !known {
-			return nil, engine.Invalid("keep", "has the unknown outcome %q; completed, failed, cancelled, timed_out and terminated are known", Cut(name))
+			return nil,
+				engine.Invalid("keep",
+					"has the unknown outcome %q; completed, failed, cancelled, timed_out and terminated are known",
+					Cut(name))
 		}
 		length, err := DurationOf("keep", d)
 		if err != nil {
@@ -83,13 +87,15 @@ func NamespaceTo(n *engine.Namespace) *kagziv1.Namespace {
 // ScheduleTo returns the message of a schedule.
 func ScheduleTo(s *engine.Schedule) *kagziv1.WorkflowSchedule {
 	return &kagziv1.WorkflowSchedule{
-		Namespace: s.Namespace, ScheduleId: s.ID.String(), Name: s.Name, CronExpr: s.CronExpr, TimeZone: s.TimeZone, Enabled: s.Enabled,
+		Namespace: s.Namespace, ScheduleId: s.ID.String(), Name: s.Name, CronExpr: s.CronExpr, TimeZone: s.TimeZone,
+		Enabled:   s.Enabled,
 		TaskQueue: s.Queue, WorkflowType: s.Type, Version: s.Version, Input: PayloadTo(s.Input), Tags: s.Tags,
 		RetryPolicy: retryPolicyTo(s.RetryPolicy), Timeouts: timeoutsTo(s.Timeouts),
 		OnFailureWorkflow: s.OnFailureWorkflow, OnFailureTaskQueue: s.OnFailureQueue,
 		MaxCatchup: int32(s.MaxCatchup), OverlapPolicy: kagziv1.OverlapPolicy(s.Overlap),
 		TotalRuns: s.Fired, SuccessfulRuns: s.Completed, FailedRuns: s.Failed, SkippedTicks: s.Skipped,
 		CreatedAt: TimeTo(s.CreatedAt), UpdatedAt: TimeTo(s.UpdatedAt),
-		NextFireAt: TimeTo(s.NextFireAt), LastFiredAt: TimeTo(s.LastFiredAt), BufferedTick: TimeTo(s.Buffered), Broken: s.Broken,
+		NextFireAt: TimeTo(s.NextFireAt), LastFiredAt: TimeTo(s.LastFiredAt), BufferedTick: TimeTo(s.Buffered),
+		Broken: s.Broken,
 	}
 }

@@ -20,11 +20,14 @@ func TaskTo(t *engine.Task, lease time.Duration) *kagziv1.Task {
 		LeaseExpiresAt: TimeTo(t.ClaimedAt.Add(max(lease, r.Timeouts.Heartbeat))), DeadlineAt: TimeTo(r.DeadlineAt),
 		RetryPolicy: retryPolicyTo(r.RetryPolicy), Timeouts: timeoutsTo(r.Timeouts),
 		History: StepsTo(r.Namespace, t.History), NextHistoryToken: HistoryToken(t.NextSequence),
-		ExternalId: r.ExternalID, ParentRunId: optional(r.ParentRunID.String()), Tags: r.Tags, Traceparent: r.Traceparent,
-		ScheduleId: optional(r.ScheduleID), ScheduledAt: TimeTo(r.ScheduledAt), FailedRunId: optional(r.FailedRunID.String()),
+		ExternalId: r.ExternalID, ParentRunId: optional(r.ParentRunID.String()), Tags: r.Tags,
+		Traceparent: r.Traceparent,
+		ScheduleId:  optional(r.ScheduleID), ScheduledAt: TimeTo(r.ScheduledAt),
+		FailedRunId: optional(r.FailedRunID.String()),
 	}
 	if !r.CancelRequestedAt.IsZero() {
-		task.CancelRequested, task.CancelGraceUntil, task.CancelReason = true, TimeTo(r.GraceUntil), cancelReasonTo(r.CancelReason)
+		task.CancelRequested, task.CancelGraceUntil, task.CancelReason = true, TimeTo(r.GraceUntil),
+			cancelReasonTo(r.CancelReason)
 	}
 	return task
 }
@@ -38,23 +41,28 @@ func cancelReasonTo(reason string) *kagziv1.ErrorDetail {
 // CancellingTo is the word to a worker that the code of a run that it holds is to stop.
 func CancellingTo(h engine.Held) *kagziv1.CancelTask {
 	return &kagziv1.CancelTask{
-		RunId: h.Lease.RunID.String(), LeaseToken: h.Lease.Token.Wire(), Reason: cancelReasonTo(h.CancelReason), GraceUntil: TimeTo(h.GraceUntil),
+		RunId: h.Lease.RunID.String(), LeaseToken: h.Lease.Token.Wire(), Reason: cancelReasonTo(h.CancelReason),
+		GraceUntil: TimeTo(h.GraceUntil),
 	}
 }
 
 // WorkerTo returns the message of a worker.
 func WorkerTo(w *engine.Worker) *kagziv1.Worker {
 	worker := &kagziv1.Worker{
-		WorkerId: w.ID, Namespace: w.Namespace, Status: kagziv1.WorkerStatus(w.Status), Version: w.Version, WorkflowTypes: w.Types,
-		Hostname: w.Hostname, Pid: int32(w.PID),
-		RegisteredAt: TimeTo(w.RegisteredAt), LastHeartbeatAt: TimeTo(w.LastHeartbeatAt), DeregisteredAt: TimeTo(w.DeregisteredAt),
-		Labels: w.Labels, Capabilities: w.Capabilities, Platform: w.Platform, MaxConcurrent: int32(w.MaxConcurrent),
+		WorkerId: w.ID, Namespace: w.Namespace, Status: kagziv1.WorkerStatus(w.Status), Version: w.Version,
+		WorkflowTypes: w.Types,
+		Hostname:      w.Hostname, Pid: int32(w.PID),
+		RegisteredAt: TimeTo(w.RegisteredAt), LastHeartbeatAt: TimeTo(w.LastHeartbeatAt),
+		DeregisteredAt: TimeTo(w.DeregisteredAt),
+		Labels:         w.Labels, Capabilities: w.Capabilities, Platform: w.Platform,
+		MaxConcurrent:  int32(w.MaxConcurrent),
 		TotalCompleted: w.Completed, TotalFailed: w.Failed, TaskQueues: w.Queues,
 	}
 	if w.Stats != (engine.WorkerStats{}) {
 		worker.Stats = &kagziv1.WorkerStats{
-			CpuPercent: w.Stats.CPUPercent, MemoryBytes: w.Stats.MemoryBytes, DiskAvailableBytes: w.Stats.DiskAvailableBytes,
-			UptimeSeconds: w.Stats.UptimeSeconds, AverageRunMs: w.Stats.AverageRunMS,
+			CpuPercent: w.Stats.CPUPercent, MemoryBytes: w.Stats.MemoryBytes,
+			DiskAvailableBytes: w.Stats.DiskAvailableBytes,
+			UptimeSeconds:      w.Stats.UptimeSeconds, AverageRunMs: w.Stats.AverageRunMS,
 		}
 	}
 	if w.Status != engine.WorkerOffline { // then what it last reported is no longer so: it holds nothing

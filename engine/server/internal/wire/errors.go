@@ -39,25 +39,30 @@ type Errors struct {
 	Now func() time.Time
 }
 
-// Detail returns the gRPC code and the ErrorDetail of an error. An error that is neither an engine.Error nor the end of the call is a
-// defect: its text goes to the log under an incident number, and the caller gets only the number.
+// Detail returns the gRPC code and the ErrorDetail of an error. An error that is neither an
+// engine.Error nor the end of the call is a defect: its text goes to the log under an incident
+// number, and the caller gets only the number.
 func (c *Errors) Detail(err error) (codes.Code, *kagziv1.ErrorDetail) {
 	e, ok := errors.AsType[*engine.Error](err)
 	switch {
 	case ok:
 	case errors.Is(err, context.Canceled):
-		return codes.Canceled, &kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_CANCELLED, Message: "the caller gave up"}
+		return codes.Canceled, &kagziv1.ErrorDetail{
+			Code: kagziv1.ErrorCode_ERROR_CODE_CANCELLED, Message: "the caller gave up"}
 	case errors.Is(err, context.DeadlineExceeded):
-		return codes.DeadlineExceeded, &kagziv1.ErrorDetail{Code: kagziv1.ErrorCode_ERROR_CODE_TIMEOUT, Message: "the call's deadline passed"}
+		return codes.DeadlineExceeded, &kagziv1.ErrorDetail{
+			Code: kagziv1.ErrorCode_ERROR_CODE_TIMEOUT, Message: "the call's deadline passed"}
 	default:
 		incident := engine.NewID(c.Now()).String()
 		c.Log.Error("internal error", "incident", incident, "error", err)
-		e = &engine.Error{Message: "internal error; the server's log has more under incident " + incident, SubjectID: incident}
+		e = &engine.Error{Message: "internal error; the server's log has more under incident " + incident,
+			SubjectID: incident}
 	}
 	answer := answers[e.Kind]
 	detail := &kagziv1.ErrorDetail{
 		Code: answer.kagzi, Message: e.Message, Subject: e.Subject, SubjectId: e.SubjectID,
-		NonRetryable: e.Kind != engine.KindUnavailable && e.Kind != engine.KindExhausted && e.Kind != engine.KindInternal,
+		NonRetryable: e.Kind != engine.KindUnavailable && e.Kind != engine.KindExhausted &&
+			e.Kind != engine.KindInternal,
 	}
 	if e.RetryAfter > 0 {
 		detail.RetryAfterMs = max(1, e.RetryAfter.Milliseconds())

@@ -75,11 +75,13 @@ func checkRunFilter(f engine.RunFilter) error {
 // statusesOf reads both fields that name statuses. Those that only schedules have select no run.
 func statusesOf(r *kagziv1.ListWorkflowsRequest) ([]engine.RunStatus, error) {
 	if len(r.Statuses) > engine.MaxTypes {
-		return nil, engine.Invalid("statuses", "has %d entries, at most %d are allowed", len(r.Statuses), engine.MaxTypes)
+		return nil, engine.Invalid("statuses", "has %d entries, at most %d are allowed", len(r.Statuses),
+			engine.MaxTypes)
 	}
 	var statuses []engine.RunStatus
 	add := func(field string, status kagziv1.WorkflowStatus) error {
-		if _, known := kagziv1.WorkflowStatus_name[int32(status)]; !known || status == kagziv1.WorkflowStatus_WORKFLOW_STATUS_UNSPECIFIED {
+		if _, known := kagziv1.WorkflowStatus_name[int32(status)]; !known ||
+			status == kagziv1.WorkflowStatus_WORKFLOW_STATUS_UNSPECIFIED {
 			return engine.Invalid(field, "has the unknown value %d", status)
 		}
 		statuses = append(statuses, engine.RunStatus(status))

@@ -10,10 +10,11 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// PageOfItems answers a request for a page of a list with as many of its items as one answer has room for, as messages, and what lies around
-// them. place is where an item stands in the list.
+// PageOfItems answers a request for a page of a list with as many of its items as one answer has
+// room for, as messages, and what lies around them. place is where an item stands in the list.
 func PageOfItems[V any, M proto.Message](
-	request proto.Message, asked engine.Page, info engine.PageInfo, items []V, message func(*V) M, place func(*V) engine.Cursor,
+	request proto.Message, asked engine.Page, info engine.PageInfo, items []V, message func(*V) M,
+	place func(*V) engine.Cursor,
 ) ([]M, *kagziv1.PageInfo) {
 	list := make([]M, len(items))
 	for i := range items {

@@ -11,8 +11,8 @@ import (
 
 var payloadName = (&kagziv1.Payload{}).ProtoReflect().Descriptor().FullName()
 
-// WithoutPayloads is a message in which nothing is left of payloads but their sizes. One that holds payloads is copied, because whoever
-// made it may go on using it.
+// WithoutPayloads is a message in which nothing is left of payloads but their sizes. One that holds
+// payloads is copied, because whoever made it may go on using it.
 func WithoutPayloads(m proto.Message) proto.Message {
 	if !eachPayload(m.ProtoReflect(), func(*kagziv1.Payload) {}) {
 		return m

@@ -8,8 +8,9 @@ import (
 // WorkerOf reads and validates a registration.
 func WorkerOf(r *kagziv1.RegisterRequest) (engine.Worker, error) {
 	w := engine.Worker{
-		ID: r.WorkerId, InstanceID: r.InstanceId, Types: Dedupe(r.WorkflowTypes), Labels: r.Labels, Capabilities: r.Capabilities,
-		Hostname: r.Hostname, PID: int(r.Pid), Version: r.Version, Platform: r.Platform,
+		ID: r.WorkerId, InstanceID: r.InstanceId, Types: Dedupe(r.WorkflowTypes), Labels: r.Labels,
+		Capabilities: r.Capabilities,
+		Hostname:     r.Hostname, PID: int(r.Pid), Version: r.Version, Platform: r.Platform,
 		MaxConcurrent: int(r.MaxConcurrent), QueueLimit: int(r.GetQueueConcurrencyLimit()),
 		Queues: Dedupe(append([]string{OrDefault(r.TaskQueue)}, r.TaskQueues...)),
 	}
@@ -28,7 +29,8 @@ func WorkerOf(r *kagziv1.RegisterRequest) (engine.Worker, error) {
 
 func typeLimitsOf(list []*kagziv1.WorkflowTypeConcurrency) (map[string]int, error) {
 	if len(list) > engine.MaxTypes {
-		return nil, engine.Invalid("workflow_type_concurrency", "has %d entries, at most %d are allowed", len(list), engine.MaxTypes)
+		return nil, engine.Invalid("workflow_type_concurrency", "has %d entries, at most %d are allowed", len(list),
+			engine.MaxTypes)
 	}
 	var limits map[string]int
 	for _, c := range list {
@@ -36,13 +38,15 @@ func typeLimitsOf(list []*kagziv1.WorkflowTypeConcurrency) (map[string]int, erro
 			return nil, err
 		}
 		if c.MaxConcurrent < 1 || c.MaxConcurrent > engine.MaxConcurrencyLimit {
-			return nil, engine.Invalid("workflow_type_concurrency.max_concurrent", "must be between 1 and %d, got %d", engine.MaxConcurrencyLimit, c.MaxConcurrent)
+			return nil, engine.Invalid("workflow_type_concurrency.max_concurrent", "must be between 1 and %d, got %d",
+				engine.MaxConcurrencyLimit, c.MaxConcurrent)
 		}
 		if limits == nil {
 			limits = map[string]int{}
 		}
 		if _, twice := limits[c.WorkflowType]; twice {
-			return nil, engine.Invalid("workflow_type_concurrency.workflow_type", "%q is named twice; name each type once", c.WorkflowType)
+			return nil, engine.Invalid("workflow_type_concurrency.workflow_type",
+				"%q is named twice; name each type once", c.WorkflowType)
 		}
 		limits[c.WorkflowType] = int(c.MaxConcurrent)
 	}
@@ -58,11 +62,13 @@ func checkWorker(w *engine.Worker, r *kagziv1.RegisterRequest) error {
 	case len(w.Queues) > engine.MaxQueues:
 		return engine.Invalid("task_queues", "has %d entries, at most %d are allowed", len(w.Queues), engine.MaxQueues)
 	case w.MaxConcurrent < 1 || w.MaxConcurrent > engine.MaxConcurrent:
-		return engine.Invalid("max_concurrent", "must be between 1 and %d, got %d", engine.MaxConcurrent, w.MaxConcurrent)
+		return engine.Invalid("max_concurrent", "must be between 1 and %d, got %d", engine.MaxConcurrent,
+			w.MaxConcurrent)
 	case w.PID < 0:
 		return engine.Invalid("pid", "must not be negative, got %d", w.PID)
 	case r.QueueConcurrencyLimit != nil && (w.QueueLimit < 1 || w.QueueLimit > engine.MaxConcurrencyLimit):
-		return engine.Invalid("queue_concurrency_limit", "must be between 1 and %d, got %d", engine.MaxConcurrencyLimit, w.QueueLimit)
+		return engine.Invalid("queue_concurrency_limit", "must be between 1 and %d, got %d", engine.MaxConcurrencyLimit,
+			w.QueueLimit)
 	}
 	if w.ID != "" {
 		if err := engine.CheckWorkerID("worker_id", w.ID); err != nil {

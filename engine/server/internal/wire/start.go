@@ -28,7 +28,8 @@ func (s *StartReader) Start(ctx context.Context, r *kagziv1.StartWorkflowRequest
 	return settled(start), nil
 }
 
-// Child reads and validates the start of a child. A repetition is known by the name of its step, so that a request_id adds nothing.
+// Child reads and validates the start of a child. A repetition is known by the name of its step, so
+// that a request_id adds nothing.
 func (s *StartReader) Child(ctx context.Context, r *kagziv1.StartWorkflowRequest) (engine.StartRun, error) {
 	if err := checkTied(r); err != nil {
 		return engine.StartRun{}, err
@@ -38,8 +39,10 @@ func (s *StartReader) Child(ctx context.Context, r *kagziv1.StartWorkflowRequest
 	return start, err
 }
 
-// Continuation reads and validates the start of the run that goes on where another ends. What it leaves empty is that one's.
-func (s *StartReader) Continuation(ctx context.Context, namespace string, r *kagziv1.StartWorkflowRequest) (engine.StartRun, error) {
+// Continuation reads and validates the start of the run that goes on where another ends. What it
+// leaves empty is that one's.
+func (s *StartReader) Continuation(ctx context.Context, namespace string,
+	r *kagziv1.StartWorkflowRequest) (engine.StartRun, error) {
 	if err := checkTied(r); err != nil {
 		return engine.StartRun{}, err
 	}
@@ -59,7 +62,8 @@ func (s *StartReader) Continuation(ctx context.Context, namespace string, r *kag
 	}
 	start.RequestID = ""
 	next := settled(start)
-	next.DeadlineAt, next.NamedDeadlineAt = start.DeadlineAt, time.Time{} // with the limit it is settled at the commit, where the run's own is known
+	// with the limit it is settled at the commit, where the run's own is known
+	next.DeadlineAt, next.NamedDeadlineAt = start.DeadlineAt, time.Time{}
 	return next, nil
 }
 
@@ -104,7 +108,8 @@ func (s *StartReader) readStart(ctx context.Context, r *kagziv1.StartWorkflowReq
 		ID: engine.NewID(now), Namespace: namespace, ExternalID: r.ExternalId, RequestID: r.RequestId,
 		Queue: r.TaskQueue, Type: r.WorkflowType, Version: r.Version, Status: engine.RunPending, Attempts: 1,
 		Input: PayloadOf(r.Input), CreatedAt: now, AvailableAt: now, DeadlineAt: deadline,
-		RetryPolicy: RetryPolicyOf(r.RetryPolicy), Timeouts: TimeoutsOf(r.Timeouts), Tags: r.Tags, Requirements: r.Requirements,
+		RetryPolicy: RetryPolicyOf(r.RetryPolicy), Timeouts: TimeoutsOf(r.Timeouts), Tags: r.Tags,
+		Requirements:      r.Requirements,
 		OnFailureWorkflow: r.OnFailureWorkflow, OnFailureQueue: r.OnFailureTaskQueue, Priority: int(r.GetPriority()),
 		ConcurrencyKey: r.ConcurrencyKey, ConcurrencyLimit: int(r.ConcurrencyLimit),
 		ParentRunID: parent, ParentStepID: parentStep, Traceparent: s.Trace(ctx, r),

@@ -25,15 +25,20 @@ type Policy struct {
 }
 
 func (f *Policy) Register(fs *pflag.FlagSet) {
-	fs.Int32Var(&f.retryAttempts, "retry-attempts", 0, "attempts, the first included; -1: without end, 0: the default, 3 for steps and 1 for the run")
+	fs.Int32Var(&f.retryAttempts, "retry-attempts", 0,
+		"attempts, the first included; -1: without end, 0: the default, 3 for steps and 1 for the run")
 	fs.Var(milliseconds(&f.retryInitial), "retry-initial", "delay after the first failure (default 1s)")
 	fs.Float64Var(&f.retryCoefficient, "retry-coefficient", 0, "how the delay grows with each failure (default 2)")
 	fs.Var(milliseconds(&f.retryMaximum), "retry-max-interval", "longest delay (default 1m)")
-	fs.Float64Var(&f.retryJitter, "retry-jitter", 0, "random part on top of a delay, up to 1; negative: none, 0: the default, 0.1")
-	fs.StringArrayVar(&f.retryNot, "retry-not", nil, "error type, or beginning of an error's message, that is not retried; may be repeated")
+	fs.Float64Var(&f.retryJitter, "retry-jitter", 0,
+		"random part on top of a delay, up to 1; negative: none, 0: the default, 0.1")
+	fs.StringArrayVar(&f.retryNot, "retry-not", nil,
+		"error type, or beginning of an error's message, that is not retried; may be repeated")
 	fs.Var(milliseconds(&f.stepTimeout), "step-timeout", "limit of one attempt of one step (default 10m)")
-	fs.Var(milliseconds(&f.heartbeatTimeout), "heartbeat-timeout", "how long the run's worker may be silent (default: the server's setting)")
-	fs.Var(milliseconds(&f.executionTimeout), "execution-timeout", "limit of the whole run, from when it may start (default: none)")
+	fs.Var(milliseconds(&f.heartbeatTimeout), "heartbeat-timeout",
+		"how long the run's worker may be silent (default: the server's setting)")
+	fs.Var(milliseconds(&f.executionTimeout), "execution-timeout",
+		"limit of the whole run, from when it may start (default: none)")
 	fs.StringVar(&f.OnFailure, "on-failure", "", "workflow type to start when the run fails or times out")
 	fs.StringVar(&f.OnFailureQueue, "on-failure-queue", "", "queue of that run (default: the run's own)")
 }

@@ -1,4 +1,5 @@
-// Package flagvalue holds the flags of the command line that have a type of their own: durations, pairs, retention, retries and timeouts.
+// Package flagvalue holds the flags of the command line that have a type of their own: durations,
+// pairs, retention, retries and timeouts.
 package flagvalue
 
 import (
@@ -38,7 +39,8 @@ func (v durationValue) Set(s string) error {
 	return nil
 }
 
-// millisecondsValue is a duration that requests say in whole milliseconds, where less than one would be none: no limit, or the default.
+// millisecondsValue is a duration that requests say in whole milliseconds, where less than one
+// would be none: no limit, or the default.
 type millisecondsValue struct{ durationValue }
 
 func milliseconds(d *time.Duration) millisecondsValue { return millisecondsValue{Duration(d)} }

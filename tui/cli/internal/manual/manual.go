@@ -38,7 +38,8 @@ func shownCommands(cmd *cobra.Command) []*cobra.Command {
 	return shown
 }
 
-// manualPage is a command's page in the language of man(7). It holds no date, so that the same program gives the same bytes.
+// manualPage is a command's page in the language of man(7). It holds no date, so that the same
+// program gives the same bytes.
 func manualPage(cmd *cobra.Command, name, version string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, ".TH \"%s\" \"1\" \"\" \"%s\" \"Kagzi\"\n", roff(strings.ToUpper(name)), roff("kagzi "+version))

@@ -11,25 +11,37 @@ import (
 	"github.com/kagzi/kagzi/tui/filter"
 )
 
-// spellings are what fields of requests are called on the command line, where that is not the field's own name with dashes: flags, or
-// arguments as the line of use names them. Of several the one that was given is meant.
+// spellings are what fields of requests are called on the command line, where that is not the
+// field's own name with dashes: flags, or arguments as the line of use names them. Of several the
+// one that was given is meant.
 var spellings = map[string][]string{
-	"workflow_type": {"TYPE", "--type"}, "workflow_types": {"--type"}, "task_queue": {"NAME", "--queue"}, "task_queues": {"--queue"},
-	"on_failure_workflow": {"--on-failure"}, "on_failure_task_queue": {"--on-failure-queue"}, "failure_task_queue": {"--failure-queue"},
-	"version": {"--workflow-version"}, "external_id": {"--external-id", "ID"}, "external_id_reuse": {"--id-reuse"},
-	"start_at": {"--delay", "--start-at"}, "start_in": {"--delay"}, "deadline_at": {"--deadline"}, "created_after": {"--since"}, "created_before": {"--until"},
+	"workflow_type": {"TYPE", "--type"}, "workflow_types": {"--type"}, "task_queue": {"NAME", "--queue"},
+	"task_queues":         {"--queue"},
+	"on_failure_workflow": {"--on-failure"}, "on_failure_task_queue": {"--on-failure-queue"},
+	"failure_task_queue": {"--failure-queue"},
+	"version":            {"--workflow-version"}, "external_id": {"--external-id", "ID"},
+	"external_id_reuse": {"--id-reuse"},
+	"start_at":          {"--delay", "--start-at"}, "start_in": {"--delay"}, "deadline_at": {"--deadline"},
+	"created_after": {"--since"}, "created_before": {"--until"},
 	"input": {"--input-file", "--input"}, "payload": {"--input", "--payload"}, "output": {"--result"}, "data": {"FILE"},
 	"tags": {"--tag"}, "requirements": {"--require"}, "statuses": {"--status"}, "status_filter": {"--status"},
-	"run_id": {"ID"}, "worker_id": {"ID", "--worker"}, "schedule_id": {"ID|NAME", "--schedule"}, "id": {"ID|NAME"}, "parent_run_id": {"--parent"},
-	"name": {"--name", "NAME"}, "signal_name": {"NAME"}, "step_name": {"STEP"}, "cron_expr": {"--cron", "EXPR"}, "time_zone": {"--zone"},
-	"overlap_policy": {"--overlap"}, "expires_at": {"--expires"}, "namespaces": {"--namespace"}, "queues": {"--queue"}, "types": {"--type"},
-	"maximum_attempts": {"--retry-attempts"}, "initial_interval_ms": {"--retry-initial"}, "backoff_coefficient": {"--retry-coefficient"},
-	"maximum_interval_ms": {"--retry-max-interval"}, "jitter": {"--retry-jitter"}, "non_retryable_errors": {"--retry-not"},
-	"start_to_close_timeout_ms": {"--step-timeout"}, "heartbeat_timeout_ms": {"--heartbeat-timeout"}, "execution_timeout_ms": {"--execution-timeout"},
+	"run_id": {"ID"}, "worker_id": {"ID", "--worker"}, "schedule_id": {"ID|NAME", "--schedule"}, "id": {"ID|NAME"},
+	"parent_run_id": {"--parent"},
+	"name":          {"--name", "NAME"}, "signal_name": {"NAME"}, "step_name": {"STEP"},
+	"cron_expr":      {"--cron", "EXPR"},
+	"time_zone":      {"--zone"},
+	"overlap_policy": {"--overlap"}, "expires_at": {"--expires"}, "namespaces": {"--namespace"}, "queues": {"--queue"},
+	"types":            {"--type"},
+	"maximum_attempts": {"--retry-attempts"}, "initial_interval_ms": {"--retry-initial"},
+	"backoff_coefficient": {"--retry-coefficient"},
+	"maximum_interval_ms": {"--retry-max-interval"}, "jitter": {"--retry-jitter"},
+	"non_retryable_errors":      {"--retry-not"},
+	"start_to_close_timeout_ms": {"--step-timeout"}, "heartbeat_timeout_ms": {"--heartbeat-timeout"},
+	"execution_timeout_ms": {"--execution-timeout"},
 }
 
-// Typed is what was typed for a field of a request: "--queue" for task_queue, "TYPE" for an argument. The field itself where the command has
-// nothing for it.
+// Typed is what was typed for a field of a request: "--queue" for task_queue, "TYPE" for an
+// argument. The field itself where the command has nothing for it.
 func Typed(cmd *cobra.Command, field string) string {
 	parts := fieldParts(field)
 	if len(parts) == 0 {
@@ -48,7 +60,9 @@ func Typed(cmd *cobra.Command, field string) string {
 				return spelling
 			case isFlag && f != nil && found == "":
 				found = spelling
-			case !isFlag && slices.ContainsFunc(taken, func(name string) bool { return strings.TrimSuffix(name, "...") == spelling }):
+			case !isFlag && slices.ContainsFunc(taken, func(name string) bool {
+				return strings.TrimSuffix(name, "...") == spelling
+			}):
 				return spelling
 			}
 		}
@@ -65,27 +79,34 @@ var otherFlags = map[string][]string{
 	"file": {"--input-file", "--output-file"}, "output-file": {"--file"},
 }
 
-// otherCommands are what commands are called elsewhere, with the names that they have here; of several that which the group has.
+// otherCommands are what commands are called elsewhere, with the names that they have here; of
+// several that which the group has.
 var otherCommands = map[string][]string{
-	"get": {"show"}, "describe": {"show"}, "history": {"show"}, "inspect": {"show"}, "status": {"show", "doctor"}, "why": {"explain"},
-	"result": {"wait"}, "follow": {"watch"}, "tail": {"watch"}, "run": {"start", "trigger"}, "new": {"create", "start"}, "add": {"create"},
-	"execute": {"start"}, "fire": {"trigger"}, "edit": {"update"}, "set": {"update"}, "abort": {"cancel"}, "kill": {"terminate", "offline"},
-	"stop": {"cancel", "pause", "drain"}, "delete": {"disable", "revoke"}, "remove": {"delete", "disable", "revoke", "offline"},
-	"rm": {"delete", "disable", "revoke", "offline"}, "ui": {"tui"}, "start": {"server"}, "replay": {"check"},
+	"get": {"show"}, "describe": {"show"}, "history": {"show"}, "inspect": {"show"}, "status": {"show", "doctor"},
+	"why":    {"explain"},
+	"result": {"wait"}, "follow": {"watch"}, "tail": {"watch"}, "run": {"start", "trigger"}, "new": {"create", "start"},
+	"add":     {"create"},
+	"execute": {"start"}, "fire": {"trigger"}, "edit": {"update"}, "set": {"update"}, "abort": {"cancel"},
+	"kill": {"terminate", "offline"},
+	"stop": {"cancel", "pause", "drain"}, "delete": {"disable", "revoke"},
+	"remove": {"delete", "disable", "revoke", "offline"},
+	"rm":     {"delete", "disable", "revoke", "offline"}, "ui": {"tui"}, "start": {"server"}, "replay": {"check"},
 }
 
 // OtherCommand is what a group calls a command that it has by another name; empty where it has none.
 func OtherCommand(group *cobra.Command, name string) string {
 	for _, other := range otherCommands[name] {
-		if slices.ContainsFunc(group.Commands(), func(c *cobra.Command) bool { return c.Name() == other && !c.Hidden }) {
+		if slices.ContainsFunc(group.Commands(), func(c *cobra.Command) bool {
+			return c.Name() == other && !c.Hidden
+		}) {
 			return other
 		}
 	}
 	return ""
 }
 
-// OtherName is what a command calls a flag that it does not have but that others have, or that is named as the field of the request; empty
-// where it has nothing for that.
+// OtherName is what a command calls a flag that it does not have but that others have, or that is
+// named as the field of the request; empty where it has nothing for that.
 func OtherName(cmd *cobra.Command, name string) string {
 	for _, other := range otherFlags[name] {
 		flag, _, _ := strings.Cut(strings.TrimPrefix(other, "--"), "=")
@@ -106,9 +127,12 @@ func OtherName(cmd *cobra.Command, name string) string {
 
 // asking are the fields of a filter that ask for what fields of a request say.
 var asking = map[string][]filter.Field{
-	"statuses": {filter.Status}, "status_filter": {filter.Status}, "workflow_type": {filter.Type}, "workflow_types": {filter.Type},
-	"task_queue": {filter.Queue}, "task_queues": {filter.Queue}, "created_after": {filter.Created}, "created_before": {filter.Created},
-	"tags": {filter.Tag}, "search": {filter.ID, filter.ExternalID, filter.Search}, "schedule_id": {filter.Schedule},
+	"statuses": {filter.Status}, "status_filter": {filter.Status}, "workflow_type": {filter.Type},
+	"workflow_types": {filter.Type},
+	"task_queue":     {filter.Queue}, "task_queues": {filter.Queue}, "created_after": {filter.Created},
+	"created_before": {filter.Created},
+	"tags":           {filter.Tag}, "search": {filter.ID, filter.ExternalID, filter.Search},
+	"schedule_id":   {filter.Schedule},
 	"parent_run_id": {filter.Parent}, "worker_id": {filter.Worker},
 }
 
@@ -147,7 +171,8 @@ func Retyped(message, field string, typed func(string) string) string {
 	return message
 }
 
-// Arguments are the arguments that a command's line of use names: how many of them must be given, and whether the last may be repeated.
+// Arguments are the arguments that a command's line of use names: how many of them must be given,
+// and whether the last may be repeated.
 func Arguments(cmd *cobra.Command) (names []string, required int, open bool) {
 	for _, word := range strings.Fields(cmd.Use)[1:] {
 		if word == "[flags]" { // where they must stand before the arguments

@@ -86,8 +86,9 @@ func (c *Clock) View() render.View {
 	return v
 }
 
-// Took returns how long something ran, so far where it has no end; "-" where it has no beginning. What goes on is shown in whole seconds, and
-// in whole minutes after the first, so that a screen on which nothing happens stays quiet.
+// Took returns how long something ran, so far where it has no end; "-" where it has no beginning.
+// What goes on is shown in whole seconds, and in whole minutes after the first, so that a screen on
+// which nothing happens stays quiet.
 func (c *Clock) Took(from, to *timestamppb.Timestamp) string {
 	if from == nil {
 		return "-"

@@ -48,7 +48,8 @@ func (r Row) Line(width int, look *theme.Theme) widget.Line {
 	}
 	left := render.Truncate(render.Safe(r.Left), max(width, 1))
 	return widget.Line{Cells: []render.Cell{
-		{Text: left + strings.Repeat(" ", max(width-render.Width(left), 0)), Style: styles[0]}, {Text: " " + mark + " ", Style: style},
+		{Text: left + strings.Repeat(" ", max(width-render.Width(left), 0)), Style: styles[0]},
+		{Text: " " + mark + " ", Style: style},
 		{Text: render.Truncate(render.Safe(r.Right), max(width, 1)), Style: styles[1]},
 	}}
 }
@@ -98,7 +99,8 @@ func Runs(sides [2]Side, at *clock.Clock, look *theme.Theme) []Row {
 	return rows
 }
 
-// compareFacts compares what the runs are. Ids, workers and times differ even between runs that go alike, so that they are not marked.
+// compareFacts compares what the runs are. Ids, workers and times differ even between runs that go
+// alike, so that they are not marked.
 func (p *comparison) compareFacts(left, right *kagziv1.Workflow) []Row {
 	var rows []Row
 	add := func(label string, marked bool, of func(*kagziv1.Workflow) string) {
@@ -106,7 +108,8 @@ func (p *comparison) compareFacts(left, right *kagziv1.Workflow) []Row {
 		if l == "" && r == "" {
 			return
 		}
-		rows = append(rows, Row{Left: format.Pad(label, 11) + l, Right: format.Pad(label, 11) + r, differs: marked && l != r})
+		rows = append(rows, Row{Left: format.Pad(label, 11) + l, Right: format.Pad(label, 11) + r,
+			differs: marked && l != r})
 	}
 	add("status", true, func(r *kagziv1.Workflow) string { return theme.OfRun(r).Word })
 	add("type", true, (*kagziv1.Workflow).GetWorkflowType)
@@ -199,10 +202,12 @@ const (
 // stepsDiffer says whether two steps ended differently, were tried differently often, or took clearly different times.
 func stepsDiffer(l, r *model.Lane) bool {
 	if l.Step.GetStatus() != r.Step.GetStatus() || l.Step.GetAttemptNumber() != r.Step.GetAttemptNumber() ||
-		l.Step.GetError().GetMessage() != r.Step.GetError().GetMessage() || l.Step.GetOverriddenBy() != r.Step.GetOverriddenBy() {
+		l.Step.GetError().GetMessage() != r.Step.GetError().GetMessage() ||
+		l.Step.GetOverriddenBy() != r.Step.GetOverriddenBy() {
 		return true
 	}
-	if l.Step.GetFinishedAt() == nil || r.Step.GetFinishedAt() == nil || l.Step.GetStartedAt() == nil || r.Step.GetStartedAt() == nil {
+	if l.Step.GetFinishedAt() == nil || r.Step.GetFinishedAt() == nil || l.Step.GetStartedAt() == nil ||
+		r.Step.GetStartedAt() == nil {
 		return false
 	}
 	a := l.Step.GetFinishedAt().AsTime().Sub(l.Step.GetStartedAt().AsTime())
@@ -243,7 +248,8 @@ func payloadText(p *kagziv1.Payload) []string {
 	case len(p.GetData()) == 0:
 		return nil
 	case len(p.GetData()) > diffBytes:
-		return []string{format.PayloadKind(p) + ", too large to be compared line by line", fmt.Sprintf("sha256 %x", sha256.Sum256(p.GetData()))}
+		return []string{format.PayloadKind(p) + ", too large to be compared line by line",
+			fmt.Sprintf("sha256 %x", sha256.Sum256(p.GetData()))}
 	}
 	lines := render.PayloadLines(p, -1)
 	if _, hidden := render.Encrypted(p); hidden { // which looks the same whatever is inside
@@ -258,8 +264,9 @@ type pairing struct{ left, right int }
 // alignMost bounds the work of comparing: the product of the lengths of the parts that differ.
 const alignMost = 4 << 20
 
-// align puts equal lines of two lists beside each other, as many as can be without changing their order. Lines that differ stand beside each
-// other as far as there are some on both sides. Where that would be too much work, lines are taken in turn.
+// align puts equal lines of two lists beside each other, as many as can be without changing their
+// order. Lines that differ stand beside each other as far as there are some on both sides. Where
+// that would be too much work, lines are taken in turn.
 func align(left, right []string) []pairing {
 	var pairs []pairing
 	head := 0

@@ -1,4 +1,5 @@
-// Package eventlist keeps the rows of the event log that a filter chooses, and draws them around a cursor that follows the newest.
+// Package eventlist keeps the rows of the event log that a filter chooses, and draws them around a
+// cursor that follows the newest.
 package eventlist
 
 import (
@@ -129,7 +130,8 @@ func (l *List) Draw(c widget.Canvas, rows *Rows, at *clock.Clock, down bool) {
 	for i, y := l.top, 0; i < len(rows.List) && y < body.H; i++ {
 		texts := l.texts(rows.List[i], columns)
 		h := min(len(texts), body.H-y)
-		drawEvent(body.Part(0, y, body.W, h), rows.List[i], texts, columns, eventTime(rows.List[i].Event, at), i == cursor, down)
+		drawEvent(body.Part(0, y, body.W, h), rows.List[i], texts, columns, eventTime(rows.List[i].Event, at),
+			i == cursor, down)
 		for range h {
 			l.lines = append(l.lines, i)
 		}
@@ -234,10 +236,12 @@ func (r *Rows) Fill(events []*kagziv1.ServerEvent, f Filter, namespace string, d
 	if n := len(events); n > 0 {
 		newest, first, last = events[n-1], events[0].GetSequence(), events[n-1].GetSequence()
 	}
-	if r.of == len(events) && r.newest == newest && r.first == first && r.filter == f.Text && r.namespace == namespace && r.down == down {
+	if r.of == len(events) && r.newest == newest && r.first == first && r.filter == f.Text &&
+		r.namespace == namespace && r.down == down {
 		return
 	}
-	*r = Rows{newest: newest, first: first, last: last, of: len(events), filter: f.Text, namespace: namespace, down: down}
+	*r = Rows{newest: newest, first: first, last: last, of: len(events), filter: f.Text, namespace: namespace,
+		down: down}
 	for i, e := range events {
 		if i > 0 {
 			if gap := e.GetSequence() - events[i-1].GetSequence() - 1; gap > 0 {
@@ -369,7 +373,8 @@ func (f Filter) keeps(row Row) bool {
 	return format.Contains(f.holds, cells...)
 }
 
-// eventTime is when an event was noted: the time of day, and the day as well when it was another one. Ages would change all the time.
+// eventTime is when an event was noted: the time of day, and the day as well when it was another
+// one. Ages would change all the time.
 func eventTime(e *kagziv1.ServerEvent, c *clock.Clock) string {
 	zone, suffix := c.Zone, ""
 	switch c.Style {

@@ -37,8 +37,8 @@ func Waited(d time.Duration) string {
 	return strings.TrimSuffix(render.Duration(d.Truncate(time.Minute)), "0s")
 }
 
-// Until says how far off a moment is: to the second in the last minute, to the minute in the last hours, so that a screen on which nothing
-// happens stays quiet.
+// Until says how far off a moment is: to the second in the last minute, to the minute in the last
+// hours, so that a screen on which nothing happens stays quiet.
 func Until(d time.Duration) string {
 	rounded := d + time.Second - 1 // as render.Ago does
 	if rounded < time.Minute || rounded >= 10*time.Hour {
@@ -188,7 +188,8 @@ func PayloadKind(p *kagziv1.Payload) string {
 	return kind
 }
 
-// widestName is how many cells of the names of steps stand below each other; longer ones push what follows to the right.
+// widestName is how many cells of the names of steps stand below each other; longer ones push what
+// follows to the right.
 const widestName = 32
 
 // NameWidth returns how wide the names of steps are, so that what follows them stands below each other.

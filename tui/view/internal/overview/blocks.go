@@ -62,9 +62,11 @@ func (p *Board) Tiles() []*Item {
 	if stats == nil {
 		return nil
 	}
-	tile := func(id string, glyph theme.Glyph, n string, what, more string, style render.Style, open func() error) *Item {
+	tile := func(id string, glyph theme.Glyph, n string, what, more string, style render.Style,
+		open func() error) *Item {
 		return &Item{ID: id, Open: open, Message: stats, Cells: []render.Cell{
-			{Text: p.Look().Glyph(glyph) + " " + n, Style: style}, {Text: what, Style: render.Dim}, {Text: more, Style: render.Dim},
+			{Text: p.Look().Glyph(glyph) + " " + n, Style: style}, {Text: what, Style: render.Dim},
+			{Text: more, Style: render.Dim},
 		}}
 	}
 	oldest, waits := "nothing waits", render.Plain
@@ -99,8 +101,11 @@ func (p *Board) Tiles() []*Item {
 		up = render.Bad
 	}
 	return []*Item{
-		tile("running", theme.Running, format.Number(stats.GetRunningWorkflows()), "running", format.Number(stats.GetWorkflowsByStatus()["SLEEPING"])+" sleeping", render.Busy, p.opens("runs", "status:running")),
-		tile("pending", theme.Pending, format.Number(stats.GetPendingWorkflows()), "pending", oldest, waits, p.opens("runs", "status:pending")),
+		tile("running", theme.Running, format.Number(stats.GetRunningWorkflows()), "running",
+			format.Number(stats.GetWorkflowsByStatus()["SLEEPING"])+" sleeping", render.Busy,
+			p.opens("runs", "status:running")),
+		tile("pending", theme.Pending, format.Number(stats.GetPendingWorkflows()), "pending", oldest, waits,
+			p.opens("runs", "status:pending")),
 		tile("failed", theme.Failed, format.Number(failed), "failed", since, bad, p.opens("runs", which)),
 		tile("workers", theme.Online, fmt.Sprintf("%d/%d", online, total), "workers", load, up, p.opens("workers")),
 	}
@@ -153,7 +158,8 @@ func (p *Board) warningLine(w model.Warning) widget.Line {
 
 // queues are those in which most waits.
 func (p *Board) queues() *Block {
-	b := &Block{id: queuesBlock, title: "Queues", left: 1, spare: 1, empty: widget.TextLine("No queue has open runs or workers.", render.Dim)}
+	b := &Block{id: queuesBlock, title: "Queues", left: 1, spare: 1,
+		empty: widget.TextLine("No queue has open runs or workers.", render.Dim)}
 	b.more, _, _ = p.Overview.More()
 	most := int64(1)
 	for _, q := range p.Overview.Deepest() {
@@ -164,7 +170,8 @@ func (p *Board) queues() *Block {
 		if len(q.GetUnservedByType()) > 0 {
 			name.Style = render.Bad
 		}
-		running, waiting, oldest := render.Cell{Text: format.Number(q.GetRunning()) + " running", Style: render.Busy}, render.Cell{Text: format.Number(q.GetPending()) + " waiting"}, ""
+		running, waiting, oldest := render.Cell{Text: format.Number(q.GetRunning()) + " running", Style: render.Busy},
+			render.Cell{Text: format.Number(q.GetPending()) + " waiting"}, ""
 		if q.GetRunning() == 0 {
 			running.Style = render.Dim
 		}
@@ -175,38 +182,45 @@ func (p *Board) queues() *Block {
 			oldest = format.Waited(d)
 		}
 		b.Items = append(b.Items, &Item{
-			ID: q.GetTaskQueue(), Message: q, Cells: []render.Cell{name, running, waiting, {Text: oldest}}, Open: p.opens("runs", "status:open queue:"+q.GetTaskQueue()),
-			bar: &queueBar{float64(most), float64(q.GetRunning()), float64(q.GetPending())},
+			ID: q.GetTaskQueue(), Message: q, Cells: []render.Cell{name, running, waiting, {Text: oldest}},
+			Open: p.opens("runs", "status:open queue:"+q.GetTaskQueue()),
+			bar:  &queueBar{float64(most), float64(q.GetRunning()), float64(q.GetPending())},
 		})
 	}
 	return b
 }
 
-// failures are of the runs that failed those that were made last, as a server lists them: one that was made long ago and failed just now need
-// not be among them.
+// failures are of the runs that failed those that were made last, as a server lists them: one that
+// was made long ago and failed just now need not be among them.
 func (p *Board) failures() *Block {
-	b := &Block{id: FailuresBlock, title: "Newest runs that failed", left: 2, empty: widget.TextLine(p.Look().Glyph(theme.Completed)+" No run has failed.", render.Dim)}
+	b := &Block{id: FailuresBlock, title: "Newest runs that failed", left: 2,
+		empty: widget.TextLine(p.Look().Glyph(theme.Completed)+" No run has failed.", render.Dim)}
 	_, b.more, _ = p.Overview.More()
 	for _, r := range p.Overview.Failures() {
 		what := r.GetWorkflowType()
 		if r.GetError().GetSubject() == "step" && r.GetError().GetSubjectId() != "" {
 			what += " " + p.Look().Glyph(theme.Right) + " " + r.GetError().GetSubjectId()
 		}
-		b.Items = append(b.Items, &Item{ID: r.GetRunId(), Message: r, Open: p.opens("run", r.GetRunId()), Cells: []render.Cell{
-			{Text: what}, {Text: render.ErrorLine(r.GetError()), Style: render.Bad}, {Text: p.Clock.Show(r.GetFinishedAt()), Style: render.Dim},
-		}})
+		b.Items = append(b.Items, &Item{ID: r.GetRunId(), Message: r, Open: p.opens("run", r.GetRunId()),
+			Cells: []render.Cell{
+				{Text: what}, {Text: render.ErrorLine(r.GetError()), Style: render.Bad},
+				{Text: p.Clock.Show(r.GetFinishedAt()), Style: render.Dim},
+			}})
 	}
 	return b
 }
 
 // fires are the schedules that fire next.
 func (p *Board) fires() *Block {
-	b := &Block{id: firesBlock, title: "Next ticks", left: 2, spare: 1, empty: widget.TextLine("No schedule is going to fire.", render.Dim)}
+	b := &Block{id: firesBlock, title: "Next ticks", left: 2, spare: 1,
+		empty: widget.TextLine("No schedule is going to fire.", render.Dim)}
 	_, _, b.more = p.Overview.More()
 	for _, s := range p.Overview.Fires() {
-		b.Items = append(b.Items, &Item{ID: s.GetScheduleId(), Message: s, Open: p.opens("schedule", s.GetScheduleId()), Cells: []render.Cell{
-			{Text: cmp.Or(s.GetName(), s.GetScheduleId())}, {Text: s.GetWorkflowType(), Style: render.Dim}, {Text: p.Clock.Show(s.GetNextFireAt())},
-		}})
+		b.Items = append(b.Items, &Item{ID: s.GetScheduleId(), Message: s, Open: p.opens("schedule", s.GetScheduleId()),
+			Cells: []render.Cell{
+				{Text: cmp.Or(s.GetName(), s.GetScheduleId())}, {Text: s.GetWorkflowType(), Style: render.Dim},
+				{Text: p.Clock.Show(s.GetNextFireAt())},
+			}})
 	}
 	return b
 }
@@ -227,18 +241,23 @@ func (p *Board) drawStart(c widget.Canvas) {
 // startLines are three commands to begin with, and what is wrong.
 func (p *Board) startLines() []widget.Line {
 	if p.File { // nobody can start anything in it from here
-		return []widget.Line{widget.TextLine(fmt.Sprintf("Nothing has happened in %q of this database yet.", p.Link.Namespace()), render.Strong)}
+		return []widget.Line{widget.TextLine(fmt.Sprintf(
+			"Nothing has happened in %q of this database yet.", p.Link.Namespace()), render.Strong)}
 	}
 	where := p.Reach()
-	lines := []widget.Line{widget.TextLine(fmt.Sprintf("Nothing has happened in %q yet. Three commands to begin with:", p.Link.Namespace()), render.Strong), {}}
+	lines := []widget.Line{widget.TextLine(fmt.Sprintf(
+		"Nothing has happened in %q yet. Three commands to begin with:", p.Link.Namespace()), render.Strong), {}}
 	for _, s := range [...]struct{ command, help string }{
 		{"kagzi demo", "see it work: workers, failures, a server that is killed"},
-		{`kagzi workflow start hello --input '{"name":"you"}'` + where, "start a run; it waits until a worker serves it"},
+		{`kagzi workflow start hello --input '{"name":"you"}'` + where,
+			"start a run; it waits until a worker serves it"},
 		{"kagzi schedule create hello --cron '0 2 * * *'" + where, "start one every night"},
 	} {
-		lines = append(lines, widget.TextLine("  "+s.command, render.Busy), widget.TextLine("      "+s.help, render.Dim))
+		lines = append(lines, widget.TextLine("  "+s.command, render.Busy),
+			widget.TextLine("      "+s.help, render.Dim))
 	}
-	lines = append(lines, widget.Line{}, widget.TextLine("This page fills by itself as soon as something happens.  ? lists the keys.", render.Dim))
+	lines = append(lines, widget.Line{}, widget.TextLine(
+		"This page fills by itself as soon as something happens.  ? lists the keys.", render.Dim))
 	for _, w := range p.Overview.Warnings() {
 		lines = append(lines, p.warningLine(w))
 	}

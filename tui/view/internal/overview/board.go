@@ -1,5 +1,5 @@
-// Package overview draws the blocks of the overview: the tiles, warnings, charts, queues, failures and next ticks, with a cursor that goes
-// through them.
+// Package overview draws the blocks of the overview: the tiles, warnings, charts, queues, failures
+// and next ticks, with a cursor that goes through them.
 package overview
 
 import (
@@ -17,15 +17,18 @@ import (
 
 // Source holds what a board shows, and what it needs of the program.
 type Source struct {
-	Overview     *model.Overview
-	Link         *model.Link
-	Clock        *clock.Clock
-	Look         func() *theme.Theme
-	File         bool                                                           // a database file is shown: there is no server
-	Failed       func(*kagziv1.GetStatsResponse) (n int64, since, short string) // how many runs failed lately, and since when
-	FailedFilter string                                                         // the filter of runs that failed
-	Reach        func() string                                                  // the flags of a command line that leads to the server
-	Open         func(view string, args ...string) error                        // opens another page
+	Overview *model.Overview
+	Link     *model.Link
+	Clock    *clock.Clock
+	Look     func() *theme.Theme
+	// a database file is shown: there is no server
+	File bool
+	// how many runs failed lately, and since when
+	Failed       func(*kagziv1.GetStatsResponse) (n int64, since, short string)
+	FailedFilter string // the filter of runs that failed
+	// the flags of a command line that leads to the server
+	Reach func() string
+	Open  func(view string, args ...string) error // opens another page
 }
 
 // Board holds the blocks of the overview, with a cursor that goes through them.

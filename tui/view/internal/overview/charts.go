@@ -42,7 +42,8 @@ func (p *Board) drawActivity(c widget.Canvas) {
 	}
 	if p.Overview.Sealed() {
 		c.Cut(0, 0, c.W, "Server", p.Look().Role(theme.Title))
-		for i, line := range []string{"What it does, all namespaces together,", "is told to admins of all of them only."} {
+		for i, line := range []string{"What it does, all namespaces together,",
+			"is told to admins of all of them only."} {
 			c.Cut(0, 1+i, c.W, line, p.style(render.Dim))
 		}
 		return
@@ -108,9 +109,9 @@ func Lately(values []float64) float64 {
 	return sum / max(float64(len(values)), 1)
 }
 
-// Buckets gathers values into at most n columns, of which each stands for the mean or else the largest of several; few values are drawn
-// wider. last is the number of the last value since the beginning of time: columns begin at whole multiples, so that they move on as a
-// whole, and rarely.
+// Buckets gathers values into at most n columns, of which each stands for the mean or else the
+// largest of several; few values are drawn wider. last is the number of the last value since the
+// beginning of time: columns begin at whole multiples, so that they move on as a whole, and rarely.
 func Buckets(values []float64, last int64, n int, mean bool) []float64 {
 	if n <= 0 || len(values) == 0 {
 		return nil

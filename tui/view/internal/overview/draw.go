@@ -154,7 +154,9 @@ func (p *Board) drawRow(c widget.Canvas, b *Block, bar *queueBar, cells []render
 		}
 	}
 	if bar != nil && end-x >= leastBar {
-		widget.SplitBar(c.Part(x, 0, end-x, 1), []widget.Share{{Value: bar.running, Style: p.style(render.Busy)}, {Value: bar.waiting, Style: p.style(render.Waiting)}}, bar.most)
+		widget.SplitBar(c.Part(x, 0, end-x, 1), []widget.Share{
+			{Value: bar.running, Style: p.style(render.Busy)}, {Value: bar.waiting, Style: p.style(render.Waiting)}},
+			bar.most)
 	}
 }
 
@@ -164,8 +166,8 @@ const (
 	leastBar  = 4 // cells below which a bar says nothing
 )
 
-// cellWidths are how wide the cells of rows are: as wide as they need, the first not more than a third of the row, and the widest less
-// where there is not the room.
+// cellWidths are how wide the cells of rows are: as wide as they need, the first not more than a
+// third of the row, and the widest less where there is not the room.
 func cellWidths(rows [][]render.Cell, room int) []int {
 	var widths []int
 	for _, cells := range rows {
@@ -222,7 +224,8 @@ const (
 	mostListed = 8 // items of a block, but for warnings
 )
 
-// arrange places the blocks on a page of w by h cells: what is wrong first, the rest as there is room. count is how many items a block has.
+// arrange places the blocks on a page of w by h cells: what is wrong first, the rest as there is
+// room. count is how many items a block has.
 func arrange(w, h int, count func(id string) int) []placed {
 	if w < 70 || h < 17 {
 		return inStack(w, h, count)

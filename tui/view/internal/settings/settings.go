@@ -1,4 +1,5 @@
-// Package settings reads what a person has set (tui.toml), and keeps what the program remembers: what was typed, saved filters and the theme.
+// Package settings reads what a person has set (tui.toml), and keeps what the program remembers:
+// what was typed, saved filters and the theme.
 package settings
 
 import (
@@ -17,15 +18,17 @@ import (
 
 // Config holds what a person keeps in tui.toml in the folder of their settings. Every field may be left out.
 type Config struct {
-	Theme     string              `toml:"theme"`     // the name of a theme, or of a file themes/NAME.toml beside tui.toml
-	Time      string              `toml:"time"`      // relative, local, utc or epoch
-	Mouse     bool                `toml:"mouse"`     // take the mouse; it is left to the terminal otherwise
-	ASCII     bool                `toml:"ascii"`     // no glyphs beyond ASCII
-	Refresh   string              `toml:"refresh"`   // the least time between two frames, such as "1s" over a slow line
-	Protected []string            `toml:"protected"` // namespaces, as globs, in which every change is asked to be typed out
-	Columns   map[string][]string `toml:"columns"`   // by page: the columns to show, in their order
-	Keys      map[string][]string `toml:"keys"`      // by action: its keys, in place of its own
-	Filters   map[string]string   `toml:"filters"`   // saved filters of runs, by name
+	// the name of a theme, or of a file themes/NAME.toml beside tui.toml
+	Theme   string `toml:"theme"`
+	Time    string `toml:"time"`    // relative, local, utc or epoch
+	Mouse   bool   `toml:"mouse"`   // take the mouse; it is left to the terminal otherwise
+	ASCII   bool   `toml:"ascii"`   // no glyphs beyond ASCII
+	Refresh string `toml:"refresh"` // the least time between two frames, such as "1s" over a slow line
+	// namespaces, as globs, in which every change is asked to be typed out
+	Protected []string            `toml:"protected"`
+	Columns   map[string][]string `toml:"columns"` // by page: the columns to show, in their order
+	Keys      map[string][]string `toml:"keys"`    // by action: its keys, in place of its own
+	Filters   map[string]string   `toml:"filters"` // saved filters of runs, by name
 }
 
 // LoadConfig reads a file of settings; one that is not there is empty. Errors name the file and the line.
@@ -53,7 +56,8 @@ func explain(err error) string {
 	var strict *toml.StrictMissingError
 	if errors.As(err, &strict) && len(strict.Errors) > 0 {
 		row, _ := strict.Errors[0].Position()
-		return fmt.Sprintf("line %d: %s is no setting; there are theme, time, mouse, ascii, refresh, protected, columns, keys and filters",
+		return fmt.Sprintf(
+			"line %d: %s is no setting; there are theme, time, mouse, ascii, refresh, protected, columns, keys and filters",
 			row, strings.Join(strict.Errors[0].Key(), "."))
 	}
 	var decode *toml.DecodeError

@@ -42,7 +42,8 @@ func TestWhatWasTypedIsRememberedOnceAndTheOldestForgotten(t *testing.T) {
 		history = Remember(history, fmt.Sprint("line ", i))
 	}
 	history = Remember(history, "line 50")
-	if len(history) != MaxRemembered || history[len(history)-1] != "line 50" || slices.Index(history, "line 50") != len(history)-1 {
+	if len(history) != MaxRemembered || history[len(history)-1] != "line 50" ||
+		slices.Index(history, "line 50") != len(history)-1 {
 		t.Errorf("the history has %d lines and ends in %q", len(history), history[len(history)-1])
 	}
 	path := filepath.Join(t.TempDir(), "deep", "state.toml")

@@ -1,4 +1,5 @@
-// Package tables holds the columns of the tables of runs, workers, schedules, ticks, queues and namespaces, and makes their rows.
+// Package tables holds the columns of the tables of runs, workers, schedules, ticks, queues and
+// namespaces, and makes their rows.
 package tables
 
 import (
@@ -59,9 +60,12 @@ func (t *Rows) Run(r *kagziv1.Workflow) widget.Row {
 		t.Look().Cell(theme.OfRun(r)), {Text: r.GetWorkflowType()}, {Text: id}, note,
 		{Text: strconv.FormatInt(r.GetStepCount(), 10)}, {Text: strconv.Itoa(int(r.GetAttempts()))},
 		{Text: t.Clock.Show(r.GetCreatedAt())}, {Text: t.Clock.Took(r.GetStartedAt(), r.GetFinishedAt())},
-		{Text: r.GetTaskQueue()}, {Text: r.GetWorkerId()}, {Text: r.GetRunId(), Style: render.Dim}, {Text: r.GetVersion()},
-		{Text: strconv.Itoa(int(r.GetPriority()))}, {Text: r.GetParentRunId(), Style: render.Dim}, {Text: r.GetScheduleId(), Style: render.Dim},
-		{Text: r.GetConcurrencyKey()}, {Text: format.Tags(r.GetTags())}, {Text: t.Clock.Full(r.GetCreatedAt()), Style: render.Dim}, {Text: t.due(r)},
+		{Text: r.GetTaskQueue()}, {Text: r.GetWorkerId()}, {Text: r.GetRunId(), Style: render.Dim},
+		{Text: r.GetVersion()},
+		{Text: strconv.Itoa(int(r.GetPriority()))}, {Text: r.GetParentRunId(), Style: render.Dim},
+		{Text: r.GetScheduleId(), Style: render.Dim},
+		{Text: r.GetConcurrencyKey()}, {Text: format.Tags(r.GetTags())},
+		{Text: t.Clock.Full(r.GetCreatedAt()), Style: render.Dim}, {Text: t.due(r)},
 	}}
 }
 
@@ -122,9 +126,12 @@ func (t *Rows) Worker(w *kagziv1.Worker) widget.Row {
 	}
 	return widget.Row{ID: w.GetWorkerId(), Cells: []render.Cell{
 		t.Look().Cell(theme.OfWorker(w.GetStatus())), {Text: w.GetWorkerId()}, {Text: strings.Join(QueuesOf(w), ",")},
-		{Text: t.Load(int(w.GetActiveWorkflowCount()), int(w.GetMaxConcurrent()))}, {Text: t.Clock.Show(w.GetLastHeartbeatAt())},
-		{Text: format.Number(w.GetTotalCompleted())}, failed, {Text: strings.Join(w.GetWorkflowTypes(), ",")}, {Text: w.GetVersion()},
-		{Text: t.Clock.Show(w.GetRegisteredAt())}, {Text: w.GetHostname()}, {Text: strconv.Itoa(int(w.GetPid()))}, {Text: cpu}, {Text: memory},
+		{Text: t.Load(int(w.GetActiveWorkflowCount()), int(w.GetMaxConcurrent()))},
+		{Text: t.Clock.Show(w.GetLastHeartbeatAt())},
+		{Text: format.Number(w.GetTotalCompleted())}, failed, {Text: strings.Join(w.GetWorkflowTypes(), ",")},
+		{Text: w.GetVersion()},
+		{Text: t.Clock.Show(w.GetRegisteredAt())}, {Text: w.GetHostname()}, {Text: strconv.Itoa(int(w.GetPid()))},
+		{Text: cpu}, {Text: memory},
 		{Text: w.GetPlatform()}, {Text: format.Tags(w.GetLabels())},
 	}}
 }
@@ -136,7 +143,8 @@ func (t *Rows) Load(active, most int) string {
 		return strconv.Itoa(active)
 	}
 	full := min((active*cells+most-1)/most, cells)
-	return strings.Repeat(t.Look().Glyph(theme.Full), full) + strings.Repeat(t.Look().Glyph(theme.Empty), cells-full) + fmt.Sprintf(" %d/%d", active, most)
+	return strings.Repeat(t.Look().Glyph(theme.Full), full) + strings.Repeat(t.Look().Glyph(theme.Empty), cells-full) +
+		fmt.Sprintf(" %d/%d", active, most)
 }
 
 // ScheduleColumns are the columns of the table of schedules.
@@ -166,9 +174,12 @@ func (t *Rows) Schedule(s *kagziv1.WorkflowSchedule, latest *kagziv1.Workflow) w
 		failed.Style = render.Bad
 	}
 	return widget.Row{ID: s.GetScheduleId(), Cells: []render.Cell{
-		t.Look().Cell(theme.OfSchedule(s)), {Text: ScheduleName(s)}, t.nextCell(s), t.LastCell(s, latest), {Text: s.GetWorkflowType()}, {Text: s.GetCronExpr()},
-		{Text: ZoneOf(s)}, {Text: s.GetTaskQueue()}, {Text: format.Number(s.GetTotalRuns())}, failed, {Text: format.Number(s.GetSkippedTicks())},
-		{Text: format.Number(s.GetSuccessfulRuns())}, {Text: render.Overlap(s.GetOverlapPolicy())}, {Text: strconv.Itoa(int(s.GetMaxCatchup()))},
+		t.Look().Cell(theme.OfSchedule(s)), {Text: ScheduleName(s)}, t.nextCell(s), t.LastCell(s, latest),
+		{Text: s.GetWorkflowType()}, {Text: s.GetCronExpr()},
+		{Text: ZoneOf(s)}, {Text: s.GetTaskQueue()}, {Text: format.Number(s.GetTotalRuns())}, failed,
+		{Text: format.Number(s.GetSkippedTicks())},
+		{Text: format.Number(s.GetSuccessfulRuns())}, {Text: render.Overlap(s.GetOverlapPolicy())},
+		{Text: strconv.Itoa(int(s.GetMaxCatchup()))},
 		{Text: t.Clock.Show(s.GetCreatedAt())}, {Text: s.GetScheduleId(), Style: render.Dim},
 	}}
 }
@@ -234,11 +245,14 @@ func (t *Rows) Tick(r *kagziv1.Workflow) widget.Row {
 	}
 	tick, lag := render.Cell{Text: "by hand", Style: render.Dim}, "-"
 	if at := r.GetScheduledAt(); at != nil {
-		tick, lag = render.Cell{Text: at.AsTime().In(t.Clock.Zone).Format("Jan _2 15:04:05")}, render.Duration(max(r.GetCreatedAt().AsTime().Sub(at.AsTime()), 0))
+		tick, lag = render.Cell{Text: at.AsTime().In(t.Clock.Zone).Format("Jan _2 15:04:05")},
+			render.Duration(max(r.GetCreatedAt().AsTime().Sub(at.AsTime()), 0))
 	}
 	return widget.Row{ID: r.GetRunId(), Cells: []render.Cell{
-		t.Look().Cell(theme.OfRun(r)), tick, {Text: t.Clock.Show(r.GetCreatedAt())}, {Text: t.Clock.Took(r.GetStartedAt(), r.GetFinishedAt())}, note, {Text: lag},
-		{Text: strconv.FormatInt(r.GetStepCount(), 10)}, {Text: strconv.Itoa(int(r.GetAttempts()))}, {Text: r.GetWorkerId()}, {Text: r.GetRunId(), Style: render.Dim},
+		t.Look().Cell(theme.OfRun(r)), tick, {Text: t.Clock.Show(r.GetCreatedAt())},
+		{Text: t.Clock.Took(r.GetStartedAt(), r.GetFinishedAt())}, note, {Text: lag},
+		{Text: strconv.FormatInt(r.GetStepCount(), 10)}, {Text: strconv.Itoa(int(r.GetAttempts()))},
+		{Text: r.GetWorkerId()}, {Text: r.GetRunId(), Style: render.Dim},
 	}}
 }
 
@@ -254,7 +268,8 @@ var QueueColumns = []widget.Column{
 	{ID: "unserved", Title: "NO WORKER FOR", Priority: 2, Flex: true, Min: 14, Max: 60},
 }
 
-// Queue returns a queue, with how long its oldest run has waited and the room that its workers have, as a row of those columns.
+// Queue returns a queue, with how long its oldest run has waited and the room that its workers
+// have, as a row of those columns.
 func (t *Rows) Queue(q *kagziv1.QueueDepth, waits time.Duration, s Slots) widget.Row {
 	oldest := "-"
 	if waits > time.Second && waits < time.Minute {
@@ -276,7 +291,8 @@ func (t *Rows) Queue(q *kagziv1.QueueDepth, waits time.Duration, s Slots) widget
 		unserved = append(unserved, fmt.Sprintf("%s (%d)", name, q.GetUnservedByType()[name]))
 	}
 	return widget.Row{ID: q.GetTaskQueue(), Cells: []render.Cell{
-		{Text: q.GetTaskQueue()}, {Text: format.Number(q.GetPending())}, {Text: oldest}, {Text: format.Number(q.GetRunning())}, {Text: format.Number(q.GetSleeping())},
+		{Text: q.GetTaskQueue()}, {Text: format.Number(q.GetPending())}, {Text: oldest},
+		{Text: format.Number(q.GetRunning())}, {Text: format.Number(q.GetSleeping())},
 		workers, room, {Text: strings.Join(unserved, ", "), Style: render.Bad},
 	}}
 }
@@ -295,7 +311,8 @@ var NamespaceColumns = []widget.Column{
 	{ID: "failures", Title: "FAILURES TO", Priority: 4},
 }
 
-// Namespace returns a namespace, with its figures where they are known, as a row of those columns; here is the one that is open.
+// Namespace returns a namespace, with its figures where they are known, as a row of those columns;
+// here is the one that is open.
 func (t *Rows) Namespace(n *kagziv1.Namespace, here string, stats *kagziv1.GetStatsResponse) widget.Row {
 	state := theme.Sign{Glyph: theme.Online, Word: "enabled", Style: render.Good}
 	if !n.GetEnabled() {
@@ -313,8 +330,10 @@ func (t *Rows) Namespace(n *kagziv1.Namespace, here string, stats *kagziv1.GetSt
 	}
 	return widget.Row{ID: n.GetNamespace(), Cells: []render.Cell{
 		name, t.Look().Cell(state), figure(stats.GetRunningWorkflows(), ""), figure(stats.GetPendingWorkflows(), ""),
-		figure(stats.GetOnlineWorkers(), "/"+format.Number(stats.GetTotalWorkers())), figure(stats.GetEnabledSchedules(), "/"+format.Number(stats.GetTotalSchedules())),
-		{Text: render.Retention(n.GetRetention())}, {Text: cmp.Or(n.GetDescription(), n.GetDisplayName())}, {Text: t.Clock.Show(n.GetCreatedAt())}, {Text: n.GetFailureTaskQueue()},
+		figure(stats.GetOnlineWorkers(), "/"+format.Number(stats.GetTotalWorkers())),
+		figure(stats.GetEnabledSchedules(), "/"+format.Number(stats.GetTotalSchedules())),
+		{Text: render.Retention(n.GetRetention())}, {Text: cmp.Or(n.GetDescription(), n.GetDisplayName())},
+		{Text: t.Clock.Show(n.GetCreatedAt())}, {Text: n.GetFailureTaskQueue()},
 	}}
 }
 

@@ -1,5 +1,5 @@
-// Package terminal opens the terminal, writes only the cells that a frame changed, wakes the event loop when other goroutines post to it,
-// and suspends the program.
+// Package terminal opens the terminal, writes only the cells that a frame changed, wakes the event
+// loop when other goroutines post to it, and suspends the program.
 package terminal
 
 import (
@@ -17,8 +17,10 @@ import (
 func init() {
 	d := tcell.ColorDefault
 	tview.Styles = tview.Theme{
-		PrimitiveBackgroundColor: d, ContrastBackgroundColor: d, MoreContrastBackgroundColor: d, BorderColor: d, TitleColor: d, GraphicsColor: d,
-		PrimaryTextColor: d, SecondaryTextColor: d, TertiaryTextColor: d, InverseTextColor: d, ContrastSecondaryTextColor: d,
+		PrimitiveBackgroundColor: d, ContrastBackgroundColor: d, MoreContrastBackgroundColor: d, BorderColor: d,
+		TitleColor: d, GraphicsColor: d,
+		PrimaryTextColor: d, SecondaryTextColor: d, TertiaryTextColor: d, InverseTextColor: d,
+		ContrastSecondaryTextColor: d,
 	}
 }
 
@@ -40,8 +42,9 @@ func Open(lookup func(string) (string, bool)) (tcell.Screen, error) {
 	return screen, nil
 }
 
-// Screen writes to a screen only the cells that differ from the frame before. Every frame is drawn again over blanks,
-// and tcell counts a cell that was blank in between as changed: without this each frame would cost as much as the whole screen.
+// Screen writes to a screen only the cells that differ from the frame before. Every frame is drawn
+// again over blanks, and tcell counts a cell that was blank in between as changed: without this
+// each frame would cost as much as the whole screen.
 type Screen struct {
 	tcell.Screen  // initialised already
 	width, height int
@@ -135,11 +138,13 @@ func (s *Screen) Resume() error {
 // FrameEvery is the least time between two frames that nobody pressed a key for: 15 a second.
 const FrameEvery = time.Second / 15
 
-// WakeKey is a key that no keyboard has. Queueing it makes the event loop run what was posted and draw a frame, without waiting for it:
-// QueueUpdateDraw waits, which hangs for good when the loop has ended meanwhile (tview #1163).
+// WakeKey is a key that no keyboard has. Queueing it makes the event loop run what was posted and
+// draw a frame, without waiting for it: QueueUpdateDraw waits, which hangs for good when the loop
+// has ended meanwhile (tview #1163).
 const WakeKey = tcell.KeyF64
 
-// Posts holds what other goroutines want the UI goroutine to do. Whatever comes within a frame is done together before it is drawn.
+// Posts holds what other goroutines want the UI goroutine to do. Whatever comes within a frame is
+// done together before it is drawn.
 type Posts struct {
 	mu    sync.Mutex
 	list  []func()
@@ -175,8 +180,8 @@ func (p *Posts) Run() {
 // wakeAgain is after how long a wake-up counts as lost; the loop drops keys while text is being pasted.
 const wakeAgain = time.Second
 
-// Pump wakes the loop when something was posted, at most once a frame, until stop is closed. A loop that is held up, as while an
-// editor runs, is not woken twice, so that nothing piles up.
+// Pump wakes the loop when something was posted, at most once a frame, until stop is closed. A loop
+// that is held up, as while an editor runs, is not woken twice, so that nothing piles up.
 func (p *Posts) Pump(stop <-chan struct{}, every time.Duration, wake func()) {
 	pause := time.NewTimer(every)
 	defer pause.Stop()
