@@ -80,14 +80,16 @@ func (v InputValue) payload(c Codec, info PayloadInfo) (*kagziv1.Payload, error)
 	return p, nil
 }
 
-// RetryOptions say what of a run its retry keeps. By default that is the result of every completed
-// step, also of one that undid another: a run that has compensated is retried from the first step
-// that was undone, or with Restart. A wait for a signal whose limit has passed is a completed step,
+// RetryOptions say what of a run its retry keeps: by default the result of every completed step. A
+// run that began steps after one had failed for good, or after it was told to stop, has probably
+// compensated. Its retry is refused with PRECONDITION_FAILED and the names of these steps unless
+// FromStep, Restart or KeepAll says what to do. A wait for a signal whose limit has passed is a completed step,
 // too: a run that failed for it is retried from that wait. Signals that no wait had taken come
 // along; those that were taken by a wait that runs again have to be sent again.
 type RetryOptions struct {
 	FromStep string     // this step and all begun after it run again
 	Restart  bool       // no step is kept
+	KeepAll  bool       // results of steps that were begun after the first failure are kept as well
 	Input    InputValue // replaces the input, only with Restart (the run's own)
 	Reason   string     // for the audit log
 	// RequestID names this one call, as in StartOptions (a fresh UUIDv7).
@@ -106,6 +108,9 @@ func (r *Run) Retry(ctx context.Context, opts RetryOptions) (*Run, error) {
 			errors.New(
 				"kagzi: Retry: an Input needs Restart: kept results belong to the input that they were made from")
 	}
+	if opts.KeepAll && (opts.Restart || opts.FromStep != "") {
+		return nil, errors.New("kagzi: Retry: KeepAll excludes FromStep and Restart")
+	}
 	input, err := r.newInput(ctx, opts.Input)
 	if err != nil {
 		return nil, err
@@ -118,6 +123,7 @@ func (r *Run) Retry(ctx context.Context, opts RetryOptions) (*Run, error) {
 	ctx, span := r.c.traceCall(ctx, "retry run", attribute.String("kagzi.run_id", r.id))
 	req := &kagziv1.RetryWorkflowRequest{
 		Namespace: r.c.options.Namespace, RunId: r.id, FromStep: opts.FromStep, Restart: opts.Restart, Input: input,
+		KeepAll:   opts.KeepAll,
 		RequestId: id, Reason: opts.Reason,
 	}
 	resp, err := r.c.workflows.RetryWorkflow(ctx, req)
