@@ -65,7 +65,7 @@ func ExampleStart() {
 	}
 }
 
-// Many runs in one commit, and a look at those that failed.
+// Many runs started in one commit, then a list of those that failed.
 func ExampleStartMany() {
 	ctx := context.Background()
 	c, err := kagzi.NewClient(kagzi.ClientOptions{})
@@ -78,7 +78,7 @@ func ExampleStartMany() {
 	runs, err := kagzi.StartMany(ctx, c, "greet", names, kagzi.StartOptions{Queue: "greetings"},
 		func(i int, o *kagzi.StartOptions) { o.ExternalID = "greet-" + names[i] })
 	if err != nil {
-		log.Print(err) // one bad start fails alone
+		log.Print(err) // a start that is refused fails alone
 	}
 	for _, run := range runs {
 		if run != nil {
@@ -132,7 +132,7 @@ func ExampleStep_saga() {
 	kagzi.Handle(w, "trip", func(ctx kagzi.Context, in Trip) (struct{}, error) { return struct{}{}, book(ctx, in) })
 }
 
-// A fan-out: one branch for each picture, and all results in order.
+// A fan-out: one branch per picture; the results keep the order.
 func ExampleMap() {
 	thumbnails := func(ctx kagzi.Context, ids []string) ([]string, error) {
 		return kagzi.Map(ctx, ids, func(ctx kagzi.Context, id string) (string, error) {
@@ -143,7 +143,7 @@ func ExampleMap() {
 	kagzi.Handle(w, "thumbnails", thumbnails)
 }
 
-// Two things at once, each with steps and sleeps of its own.
+// Two branches at once, each with its own steps and sleeps.
 func ExampleGo() {
 	order := func(ctx kagzi.Context, id string) (string, error) {
 		receipt := kagzi.Go(ctx, func(ctx kagzi.Context) (string, error) {
@@ -156,7 +156,8 @@ func ExampleGo() {
 	kagzi.Handle(w, "order", order)
 }
 
-// A step with a policy of its own: up to ten attempts within a minute each, but none after the card was declined.
+// A step with its own policy: up to ten attempts of at most a minute, but none after a declined
+// card.
 func ExampleRetry() {
 	charge := func(ctx kagzi.Context, card string) (string, error) {
 		id, err := kagzi.Step(ctx, "charge", func(ctx context.Context) (string, error) {
