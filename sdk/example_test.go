@@ -95,8 +95,10 @@ func ExampleStartMany() {
 
 type Trip struct{ Flight, Hotel string }
 
-// A saga: when a step fails for good, what was done before is undone, last first. The compensations are steps, so they
-// are not forgotten when the worker dies among them.
+// A saga: when a step fails for good or the run is cancelled, what was done before is undone, last
+// first. The compensations are steps, so that none is forgotten when the worker dies among them, and
+// they run under Cleanup, so that a cancelled run undoes its work, too. Each is named before its step:
+// a step that was cut short may have had its effect.
 func ExampleStep_saga() {
 	book := func(ctx kagzi.Context, trip Trip) (err error) {
 		type undo struct {
@@ -105,10 +107,8 @@ func ExampleStep_saga() {
 		}
 		var undos []undo
 		do := func(name string, act, compensate func(context.Context) error) error {
+			undos = append(undos, undo{"undo-" + name, compensate})
 			_, err := kagzi.Step(ctx, name, func(ctx context.Context) (struct{}, error) { return struct{}{}, act(ctx) })
-			if err == nil {
-				undos = append(undos, undo{"undo-" + name, compensate})
-			}
 			return err
 		}
 		err = do("flight", bookFlight(trip.Flight), cancelFlight(trip.Flight))
@@ -118,12 +118,12 @@ func ExampleStep_saga() {
 		if err == nil {
 			return nil
 		}
+		cleanup := kagzi.Cleanup(ctx)
 		for i := len(undos) - 1; i >= 0; i-- {
 			u := undos[i]
-			_, undoErr := kagzi.Step(ctx, u.name, func(ctx context.Context) (struct{}, error) {
+			_, undoErr := kagzi.Step(cleanup, u.name, func(ctx context.Context) (struct{}, error) {
 				return struct{}{}, u.run(ctx)
-			},
-				kagzi.Retry{Attempts: -1}) // until it works
+			}, kagzi.Retry{Attempts: -1}) // until it works, or the grace is over
 			err = errors.Join(err, undoErr)
 		}
 		return err

@@ -84,13 +84,15 @@ func (v InputValue) payload(c Codec, info PayloadInfo) (*kagziv1.Payload, error)
 
 // RetryOptions configures Run.Retry. By default a retry keeps the results of all completed steps.
 //
-// That includes compensating steps: a run that has compensated should be retried from the first
-// step that was undone (FromStep) or with Restart. It also includes waits for signals that timed
-// out: retry from such a wait to wait again. Signals that no wait has received are kept; those
+// A run that began steps after one had failed for good, or after it was cancelled, has probably
+// compensated. Its retry fails with PRECONDITION_FAILED and the names of those steps, unless
+// FromStep, Restart or KeepAll says what to do. A wait for a signal that timed out is a completed
+// step: retry from such a wait to wait again. Signals that no wait has received are kept; those
 // received by a wait that runs again must be sent again.
 type RetryOptions struct {
 	FromStep string     // this step and all that began after it run again (none)
 	Restart  bool       // keep no step
+	KeepAll  bool       // keep steps that began after the first failure, too
 	Input    InputValue // new input; only with Restart (the run's own)
 	Reason   string     // for the audit log
 	// RequestID identifies the call, as in StartOptions (a new UUIDv7).
@@ -109,6 +111,9 @@ func (r *Run) Retry(ctx context.Context, opts RetryOptions) (*Run, error) {
 			errors.New(
 				"kagzi: Retry: an Input needs Restart: kept results belong to the input that they were made from")
 	}
+	if opts.KeepAll && (opts.Restart || opts.FromStep != "") {
+		return nil, errors.New("kagzi: Retry: KeepAll excludes FromStep and Restart")
+	}
 	input, err := r.newInput(ctx, opts.Input)
 	if err != nil {
 		return nil, err
@@ -121,6 +126,7 @@ func (r *Run) Retry(ctx context.Context, opts RetryOptions) (*Run, error) {
 	ctx, span := r.c.traceCall(ctx, "retry run", attribute.String("kagzi.run_id", r.id))
 	req := &kagziv1.RetryWorkflowRequest{
 		Namespace: r.c.options.Namespace, RunId: r.id, FromStep: opts.FromStep, Restart: opts.Restart, Input: input,
+		KeepAll:   opts.KeepAll,
 		RequestId: id, Reason: opts.Reason,
 	}
 	resp, err := r.c.workflows.RetryWorkflow(ctx, req)

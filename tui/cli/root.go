@@ -13,6 +13,8 @@
 //     it (show.go, tree.go).
 //   - Doing something to things that are named, one after the other (act.go), or to all runs that a
 //     filter chooses (choose.go, many.go).
+//   - Help of commands, and the guide's chapters (help.go, internal/guide), and both as man
+//     pages (man.go, internal/manual).
 //   - Flags for payloads, and questions (input.go), batches (start.go), flags of other kinds
 //     (internal/flagvalue), and how the shell completes them (choose.go).
 package cli
@@ -29,7 +31,6 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	"github.com/kagzi/kagzi/sdk/profile"
 	"github.com/kagzi/kagzi/tui"
-	"github.com/kagzi/kagzi/tui/cli/internal/manual"
 	"github.com/kagzi/kagzi/tui/render"
 )
 
@@ -71,7 +72,7 @@ func Root(version string, local Local) *cobra.Command {
 	e := newEnv(version)
 	e.local = local
 	cmd := root(e)
-	cmd.AddCommand(newMan(version))
+	cmd.AddCommand(newMan(e))
 	addUI(cmd, e)
 	return cmd
 }
@@ -96,6 +97,7 @@ One binary is the server, the workers' coordinator and this command line. Start 
 	}
 	cmd.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	cmd.AddCommand(commands(e)...)
+	addHelp(cmd, e)
 	return cmd
 }
 
@@ -131,29 +133,6 @@ func newWorkflow(e *env) *cobra.Command {
 		newUnpin(e, &holdOptions{}),
 	)
 	e.register(cmd)
-	return cmd
-}
-
-// newMan is for packages: it makes the manual's pages from the commands themselves.
-func newMan(version string) *cobra.Command {
-	dir := ""
-	cmd := &cobra.Command{
-		Use:   "man --dir DIR",
-		Short: "Write the manual's pages, one for each command, into a directory",
-		Long: `Write the manual's pages, one for each command, into a directory: kagzi.1, kagzi-workflow.1, kagzi-workflow-start.1, …
-
-A file of such a name that is there is replaced. The same program always writes the same bytes.`,
-		Example: "  kagzi man --dir man1 && man man1/kagzi-workflow.1\n  sudo kagzi man --dir /usr/local/share/man/man1",
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if dir == "" {
-				return usagef("where to? want --dir DIR, such as ~/.local/share/man/man1")
-			}
-			return manual.Write(cmd.Root(), version, dir)
-		},
-	}
-	cmd.Flags().StringVar(&dir, "dir", "", "directory to write to; made when it is not there")
-	_ = cmd.MarkFlagDirname("dir") // fails only for a flag that is not there
 	return cmd
 }
 

@@ -2172,6 +2172,9 @@ type RetryWorkflowRequest struct {
 	Reason    string                 `protobuf:"bytes,104,opt,name=reason,proto3" json:"reason,omitempty"`
 	// Do nothing if the run was retried before, with any request_id: its newest retry is returned.
 	UnlessRetried bool `protobuf:"varint,105,opt,name=unless_retried,json=unlessRetried,proto3" json:"unless_retried,omitempty"`
+	// Keep steps that began after the run's first failure. Without keep_all, from_step or restart, the
+	// retry of a run that has such steps is FAILED_PRECONDITION.
+	KeepAll       bool `protobuf:"varint,106,opt,name=keep_all,json=keepAll,proto3" json:"keep_all,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2258,6 +2261,13 @@ func (x *RetryWorkflowRequest) GetReason() string {
 func (x *RetryWorkflowRequest) GetUnlessRetried() bool {
 	if x != nil {
 		return x.UnlessRetried
+	}
+	return false
+}
+
+func (x *RetryWorkflowRequest) GetKeepAll() bool {
+	if x != nil {
+		return x.KeepAll
 	}
 	return false
 }
@@ -3430,7 +3440,8 @@ type BulkWorkflowsRequest struct {
 	Action        BulkAction             `protobuf:"varint,1,opt,name=action,proto3,enum=kagzi.v1.BulkAction" json:"action,omitempty"`
 	Filter        *ListWorkflowsRequest  `protobuf:"bytes,2,opt,name=filter,proto3" json:"filter,omitempty"` // its page is ignored
 	Reason        string                 `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
-	Limit         int64                  `protobuf:"varint,4,opt,name=limit,proto3" json:"limit,omitempty"` // stop after this many; 0 means all
+	Limit         int64                  `protobuf:"varint,4,opt,name=limit,proto3" json:"limit,omitempty"`                      // stop after this many; 0 means all
+	KeepAll       bool                   `protobuf:"varint,100,opt,name=keep_all,json=keepAll,proto3" json:"keep_all,omitempty"` // RETRY only: as in RetryWorkflowRequest
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3491,6 +3502,13 @@ func (x *BulkWorkflowsRequest) GetLimit() int64 {
 		return x.Limit
 	}
 	return 0
+}
+
+func (x *BulkWorkflowsRequest) GetKeepAll() bool {
+	if x != nil {
+		return x.KeepAll
+	}
+	return false
 }
 
 type BulkWorkflowsProgress struct {
@@ -4273,7 +4291,7 @@ const file_kagzi_v1_workflow_proto_rawDesc = "" +
 	"\n" +
 	"terminated\x18\x01 \x01(\bR\n" +
 	"terminated\x120\n" +
-	"\x06status\x18\x02 \x01(\x0e2\x18.kagzi.v1.WorkflowStatusR\x06status\"\x89\x02\n" +
+	"\x06status\x18\x02 \x01(\x0e2\x18.kagzi.v1.WorkflowStatusR\x06status\"\xa4\x02\n" +
 	"\x14RetryWorkflowRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x1b\n" +
@@ -4283,7 +4301,8 @@ const file_kagzi_v1_workflow_proto_rawDesc = "" +
 	"\n" +
 	"request_id\x18g \x01(\tR\trequestId\x12\x16\n" +
 	"\x06reason\x18h \x01(\tR\x06reason\x12%\n" +
-	"\x0eunless_retried\x18i \x01(\bR\runlessRetried\"\x87\x01\n" +
+	"\x0eunless_retried\x18i \x01(\bR\runlessRetried\x12\x19\n" +
+	"\bkeep_all\x18j \x01(\bR\akeepAll\"\x87\x01\n" +
 	"\x15RetryWorkflowResponse\x12\x1c\n" +
 	"\n" +
 	"new_run_id\x18\x01 \x01(\tR\bnewRunId\x12'\n" +
@@ -4380,12 +4399,13 @@ const file_kagzi_v1_workflow_proto_rawDesc = "" +
 	"\x06pinned\x18\x03 \x01(\bR\x06pinned\x12\x16\n" +
 	"\x06reason\x18\x04 \x01(\tR\x06reason\"E\n" +
 	"\x13PinWorkflowResponse\x12.\n" +
-	"\bworkflow\x18\x01 \x01(\v2\x12.kagzi.v1.WorkflowR\bworkflow\"\xaa\x01\n" +
+	"\bworkflow\x18\x01 \x01(\v2\x12.kagzi.v1.WorkflowR\bworkflow\"\xc5\x01\n" +
 	"\x14BulkWorkflowsRequest\x12,\n" +
 	"\x06action\x18\x01 \x01(\x0e2\x14.kagzi.v1.BulkActionR\x06action\x126\n" +
 	"\x06filter\x18\x02 \x01(\v2\x1e.kagzi.v1.ListWorkflowsRequestR\x06filter\x12\x16\n" +
 	"\x06reason\x18\x03 \x01(\tR\x06reason\x12\x14\n" +
-	"\x05limit\x18\x04 \x01(\x03R\x05limit\"\xd1\x01\n" +
+	"\x05limit\x18\x04 \x01(\x03R\x05limit\x12\x19\n" +
+	"\bkeep_all\x18d \x01(\bR\akeepAll\"\xd1\x01\n" +
 	"\x15BulkWorkflowsProgress\x12\x18\n" +
 	"\amatched\x18\x01 \x01(\x03R\amatched\x12\x12\n" +
 	"\x04done\x18\x02 \x01(\x03R\x04done\x12\x16\n" +
