@@ -1,5 +1,5 @@
-// Kagzi is durable workflows in one binary: the server, its coordinator and the command line. This
-// file wires the packages together and holds nothing else.
+// Kagzi runs durable workflows: one binary is the server, the terminal UI and the command line.
+// This file only wires the packages together.
 package main
 
 import (
@@ -36,7 +36,7 @@ var guides embed.FS
 
 func main() { os.Exit(run(os.Args[1:])) }
 
-// run is the program, from its arguments to its exit code.
+// run runs the program and returns its exit code.
 func run(args []string) int {
 	ctx, stop := cli.UntilInterrupted(context.Background())
 	defer stop()
@@ -92,7 +92,7 @@ func commands(v string) *cobra.Command {
 		Run: func(ctx context.Context, args []string) error {
 			return daemon.Serve(ctx, v, b, args, func(r daemon.Ready) {
 				if err := installer.Ready(ctx, "serving on "+r.Address); err != nil {
-					fmt.Fprintln(os.Stderr, "the service manager could not be told that the server is ready:", err)
+					fmt.Fprintln(os.Stderr, "cannot tell the service manager that the server is ready:", err)
 				}
 			})
 		},
@@ -130,8 +130,8 @@ func serve(ctx context.Context, version string, b daemon.Backends) (*cli.Nearby,
 	return &cli.Nearby{Database: s.Ready.Database.Database, Address: s.Ready.Client, Close: s.Close}, nil
 }
 
-// versionOf is what a release says, else what the Go toolchain noted: the module's version for `go
-// install`, the commit for a build in the repository.
+// versionOf returns the release's version, or what the Go toolchain recorded: the module's version
+// for `go install`, the commit for a build in the repository.
 func versionOf(release string, read func() (*debug.BuildInfo, bool)) string {
 	if release != "" {
 		return release

@@ -12,7 +12,7 @@ import (
 	"github.com/kagzi/kagzi/installer"
 )
 
-// binary is where packages put the program; nfpm.yaml and the scripts name it too.
+// binary is where packages install the program; nfpm.yaml and the scripts have the path too.
 const binary = "/usr/bin/kagzi"
 
 // completions are the files of `kagzi completion`, by shell.
@@ -89,7 +89,7 @@ func writeManual(directory, program string) error {
 	return nil
 }
 
-// writeService writes what `kagzi service install` would write for the program of a package.
+// writeService writes what `kagzi service install` would write for a package's program.
 func writeService(directory string) error {
 	files, err := installer.PackagedFiles(binary)
 	if err != nil {

@@ -58,7 +58,7 @@ func TestManual(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, want := range []string{
-			`.TH "KAGZI\-KEY\-CREATE" "1" "" "kagzi 1.2.3" "Kagzi"`, ".SH NAME\nkagzi\\-key\\-create \\- Make a key;",
+			`.TH "KAGZI\-KEY\-CREATE" "1" "" "kagzi 1.2.3" "Kagzi"`, ".SH NAME\nkagzi\\-key\\-create \\- Create a key;",
 			".B kagzi key create NAME \\-\\-role ROLE", ".SH EXAMPLES\n.nf\n",
 			".B \\-\\-output\\-file string\nwrite the secret", ".SH OPTIONS OF THE GROUP\n", ".B \\-\\-address string",
 			".SH SEE ALSO\n.BR kagzi\\-key (1)\n",
