@@ -48,6 +48,8 @@ type Config struct {
 
 	Version string       // of the program
 	Log     *slog.Logger // nil: none; `kagzi server` creates one from LogLevel and LogFormat
+	// LogDropped returns how many lines of Log were dropped, because nobody read them; nil: none are
+	LogDropped func() uint64
 
 	// Sources holds the origin of settings by flag name: "flag", "environment KAGZI_LISTEN", "file
 	// /etc/kagzi/kagzi.toml:3". Settings not in it are defaults or were set by a program.

@@ -251,8 +251,8 @@ func (p *process) serverOptions(ctx context.Context, at *addresses, warnings []s
 	options := server.Options{
 		Log: p.log, Version: c.Version, HeartbeatInterval: c.HeartbeatInterval, WorkerLease: c.WorkerLease,
 		PollTimeout: c.PollTimeout, DrainTimeout: c.DrainTimeout, AllowUnleased: c.AllowUnleased,
-		NamespaceRate: c.NamespaceRate,
-		Events:        p.events, Warnings: warnings, NeedKey: len(at.exposed()) > 0 && !c.Insecure,
+		NamespaceRate: c.NamespaceRate, LogDropped: c.LogDropped,
+		Events: p.events, Warnings: warnings, NeedKey: len(at.exposed()) > 0 && !c.Insecure,
 	}
 	if p.certs != nil {
 		options.TLS = p.certs.RPC()
