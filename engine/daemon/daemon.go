@@ -100,6 +100,9 @@ func run(ctx context.Context, c Config, b Backends, r *reloading, ready func(Rea
 	if err != nil {
 		return err
 	}
+	for _, w := range c.placeWarnings() {
+		c.Log.Warn(w)
+	}
 	store, err := b.Open(ctx, url, engine.OpenOptions{Serving: true, Log: c.Log})
 	if err != nil {
 		return coded(ctx, quietIfStopped(ctx, err)) // a service manager should not restart after a wrong setting
