@@ -109,7 +109,7 @@ func (p *pair) readFile(what, path string, check func(os.FileInfo) error) ([]byt
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", what, path, err)
 	}
-	return text, nil
+	return FileText(text), nil
 }
 
 // parseChain is all certificates in a text of PEM, which must be one at least.

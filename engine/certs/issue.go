@@ -167,7 +167,8 @@ func readPlain(root *os.Root, name string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, maxFile))
+	text, err := io.ReadAll(io.LimitReader(f, maxFile))
+	return FileText(text), err
 }
 
 // openPrivate opens a directory, made for its owner only where it is not there. One that others may
