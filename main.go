@@ -4,10 +4,13 @@ package main
 
 import (
 	"context"
+	"embed"
 	"fmt"
 	"os"
 	"runtime/debug"
 	"time"
+
+	"github.com/spf13/cobra"
 
 	"github.com/kagzi/kagzi/backends"
 	"github.com/kagzi/kagzi/backends/memory"
@@ -25,6 +28,12 @@ import (
 // version is set by releases: -ldflags "-X main.version=v1.2.3".
 var version string
 
+// guides holds the chapters that `kagzi help TOPIC` shows. The patterns match folders, so a folder
+// without such a file is no error.
+//
+//go:embed */README.md */guide/*.md
+var guides embed.FS
+
 func main() { os.Exit(run(os.Args[1:])) }
 
 // run runs the program and returns its exit code.
@@ -36,7 +45,11 @@ func run(args []string) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	v := versionOf(version, debug.ReadBuildInfo)
+	return cli.Execute(ctx, commands(versionOf(version, debug.ReadBuildInfo)), args, os.Stdin, os.Stdout, os.Stderr)
+}
+
+// commands is the command kagzi, with those of all packages in it.
+func commands(v string) *cobra.Command {
 	fetcher := cli.NewBackupClient(v)
 	b := daemon.Backends{
 		Open:    backends.Open,
@@ -72,6 +85,7 @@ func run(args []string) int {
 			}
 			return checks
 		},
+		Guides: guides,
 	})
 	root.AddCommand(daemon.Commands(v, b)...)
 	root.AddCommand(installer.Command(installer.Options{
@@ -86,7 +100,7 @@ func run(args []string) int {
 		Listen: daemon.ListenIn,
 	}))
 	root.AddCommand(demo.Command(), bench.Command(), child.Command())
-	return cli.Execute(ctx, root, args, os.Stdin, os.Stdout, os.Stderr)
+	return root
 }
 
 // look opens a database file for the terminal UI.

@@ -65,7 +65,12 @@ type Runs interface {
 	// the latest attempts of its steps that are COMPLETED: all, those whose sequence is before
 	// FromStep's, or none with Restart. Copies have new ids, no token, and sequences from 1 without
 	// gaps; the signals that nothing had consumed are copied as well. FromStep that the run has not
-	// begun is StepNotFound.
+	// begun is StepNotFound. Without FromStep, Restart and KeepAll, a run with FUNCTION or CHILD
+	// steps that were begun after its first final failure, or after it was told to stop, is
+	// RetryWouldKeep: they have probably undone what the retry would build on.
+	//
+	// A CHILD step that failed only because the run ended is kept, too, while its child is open,
+	// which becomes the new run's, or when that has COMPLETED since.
 	//
 	// RequestID known: the first answer again, or ErrConflict when the run, FromStep, Restart or
 	// Input differ from the first time. An open run that is RetriedFrom this one, or that such a
@@ -152,6 +157,7 @@ type RetryRunParams struct {
 	ID        ID
 	FromStep  string
 	Restart   bool
+	KeepAll   bool     // keeps results that were begun after the first failure, too
 	Input     *Payload // replaces the input; with Restart only
 	RequestID string
 }

@@ -54,9 +54,6 @@ func Execute(ctx context.Context, root *cobra.Command, args []string, stdin io.R
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd(args...)
 	prepare(root)
-	if help, _, err := root.Find([]string{"help"}); err == nil {
-		help.Args = helpArguments
-	}
 
 	err := root.ExecuteContext(ctx)
 	switch {
@@ -117,14 +114,6 @@ func wrongArguments(cmd *cobra.Command, args []string, err error) error {
 			cmp.Or(strings.Join(names, " "), "none"))
 	}
 	return &usageError{err: err, hint: []string{"usage: " + cmd.UseLine(), "see: " + cmd.CommandPath() + " --help"}}
-}
-
-// helpArguments requires the arguments of `kagzi help` to name a command.
-func helpArguments(help *cobra.Command, args []string) error {
-	if cmd, rest, _ := help.Root().Find(args); len(rest) > 0 {
-		return unknownCommand(cmd, rest[0])
-	}
-	return nil
 }
 
 func unknownCommand(cmd *cobra.Command, name string) error {

@@ -12,6 +12,8 @@
 //   - Output: the writer (output.go), paged lists (list.go), one run in full (show.go, tree.go).
 //   - Acting on named things one by one (act.go), or on all runs that match a filter (choose.go,
 //     many.go).
+//   - Help of commands and the guide's chapters (help.go, internal/guide), both also as man pages
+//     (man.go, internal/manual).
 //   - Payload flags and prompts (input.go), batches (start.go), flag types (internal/flagvalue) and
 //     shell completion (choose.go).
 package cli
@@ -28,7 +30,6 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 	"github.com/kagzi/kagzi/sdk/profile"
 	"github.com/kagzi/kagzi/tui"
-	"github.com/kagzi/kagzi/tui/cli/internal/manual"
 	"github.com/kagzi/kagzi/tui/render"
 )
 
@@ -70,7 +71,7 @@ func Root(version string, local Local) *cobra.Command {
 	e := newEnv(version)
 	e.local = local
 	cmd := root(e)
-	cmd.AddCommand(newMan(version))
+	cmd.AddCommand(newMan(e))
 	addUI(cmd, e)
 	return cmd
 }
@@ -95,6 +96,7 @@ One binary is the server, the terminal UI and this command line. Start with:
 	}
 	cmd.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	cmd.AddCommand(commands(e)...)
+	addHelp(cmd, e)
 	return cmd
 }
 
@@ -130,30 +132,6 @@ func newWorkflow(e *env) *cobra.Command {
 		newUnpin(e, &holdOptions{}),
 	)
 	e.register(cmd)
-	return cmd
-}
-
-// newMan writes man pages from the command definitions, for packages.
-func newMan(version string) *cobra.Command {
-	dir := ""
-	cmd := &cobra.Command{
-		Use:   "man --dir DIR",
-		Short: "Write man pages, one per command, to a directory",
-		Long: `Write man pages, one per command, to a directory: kagzi.1, kagzi-workflow.1,
-kagzi-workflow-start.1 and so on.
-
-Existing files with these names are replaced. The output depends only on the version of kagzi.`,
-		Example: "  kagzi man --dir man1 && man man1/kagzi-workflow.1\n  sudo kagzi man --dir /usr/local/share/man/man1",
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if dir == "" {
-				return usagef("--dir is required, for example --dir ~/.local/share/man/man1")
-			}
-			return manual.Write(cmd.Root(), version, dir)
-		},
-	}
-	cmd.Flags().StringVar(&dir, "dir", "", "directory to write to; created if missing")
-	_ = cmd.MarkFlagDirname("dir") // fails only if the flag does not exist
 	return cmd
 }
 

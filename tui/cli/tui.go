@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -42,6 +43,8 @@ type Local struct {
 	Demo func(seed uint64, at time.Time) scenario.Server
 	// Examine checks what a server needs on this machine if none runs: files, disk and ports.
 	Examine func(ctx context.Context) []Check
+	// Guides holds the Markdown files of `kagzi help TOPIC`, by their paths in the repository.
+	Guides fs.FS
 }
 
 // Check is the result of one check of doctor.
