@@ -209,7 +209,7 @@ func ran(t *testing.T, address string, args ...string) string {
 	return out
 }
 
-func TestThePersonAtTheTerminalSeesAndSteersARealServer(t *testing.T) {
+func TestTheTerminalUIShowsAndControlsARealServer(t *testing.T) {
 	data, faults := filepath.Join(t.TempDir(), "data"), t.TempDir()
 	address := e2e.FreeAddress(t)
 	server, _, _ := startServerAt(t, data, address)
@@ -378,12 +378,12 @@ func TestTheTerminalUIBeginsWithTheRunsThatAFilterChooses(t *testing.T) {
 	ui.shows("exit code 0")
 }
 
-func TestAViewOfTheTerminalUIThatThereIsNotIsWrongUsage(t *testing.T) {
+func TestAnUnknownViewIsAUsageError(t *testing.T) {
 	ui := openPane(t, 100, 24, nil, "tui", "--demo", "--view", "rums")
 	ui.shows(`there is no command "rums"; did you mean runs?`, "exit code 64")
 }
 
-func TestAloneTheProgramServesItselfAndAFileIsOpenedWithoutAServer(t *testing.T) {
+func TestKagziAloneStartsAServerAndOpensAFileWithoutOne(t *testing.T) {
 	address, data := e2e.FreeAddress(t), filepath.Join(t.TempDir(), "data")
 	ui := openPane(t, 100, 30, []string{"KAGZI_LISTEN=" + address, "KAGZI_ADDRESS=" + address,
 		"KAGZI_DATA_DIR=" + data})

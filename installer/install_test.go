@@ -37,7 +37,7 @@ func TestAnInstallationRegistersAndStarts(t *testing.T) {
 	}
 }
 
-func TestTheSameOnceMoreChangesNothing(t *testing.T) {
+func TestRepeatedInstallChangesNothing(t *testing.T) {
 	b := newBench(t, linuxSpec())
 	if err := b.run(t.Context()); err != nil {
 		t.Fatal(err)
@@ -59,7 +59,7 @@ func TestTheSameOnceMoreChangesNothing(t *testing.T) {
 	}
 }
 
-func TestOtherSettingsAreRefusedByInstallAndTakenByReconfigure(t *testing.T) {
+func TestInstallRefusesOtherSettingsAndReconfigureAppliesThem(t *testing.T) {
 	b := newBench(t, linuxSpec())
 	if err := b.run(t.Context()); err != nil {
 		t.Fatal(err)

@@ -52,7 +52,7 @@ func TestTheServiceManagerIsToldOfReadinessAndOfTheStop(t *testing.T) {
 	}
 }
 
-func TestTheWatchdogIsToldWhatItWantsToHear(t *testing.T) {
+func TestTheWatchdogIsNotifiedWhileAlive(t *testing.T) {
 	next := notified(t)
 	t.Setenv("WATCHDOG_USEC", "30000000")
 	t.Setenv("WATCHDOG_PID", fmt.Sprint(os.Getpid()))
@@ -68,7 +68,7 @@ func TestTheWatchdogIsToldWhatItWantsToHear(t *testing.T) {
 	Watchdog(t.Context(), nil) // returns at once
 }
 
-func TestTheWatchdogHearsNothingOfAProcessThatHangs(t *testing.T) {
+func TestTheWatchdogIsNotNotifiedOfAHangingProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		var group sync.WaitGroup

@@ -154,7 +154,7 @@ func TestALogTakesALimitedSpace(t *testing.T) {
 	}
 }
 
-func TestALogThatCannotBeginAnotherFileGoesOnWithTheSame(t *testing.T) {
+func TestALogThatCannotRotateKeepsItsFile(t *testing.T) {
 	l, err := openLog(logDir(t))
 	if err != nil {
 		t.Fatal(err)

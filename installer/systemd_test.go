@@ -152,7 +152,7 @@ func TestAUnitThatSystemdDoesNotTakeIsAnError(t *testing.T) {
 	}
 }
 
-func TestWithoutSystemdOneIsTold(t *testing.T) {
+func TestMissingSystemdIsReported(t *testing.T) {
 	fakeCommand(t, "systemctl", `printf 'System has not been booted with systemd.\nNo bus.\n' >&2; exit 1`)
 	m := userSystemd(t)
 	wantCode(t, m.available(t.Context()), exitUnavailable, "has not been booted", "kagzi server")
@@ -285,7 +285,7 @@ func TestAServiceThatStillEndsIsWaitedForBeforeItIsStartedAgain(t *testing.T) {
 			})
 		})
 	}
-	t.Run("but not where launchctl will not have it", func(t *testing.T) {
+	t.Run("fails if launchctl refuses the old way too", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			begun := time.Now()
 			m, _ := endingLaunchd(errors.New("Boot-out failed: 1: Operation not permitted"))

@@ -214,7 +214,7 @@ func TestNoCallIsLostWhileCertificatesChange(t *testing.T) {
 	}
 }
 
-func TestSettingsOfTLSAreTakenUpWhenTheyAreReadAgain(t *testing.T) {
+func TestReloadAppliesTLSFiles(t *testing.T) {
 	c, other := encrypted(t), team(t)
 	next := c
 	s, hear, _, lines := reloadable(t, c, func() bool { return false }, func() (Config, []string, error) {

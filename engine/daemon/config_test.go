@@ -93,7 +93,7 @@ func TestEverySettingIsAFlagAndAVariable(t *testing.T) {
 	}
 }
 
-func TestWithoutFlagsAndVariablesTheDefaultsHold(t *testing.T) {
+func TestDefaultsApplyWithoutFlagsAndVariables(t *testing.T) {
 	got, warnings, err := settle(nil, map[string]string{"KAGZI_LISTEN": "", "KAGZI_RUBBISH": "x"})
 	if err != nil || len(warnings) > 0 {
 		t.Fatalf("error %v, warnings %q, want none", err, warnings)
@@ -164,7 +164,7 @@ func TestOlderNamesStillWork(t *testing.T) {
 	}
 }
 
-func TestOfTwoNamesTheNewerCountsAndTheOtherIsNamed(t *testing.T) {
+func TestTheNewNameOfAVariableWinsAndTheOldIsWarnedAbout(t *testing.T) {
 	c, warnings, err := settle(nil, map[string]string{
 		"KAGZI_WORKER_LEASE": "40s", "KAGZI_WORKER_VISIBILITY_TIMEOUT_SECS": "300",
 		"KAGZI_COORDINATOR_WORKER_STALE_THRESHOLD_SECS": "40",
@@ -366,7 +366,7 @@ func TestADataDirectoryThatOthersMayWriteToIsRefused(t *testing.T) {
 	}
 }
 
-func TestAVariableThatIsAlmostASettingsIsWarnedOf(t *testing.T) {
+func TestMisspeltVariablesAreWarnedAbout(t *testing.T) {
 	from := surroundings{environ: func() []string {
 		return []string{"KAGZI_LISTENN=1", "KAGZI_WORKER_LAESE=1m", "KAGZI_\x1bDB=x", "KAGZI_LISTEN=:1",
 			"KAGZI_DB_URL=x", "KAGZI_TLS=1", "KAGZI_TIME=utc",

@@ -89,7 +89,7 @@ func healthOf(t *testing.T, address string) error {
 	return err
 }
 
-func TestAServerServesAndStopsInGoodOrder(t *testing.T) {
+func TestAServerServesAndStopsGracefully(t *testing.T) {
 	c := testConfig(t)
 	s := serve(t, c, embedded(nil))
 	if _, port, err := net.SplitHostPort(s.Address); err != nil || port == "0" || s.Address != s.Client {

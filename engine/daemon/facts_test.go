@@ -76,7 +76,7 @@ func TestADatabaseURLIsShownWithoutItsPassword(t *testing.T) {
 	}
 }
 
-func TestTheCoordinatorsLooksAreTold(t *testing.T) {
+func TestServerInfoDescribesTheCoordinator(t *testing.T) {
 	at := time.Date(2026, 11, 20, 12, 0, 0, 1e6, time.UTC)
 	for _, c := range []struct {
 		looks coordinator.Looks

@@ -60,7 +60,7 @@ func TestEverySettingIsAKeyOfTheFile(t *testing.T) {
 	}
 }
 
-func TestAFlagGoesBeforeAVariableAndThatBeforeTheFile(t *testing.T) {
+func TestFlagsOverrideVariablesWhichOverrideTheFile(t *testing.T) {
 	path := written(
 		t, "[server]\nlog-level = \"error\"\npoll-timeout = \"11s\"\ndrain-timeout = \"11s\"\nworker-lease = \"50s\"\n")
 	c, err := settleBeside(path, []string{"--poll-timeout=13s"}, map[string]string{

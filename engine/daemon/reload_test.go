@@ -71,7 +71,7 @@ func settingOf(t *testing.T, s *served, name string) (value, source string) {
 	return "", ""
 }
 
-func TestSettingsReadAgainChangeTheLogLevelAndNameWhatCannotChange(t *testing.T) {
+func TestReloadAppliesTheLogLevelAndNamesOtherChanges(t *testing.T) {
 	c := testConfig(t)
 	c.LogLevel = slog.LevelInfo
 	next := c
@@ -108,7 +108,7 @@ func TestSettingsReadAgainChangeTheLogLevelAndNameWhatCannotChange(t *testing.T)
 	}
 }
 
-func TestSettingsThatAreWrongWhenReadAgainChangeNothing(t *testing.T) {
+func TestReloadKeepsTheSettingsIfTheNewOnesAreWrong(t *testing.T) {
 	c := testConfig(t)
 	s, hear, level, lines := reloadable(t, c, func() bool { return false }, func() (Config, []string, error) {
 		return Config{LogLevel: slog.LevelError}, nil, errors.New("kagzi.toml:3: nonsense")
@@ -122,7 +122,7 @@ func TestSettingsThatAreWrongWhenReadAgainChangeNothing(t *testing.T) {
 	}
 }
 
-func TestAServerWhoseTerminalIsGoneStopsInGoodOrder(t *testing.T) {
+func TestAServerStopsGracefullyWhenItsTerminalCloses(t *testing.T) {
 	s, hear, _, _ := reloadable(t, testConfig(t), func() bool { return true }, func() (Config, []string, error) {
 		t.Error("the settings were read")
 		return Config{}, nil, nil

@@ -188,7 +188,7 @@ func TestAWindowWithoutAURLIsOnTheDatabaseOfTheSettings(t *testing.T) {
 	}
 }
 
-func TestWhoLooksForKeysMakesNoDatabase(t *testing.T) {
+func TestListingKeysCreatesNoDatabase(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	t.Setenv("KAGZI_CONFIG", "off")
 	t.Setenv("KAGZI_DATA_DIR", dir)
@@ -271,7 +271,7 @@ func TestAReadOnlyWindowTellsNothingOfAServer(t *testing.T) {
 	}
 }
 
-func TestMetricsAreForKeysThatLookOnceThereAreKeys(t *testing.T) {
+func TestMetricsNeedAKeyThatMayReadOnceKeysExist(t *testing.T) {
 	c := testConfig(t)
 	secrets := makeKeys(t, c,
 		&kagziv1.Key{Name: "prometheus", Role: kagziv1.KeyRole_KEY_ROLE_VIEWER, Namespaces: []string{"a"}},

@@ -67,7 +67,7 @@ func fixtureOn(t *testing.T, status kagziv1.WorkflowStatus, output any) *fixture
 	return r
 }
 
-func TestARunThatDoesNotReturnWhatItMustFailsEveryWorkload(t *testing.T) {
+func TestAWrongResultFailsEveryWorkload(t *testing.T) {
 	const (
 		completed = kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED
 		failed    = kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED

@@ -98,7 +98,7 @@ func await(t *testing.T, p *Process, text string) string {
 	return line
 }
 
-func TestAChildStopsInGoodOrder(t *testing.T) {
+func TestAChildStopsGracefully(t *testing.T) {
 	p := start(t, Spec{Args: []string{"play"}})
 	await(t, p, "ready")
 	if err := p.Stop(30 * time.Second); err != nil {
@@ -132,7 +132,7 @@ func TestAChildSeesNoneOfTheParentsSettings(t *testing.T) {
 	}
 }
 
-func TestTheErrorOfAChildThatEndsEarlyHoldsItsLastWords(t *testing.T) {
+func TestTheErrorOfAnEarlyExitHasTheLastOutput(t *testing.T) {
 	p := start(t, Spec{Args: []string{"play", "no such luck"}})
 	_, err := p.Await(t.Context(), func(string) (string, bool) { return "", false })
 	if err == nil || !strings.Contains(err.Error(), "no such luck") || !strings.Contains(err.Error(), "exit status 3") {

@@ -25,7 +25,7 @@ func (p *parts) Recv() (*kagziv1.BackupChunk, error) {
 	return next, nil
 }
 
-func TestABackupThatDidNotComeWholeIsRefused(t *testing.T) {
+func TestAnIncompleteBackupIsRefused(t *testing.T) {
 	sum := sha256.Sum256([]byte("kagzi"))
 	data := func(text string) *kagziv1.BackupChunk { return &kagziv1.BackupChunk{Data: []byte(text), TotalBytes: 5} }
 	last := &kagziv1.BackupChunk{TotalBytes: 5, Sha256: sum[:]}

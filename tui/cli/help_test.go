@@ -66,7 +66,7 @@ func TestGuideTopics(t *testing.T) {
 			}
 		})
 	}
-	t.Run("says which chapter is broken", func(t *testing.T) {
+	t.Run("names the broken chapter", func(t *testing.T) {
 		guides["sdk/guide/1-bad.md"] = &fstest.MapFile{Data: []byte("no title\n")}
 		if code, _, errs := help("help", "backup"); code != ExitError || !strings.Contains(errs, "sdk/guide/1-bad.md") {
 			t.Errorf("exit code %d: %s", code, errs)

@@ -59,7 +59,7 @@ func TestWatch_prints_a_line_for_each_change_and_outlasts_the_server(t *testing.
 	})
 }
 
-func TestWatch_says_when_what_is_over_came_about(t *testing.T) {
+func TestWatch_shows_when_ended_steps_ended(t *testing.T) {
 	_, _, completed, _, second := watchedRuns()
 	second.FinishedAt, completed.FinishedAt = at(-time.Hour), at(-time.Minute)
 	s := &session{server: &fake{streams: []*stream{
@@ -126,7 +126,7 @@ func TestWatch_gives_up_where_no_server_ever_answered(t *testing.T) {
 	s.want(t, ExitNotFound, "wf", "watch", "run-1")
 }
 
-func TestA_timeout_is_told_as_it_was_given(t *testing.T) {
+func TestA_timeout_is_reported_as_given(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, limit := range []string{"300us", "1ns", "90m", "1d"} {
 			still := func() (*kagziv1.WaitWorkflowResponse, error) {

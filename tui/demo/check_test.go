@@ -115,7 +115,7 @@ func (f facts) clone() facts {
 	return f
 }
 
-func TestFactsThatAreAsTheyMustBePass(t *testing.T) {
+func TestCorrectFactsPass(t *testing.T) {
 	for name, c := range map[string]struct {
 		facts facts
 		check func(*check) string

@@ -34,7 +34,7 @@ func TestBinary(t *testing.T) {
 		t.Fatalf("build: %v\n%s", err, output)
 	}
 
-	t.Run("shows the main job and exits 0", func(t *testing.T) {
+	t.Run("all results are correct and it exits 0", func(t *testing.T) {
 		d := startDemo(t, binary)
 		output := d.rest()
 		if err := d.cmd.Wait(); err != nil {
@@ -62,7 +62,7 @@ func TestBinary(t *testing.T) {
 		return // there, one process cannot send another a ctrl-C
 	}
 
-	t.Run("stops everything and exits 130 when interrupted", func(t *testing.T) {
+	t.Run("an interrupt stops everything and exits 130", func(t *testing.T) {
 		d := startDemo(t, binary)
 		output := d.until("RUNNING")
 		d.interrupt()
@@ -73,7 +73,7 @@ func TestBinary(t *testing.T) {
 		d.leavesNothing(serverIn(t, output))
 	})
 
-	t.Run("stops everything when nobody reads it any more", func(t *testing.T) {
+	t.Run("a closed pipe stops everything", func(t *testing.T) {
 		d := startDemo(t, binary)
 		address := serverIn(t, d.until("RUNNING"))
 		if err := d.out.Close(); err != nil {
@@ -85,7 +85,7 @@ func TestBinary(t *testing.T) {
 		d.leavesNothing(address)
 	})
 
-	t.Run("--keep leaves the server up until interrupted and says what to try", func(t *testing.T) {
+	t.Run("--keep runs until interrupted and prints commands", func(t *testing.T) {
 		d := startDemo(t, binary, "--keep")
 		output := d.until("Ctrl-C stops everything")
 		address := serverIn(t, output)

@@ -68,7 +68,7 @@ func families(t *testing.T, f *faked, log *slog.Logger) func() map[string]int {
 	}
 }
 
-func TestNobodyIsAskedUnlessSomebodyCollects(t *testing.T) {
+func TestNothingIsReadWithoutAScrape(t *testing.T) {
 	f := &faked{}
 	families(t, f, slog.New(slog.DiscardHandler))
 	if f.asked != 0 {
@@ -115,7 +115,7 @@ func (*hanging) Read(context.Context) (server.Reading, error) {
 	return server.Reading{}, errors.New("no answer")
 }
 
-func TestCollectorsHearOfADatabaseThatHangsBeforeTheyGiveUp(t *testing.T) {
+func TestAScrapeOfAHangingDatabaseAnswersInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		collect := newRegistry(newScraper(&hanging{}, "v1", slog.New(slog.DiscardHandler)))
 		began := time.Now()
