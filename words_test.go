@@ -12,8 +12,8 @@ import (
 	"github.com/kagzi/kagzi/tui/render"
 )
 
-// The server's sentence and the facts that the terminal puts below it are written in packages that
-// may not know each other.
+// The server's sentence and the facts shown below it are written in packages that may not import
+// each other.
 func TestExplanationsAndFactsFormatTimesAlike(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	for _, d := range []time.Duration{

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// notified is a service manager's socket; it returns what it is told next.
+// notified is a service manager's socket; it returns the next message.
 func notified(t *testing.T) func() string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "notify")
@@ -65,7 +65,7 @@ func TestTheWatchdogIsNotifiedWhileAlive(t *testing.T) {
 	stop()
 	group.Wait()
 	t.Setenv("WATCHDOG_USEC", "")
-	Watchdog(t.Context(), nil) // returns at once
+	Watchdog(t.Context(), nil) // must return at once
 }
 
 func TestTheWatchdogIsNotNotifiedOfAHangingProcess(t *testing.T) {
@@ -82,7 +82,7 @@ func TestTheWatchdogIsNotNotifiedOfAHangingProcess(t *testing.T) {
 				return ctx.Err()
 			}, func() { told.Add(1) })
 		})
-		time.Sleep(25 * time.Second) // time is the bubble's own
+		time.Sleep(25 * time.Second) // the bubble's clock
 		synctest.Wait()
 		if got := told.Load(); got != 3 {
 			t.Errorf("told %d times in 25 s, want 3", got)

@@ -17,7 +17,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// scheduled is backups in a directory of the test, whose make writes the time into the file.
+// scheduled returns backups in a test directory whose make writes the time into the file.
 func scheduled(t *testing.T, every time.Duration, keep int) *backups {
 	return &backups{
 		dir: filepath.Join(t.TempDir(), "backups"), series: plainSeries, every: every, keep: keep,
@@ -30,7 +30,7 @@ func scheduled(t *testing.T, every time.Duration, keep int) *backups {
 	}
 }
 
-// during runs the backups for a while and returns what then lies in their directory.
+// during runs the backups for a while and returns the files in their directory.
 func during(t *testing.T, b *backups, d time.Duration) (names []string) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
@@ -52,7 +52,7 @@ func during(t *testing.T, b *backups, d time.Duration) (names []string) {
 	return names
 }
 
-// turns are those of a server that has to wait so long, and again.
+// turns are those of a server that must wait each time.
 type turns struct {
 	waits []time.Duration
 	back  int
@@ -166,7 +166,7 @@ func TestScheduledBackups(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a, b := scheduled(t, time.Hour, 2), scheduled(t, time.Hour, 3)
 				a.series, b.series, b.dir = "kagzi-0000000a", "orders-0000000b", a.dir
-				unsaid := nameAt(time.Now().Add(-time.Minute)) // of either
+				unsaid := nameAt(time.Now().Add(-time.Minute)) // could be either database's
 				if err := errors.Join(os.MkdirAll(a.dir, 0o700),
 					os.WriteFile(filepath.Join(a.dir, "kagzi-0000000a-19900101T000000Z.db"), nil, 0o600),
 					os.WriteFile(filepath.Join(a.dir, "orders-0000000b-19900101T000000Z.db"), nil, 0o600),
@@ -282,7 +282,7 @@ func TestScheduledBackups(t *testing.T) {
 			fake := &turns{waits: []time.Duration{0}}
 			b.turns = fake
 			b.make = func(context.Context, string) (engine.Backup, error) {
-				b.dir += "\x00" // which no system can list
+				b.dir += "\x00" // no system can list this
 				return engine.Backup{}, nil
 			}
 			failed := 0
@@ -438,7 +438,7 @@ func TestBackupNamesItsSourceAndRefusesAMovedDatabase(t *testing.T) {
 		what     string
 		standing string
 		args     []string
-		of       string // empty: none is made
+		of       string // empty: no backup is made
 		warning  string
 	}{
 		{"of the settings", "", nil, own, ""},

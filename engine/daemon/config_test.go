@@ -30,7 +30,7 @@ func settle(args []string, env map[string]string) (Config, []string, error) {
 	}})
 }
 
-// said is one value of each setting other than its default, with what it makes of the defaults.
+// said has one value other than the default for each setting, and its effect.
 var said = []struct {
 	name, text string
 	change     func(*Config)
@@ -259,7 +259,7 @@ func TestBadValuesAreRefusedByNameValueAndWhatIsWanted(t *testing.T) {
 				t.Errorf("--%s=%s: error %v, want one that says %q", s.name, text, err, try.want)
 			}
 			if text == "" {
-				continue // of a variable the same as none
+				continue // an empty variable counts as unset
 			}
 			_, _, err = settle(nil, map[string]string{s.variable(): text})
 			if err == nil || !mentions(err, s.variable(), `"`+text+`"`, try.want) || codeOf(err) != 64 {
@@ -285,7 +285,7 @@ func mentions(err error, parts ...string) bool {
 	return true
 }
 
-// codeOf is the exit code that an error asks for, 1 when it asks for none.
+// codeOf returns an error's exit code, or 1.
 func codeOf(err error) int {
 	if coded, ok := errors.AsType[interface {
 		error

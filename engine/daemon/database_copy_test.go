@@ -15,7 +15,7 @@ import (
 	"github.com/kagzi/kagzi/engine/daemon/internal/output"
 )
 
-// runCopy is the command with these arguments, on databases that are there.
+// runCopy runs db copy with these arguments on existing databases.
 func runCopy(ctx context.Context, b Backends, args ...string) (out, messages string, err error) {
 	b.Status = func(context.Context, string) (engine.SchemaStatus, error) { return engine.SchemaStatus{}, nil }
 	cmd := newDatabaseCopy(b)

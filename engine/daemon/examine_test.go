@@ -14,7 +14,7 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// sick is what Examine finds in some surroundings, by name, as "state text".
+// sick returns the findings of Examine by name, as "state text".
 func sick(t *testing.T, status engine.SchemaStatus, failure error, env map[string]string) map[string]string {
 	t.Helper()
 	b := Backends{Status: func(context.Context, string) (engine.SchemaStatus, error) { return status, failure }}

@@ -16,7 +16,8 @@ import (
 
 const benchLimit = 3 * time.Minute
 
-// TestBinary runs tiny workloads from the whole binary: server, worker and load in three processes.
+// TestBinary runs small workloads from the whole binary: server, worker and load in three
+// processes.
 func TestBinary(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds and runs the whole binary")

@@ -10,7 +10,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// parts is a stream of a backup.
+// parts is a backup stream.
 type parts struct {
 	list []*kagziv1.BackupChunk
 	end  error

@@ -31,7 +31,7 @@ func read(t *testing.T, path string) string {
 	return string(data)
 }
 
-// assertAlone fails when a directory holds anything but the named files.
+// assertAlone fails if a directory contains anything but the named files.
 func assertAlone(t *testing.T, dir string, names ...string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -53,7 +53,7 @@ func TestExport(t *testing.T) {
 			t.Errorf("stdout %q, %d bytes", out, len(read(t, file)))
 		}
 		if info, err := os.Stat(file); err != nil || info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows" {
-			// which has no modes
+			// Windows has no modes
 			t.Errorf("mode %v, err %v", info.Mode(), err)
 		}
 		assertAlone(t, dir, "run.zip")

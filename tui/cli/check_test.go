@@ -21,14 +21,14 @@ import (
 	"github.com/kagzi/kagzi/sdk/profile"
 )
 
-// asWorker in the environment makes the test binary a worker's build that behaves as the variable says.
+// asWorker in the environment makes the test binary a worker that behaves as the variable says.
 const asWorker = "KAGZI_TEST_WORKER"
 
 func TestMain(m *testing.M) {
 	if behaviour := os.Getenv(asWorker); behaviour != "" {
 		os.Exit(work(behaviour))
 	}
-	_ = os.Setenv("KAGZI_CONFIG", "off") // the settings of whoever runs the tests are not theirs
+	_ = os.Setenv("KAGZI_CONFIG", "off") // do not use the settings of the user running the tests
 	os.Exit(m.Run())
 }
 
@@ -224,7 +224,7 @@ func TestCheck(t *testing.T) {
 	})
 }
 
-// onWrite is an output that calls a function when something is written.
+// onWrite is an output that calls a function on each write.
 type onWrite func()
 
 func (f onWrite) Write(p []byte) (int, error) {

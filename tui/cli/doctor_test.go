@@ -17,7 +17,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// diagnosis is what doctor prints, by the name of the check: "state text / advice", the worst of several.
+// diagnosis returns the output of doctor by check: "state text / advice", the worst of several.
 func diagnosis(t *testing.T, s *session, code int) map[string]string {
 	t.Helper()
 	out, _ := s.want(t, code, "doctor", "-o", "json")
@@ -43,7 +43,7 @@ func diagnosis(t *testing.T, s *session, code int) map[string]string {
 	return found
 }
 
-// manned gives a namespace online workers of these versions, empty for one that tells none.
+// manned gives a namespace online workers with these versions; "" is a worker without one.
 func manned(versions ...string) func(*fake) {
 	return func(f *fake) {
 		f.workers = nil

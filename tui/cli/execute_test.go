@@ -55,7 +55,7 @@ func TestAn_interrupt_ends_reading_from_a_silent_terminal(t *testing.T) {
 	}
 }
 
-// signalling says when somebody begins to read.
+// signalling signals when someone starts to read.
 type signalling struct {
 	io.Reader
 	began chan struct{}

@@ -18,7 +18,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// required is what a caller with an admin's key is told.
+// required is the answer to a caller with an admin's key.
 func required() *kagziv1.WhoAmIResponse {
 	return &kagziv1.WhoAmIResponse{Key: sampleKeys()[3], KeysRequired: true}
 }
@@ -49,7 +49,7 @@ func TestKey_create(t *testing.T) {
 			t.Errorf("file %q, %v, stdout %q, stderr %q", content, err, out, msg)
 		}
 		if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 && runtime.GOOS != "windows" {
-			// which has no modes
+			// Windows has no modes
 			t.Errorf("%v, %v; want mode 0600", info, err)
 		}
 		if _, msg := s.want(t, ExitUsage, "key", "create", "ada2", "--role", "admin", "--output-file",
@@ -77,7 +77,7 @@ func TestKey_create(t *testing.T) {
 		if err := os.WriteFile(name, nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		f, err := os.Open(name) // for reading: what is written fails, as on a full disk
+		f, err := os.Open(name) // opened for reading, so writes fail as on a full disk
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -249,7 +249,7 @@ func TestAudit(t *testing.T) {
 		}
 	})
 	t.Run("reports more events only if there are", func(t *testing.T) {
-		events := sampleAudit() // of which one is new enough, and one is not
+		events := sampleAudit() // one is new enough, one is not
 		s := &session{server: &fake{audit: events}}
 		if out, msg := s.want(t, ExitOK, "audit", "--since", "1h", "--limit", "1"); !strings.Contains(
 			out, "CancelWorkflow") || msg != "" {
@@ -283,7 +283,7 @@ func TestAudit(t *testing.T) {
 	})
 }
 
-// inUse is how a database refuses that a server has.
+// inUse is the error for a database locked by a server.
 type inUse struct{}
 
 func (*inUse) Error() string {

@@ -122,7 +122,7 @@ func TestClient_flags(t *testing.T) {
 	})
 }
 
-// whyNot is the system's reason not to open a file.
+// whyNot returns the system's error for opening a file.
 func whyNot(t *testing.T, path string) string {
 	t.Helper()
 	var reason *os.PathError

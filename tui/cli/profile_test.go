@@ -11,7 +11,7 @@ import (
 	"github.com/kagzi/kagzi/sdk/profile"
 )
 
-// settingsFile is a kagzi.toml with two profiles and a file with a key beside it.
+// settingsFile creates a kagzi.toml with two profiles, and a key file next to it.
 func settingsFile(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -121,7 +121,7 @@ func TestProfiles(t *testing.T) {
 			case "tls":
 				value = "true"
 			case "api-key", "api-key-file":
-				continue // of which only one may be given
+				continue // only one of them may be given
 			}
 			if out, _ := (&session{}).want(t, ExitOK, "profile", "show", "--"+name+"="+value); !strings.Contains(
 				out, value+" ") || !strings.Contains(out, "--"+name) {

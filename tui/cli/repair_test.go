@@ -14,7 +14,7 @@ import (
 
 const failedRun, sleepingRun = "01936b2e-0000-7000-8000-000000000003", "01936b2e-0000-7000-8000-000000000002"
 
-// first is the first request of a kind that a server got.
+// first returns the first request of a kind that a server got.
 func first[R any](t *testing.T, f *fake) R {
 	t.Helper()
 	list := requestsOf[R](f)
@@ -202,7 +202,7 @@ func TestSignal(t *testing.T) {
 			out, `"run_id": "`+sleepingRun) {
 			t.Errorf("stdout %q", out)
 		}
-		s.want(t, ExitConflict, "wf", "signal", "c", "go") // goes round in a circle
+		s.want(t, ExitConflict, "wf", "signal", "c", "go") // a cycle of continuations
 	})
 	t.Run("a signal to an ended run is a conflict", func(t *testing.T) {
 		s := &session{server: &fake{fail: map[string]error{
@@ -251,7 +251,7 @@ func TestOverride(t *testing.T) {
 
 func TestShow_tells_what_was_done_to_a_run(t *testing.T) {
 	s := &session{server: sampleServer()}
-	s.server.audit = []*kagziv1.AuditEvent{ // newest first, as lists are
+	s.server.audit = []*kagziv1.AuditEvent{ // newest first, as in lists
 		{At: at(0), Actor: "ada (key_2)", Method: "RetryWorkflow", SubjectId: failedRun, Outcome: "FAILED_PRECONDITION",
 			Reason: "too early"},
 		{At: at(-60e9), Actor: "local", Method: "PauseWorkflow", SubjectId: failedRun, Outcome: "ok", Reason: "why",

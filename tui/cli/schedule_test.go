@@ -196,7 +196,7 @@ func TestSchedule_actions(t *testing.T) {
 					s.want(t, ExitOK, append(slices.Clone(args[:last]), args[last]+strconv.Quote(named))...)
 				}
 				if got := first[*kagziv1.ListWorkflowsRequest](t, s.server).GetScheduleId(); got != named {
-					// the server knows it by either
+					// the server accepts either
 					t.Errorf("%q %s: runs of schedule %q, want %q", args, named, got, named)
 				}
 			}

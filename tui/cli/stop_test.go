@@ -13,7 +13,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// requestsOf are the requests of one kind that a server got.
+// requestsOf returns the requests of a kind that a server got.
 func requestsOf[R any](f *fake) []R {
 	var list []R
 	for _, r := range f.requests {

@@ -16,7 +16,8 @@ const (
 	running   = kagziv1.WorkflowStatus_WORKFLOW_STATUS_RUNNING
 )
 
-// family is a run with two generations of children, one of which went on as another run, and a failure that is handled.
+// family is a run with two generations of children, one of which continued as another run, and a
+// handled failure.
 func family() *fake {
 	step := func(run, name string, sequence int64, attempt int32, s kagziv1.StepStatus, child *string) *kagziv1.Step {
 		return &kagziv1.Step{

@@ -92,7 +92,7 @@ func TestAFlagOfTheUISuggestsKagziTUI(t *testing.T) {
 
 func TestUIWithoutFlagsUsesTheServerSettings(t *testing.T) {
 	for _, test := range []struct {
-		listen, address string // of the environment
+		listen, address string // from the environment
 		want            string
 		own             bool
 	}{

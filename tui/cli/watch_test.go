@@ -34,7 +34,7 @@ func watchedRuns() (pending, running, completed *kagziv1.Workflow, first, second
 func TestWatch_prints_a_line_for_each_change_and_outlasts_the_server(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pending, running, completed, first, second := watchedRuns()
-		superseded := proto.CloneOf(first) // says nothing new
+		superseded := proto.CloneOf(first) // has nothing new
 		superseded.Status, superseded.FinishedAt = kagziv1.StepStatus_STEP_STATUS_FAILED, at(0)
 		s := &session{server: &fake{streams: []*stream{
 			{events: []*kagziv1.WatchWorkflowEvent{
@@ -81,7 +81,7 @@ func TestWatch_follows_a_run_that_continues_as_new(t *testing.T) {
 			end: io.EOF}
 	}
 	first := ends("run-1", kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED, new("run-2"))
-	first.end = status.Error(codes.Unavailable, "server is stopping") // after all there was to say of the first
+	first.end = status.Error(codes.Unavailable, "server is stopping") // after everything about the first
 	s := &session{server: &fake{streams: []*stream{
 		first, ends("run-2", kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED, new("run-3")),
 		ends("run-3", kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED, nil),
@@ -104,7 +104,7 @@ func TestWatch_follows_a_run_that_continues_as_new(t *testing.T) {
 		ends("run-1", kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED, new("run-2")),
 		ends("run-2", kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED, new("run-1")),
 	}}}
-	s.want(t, ExitOK, "wf", "watch", "run-1") // and does not go round in a circle
+	s.want(t, ExitOK, "wf", "watch", "run-1") // must stop at the cycle
 }
 
 func TestWatch_in_every_format_is_one_valid_document(t *testing.T) {
