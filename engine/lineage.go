@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// ChildOf returns the run that a CHILD step of parent starts. The step makes its start safe to
-// repeat, so the run has no request id of its own. wanted is what the parent's code asked for.
+// ChildOf returns the run that a CHILD step of parent starts. It has no request id, because the
+// step makes its start safe to repeat. wanted is what the parent's code asked for.
 func ChildOf(parent *Run, step ID, wanted StartRun, now time.Time) StartRun {
 	c := wanted
 	c.Namespace, c.RequestID = parent.Namespace, ""
@@ -24,9 +24,9 @@ func ChildOf(parent *Run, step ID, wanted StartRun, now time.Time) StartRun {
 	return c
 }
 
-// Imported returns the run that an import makes of run, whose ids are the importing server's
-// already. An open run waits, paused, until somebody resumes it: what another server had promised
-// about its time, or had asked of its code, is over.
+// Imported returns the run that an import makes from run, whose ids are already those of the
+// importing server. An open run is paused until it is resumed. Requests to cancel it and deadlines
+// that have passed are dropped.
 func Imported(run Run, namespace string, now time.Time) Run {
 	run.Namespace, run.Origin = namespace, OriginImport
 	if run.Status.Ended() {
@@ -39,7 +39,7 @@ func Imported(run Run, namespace string, now time.Time) Run {
 	if !run.NamedDeadlineAt.After(now) {
 		run.NamedDeadlineAt = time.Time{}
 	}
-	if !run.DeadlineAt.After(now) { // of two it was the earlier one
+	if !run.DeadlineAt.After(now) { // it was the earlier of two deadlines
 		run.DeadlineAt = run.NamedDeadlineAt
 	}
 	return run

@@ -11,7 +11,7 @@ type fate string
 
 const (
 	kept  fate = "kept"    // as in the run before
-	unset fate = "unset"   // its zero value: only a life of its own gives it
+	unset fate = "unset"   // its zero value; it is set later in a run's life
 	own   fate = "its own" // set for this run
 	free  fate = "free"    // kept or set, by what the maker asks for
 )

@@ -12,8 +12,8 @@
 //   - Output: the writer (output.go), paged lists (list.go), one run in full (show.go, tree.go).
 //   - Acting on named things one by one (act.go), or on all runs that match a filter (choose.go,
 //     many.go).
-//   - Help of commands and the guide's chapters (help.go, internal/guide), both also as man pages
-//     (man.go, internal/manual).
+//   - Command help and the guide's chapters (help.go, internal/guide), and both as man pages (man.go,
+//     internal/manual).
 //   - Payload flags and prompts (input.go), batches (start.go), flag types (internal/flagvalue) and
 //     shell completion (choose.go).
 package cli

@@ -21,8 +21,8 @@ func TextPayload(s string) engine.Payload {
 	return engine.Payload{Data: []byte(s), Metadata: map[string]string{"content-type": "text/plain"}}
 }
 
-// Family is a completed run with a child, which continued as another one, which is open; and a run
-// that has nothing to do with them.
+// Family returns a store with a completed run, its child, the open run that the child continued as,
+// and an unrelated run.
 func Family() *Books {
 	root, first, second, other := SomeID(1), SomeID(2), SomeID(3), SomeID(4)
 	start := SomeID(5)
@@ -104,7 +104,7 @@ func Family() *Books {
 	return b
 }
 
-// Files unpacks a zip, in its order.
+// Files unpacks a zip file, in its order.
 func Files(t *testing.T, file []byte) (names []string, content map[string][]byte) {
 	t.Helper()
 	z, err := zip.NewReader(bytes.NewReader(file), int64(len(file)))
