@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -61,6 +62,20 @@ var (
 	ErrExhausted    = &Error{Kind: KindExhausted}
 	ErrUnavailable  = &Error{Kind: KindUnavailable}
 )
+
+// RetryWouldKeep refuses a retry that would keep steps which were probably taken because of the
+// failure, such as compensations.
+func RetryWouldKeep(run ID, status RunStatus, steps []string) error {
+	const most = 10
+	names := strings.Join(steps[:min(len(steps), most)], ", ")
+	if more := len(steps) - most; more > 0 {
+		names += fmt.Sprintf(" and %d more", more)
+	}
+	return &Error{Kind: KindPrecondition, Subject: "run", SubjectID: run.String(), Status: status,
+		Message: "a retry would keep steps that were begun after the run's first failure: " + names +
+			"; if they undid others, retry from the first step that was undone (from_step) or from the start (restart); " +
+			"otherwise keep them (keep_all)"}
+}
 
 // ErrReadOnly refuses to change a database that was opened with OpenOptions.ReadOnly.
 var ErrReadOnly = &Error{Kind: KindPrecondition,

@@ -51,6 +51,9 @@ func (k StepKind) String() string {
 	return "UNKNOWN"
 }
 
+// OwnStepPrefix begins the names of steps that an SDK records by itself, such as kagzi:now.
+const OwnStepPrefix = "kagzi:"
+
 // Step is one attempt of one step of a run.
 type Step struct {
 	ID       ID

@@ -69,7 +69,12 @@ type Runs interface {
 	// of RetryOf, and copies of the latest attempts of the COMPLETED steps: all of them, those with
 	// a sequence before FromStep's, or none with Restart. Copies get new ids, no token, and
 	// sequences from 1 without gaps. Signals that no step has consumed are copied too. A FromStep
-	// that the run has not begun is StepNotFound.
+	// that the run has not begun is StepNotFound. Without FromStep, Restart and KeepAll, a run that
+	// began FUNCTION or CHILD steps after its first final failure, or after it was told to stop, is
+	// RetryWouldKeep: those steps have probably undone what the retry would build on.
+	//
+	// A CHILD step that failed only because its run ended is copied too if the child has COMPLETED
+	// since, or is still open; an open child becomes the new run's.
 	//
 	// A known RequestID gets the first answer again, or ErrConflict if the run, FromStep, Restart
 	// or Input differ from the first time. If a run RetriedFrom this one is open, or a run that
@@ -159,6 +164,7 @@ type RetryRunParams struct {
 	ID        ID
 	FromStep  string
 	Restart   bool
+	KeepAll   bool     // keeps results that were begun after the first failure, too
 	Input     *Payload // replaces the input; only with Restart
 	RequestID string
 }

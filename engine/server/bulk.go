@@ -90,20 +90,23 @@ func (s *Server) bulkOf(ctx context.Context, r *kagziv1.BulkWorkflowsRequest) (*
 	if now := s.now(); b.filter.CreatedBefore.IsZero() || b.filter.CreatedBefore.After(now) {
 		b.filter.CreatedBefore = now
 	}
-	b.change, err = s.bulkChange(ctx, r.Action, b.filter.Namespace, r.Reason)
+	b.change, err = s.bulkChange(ctx, r, b.filter.Namespace)
 	return b, err
 }
 
 // bulkChange returns the function that applies an action to one run. The function returns whether
 // it changed anything.
-func (s *Server) bulkChange(ctx context.Context, action kagziv1.BulkAction, namespace,
-	reason string) (func(context.Context, *engine.Run) (bool, error), error) {
+func (s *Server) bulkChange(ctx context.Context, r *kagziv1.BulkWorkflowsRequest,
+	namespace string) (func(context.Context, *engine.Run) (bool, error), error) {
 	by := auth.ActorOf(ctx)
+	if r.KeepAll && r.Action != kagziv1.BulkAction_BULK_ACTION_RETRY {
+		return nil, engine.Invalid("keep_all", "goes with the action RETRY only")
+	}
 	end := func(verb func(context.Context, engine.EndRunParams) (engine.RunEnd, error)) func(context.Context,
 		*engine.Run) (bool, error) {
 		return func(ctx context.Context, run *engine.Run) (bool, error) {
 			now := s.now()
-			p := engine.EndRunParams{Namespace: namespace, RunID: run.ID, Reason: reason, By: by,
+			p := engine.EndRunParams{Namespace: namespace, RunID: run.ID, Reason: r.Reason, By: by,
 				AuditID: engine.NewID(now), Now: now}
 			ended, err := verb(ctx, p)
 			switch {
@@ -115,7 +118,7 @@ func (s *Server) bulkChange(ctx context.Context, action kagziv1.BulkAction, name
 			return ended.Changed, err
 		}
 	}
-	switch action {
+	switch r.Action {
 	case kagziv1.BulkAction_BULK_ACTION_CANCEL:
 		return end(s.store.CancelRun), nil
 	case kagziv1.BulkAction_BULK_ACTION_TERMINATE:
@@ -128,9 +131,10 @@ func (s *Server) bulkChange(ctx context.Context, action kagziv1.BulkAction, name
 			}
 			now := s.now()
 			started, err := s.store.RetryRun(ctx, engine.RetryRunParams{
-				SteerParams: engine.SteerParams{Namespace: namespace, RunID: id, Reason: reason, By: by,
+				SteerParams: engine.SteerParams{Namespace: namespace, RunID: id, Reason: r.Reason, By: by,
 					AuditID: engine.NewID(now), Now: now},
 				ID: engine.NewID(now), RequestID: "bulk-retry:" + id.String(), // the same in a repetition
+				KeepAll: r.KeepAll,
 			})
 			if err == nil {
 				s.startedTo(started)
@@ -138,7 +142,7 @@ func (s *Server) bulkChange(ctx context.Context, action kagziv1.BulkAction, name
 			return !started.Existed && !started.Repeated, err
 		}, nil
 	}
-	return nil, engine.Invalid("action", "must be CANCEL, TERMINATE or RETRY, got %d", action)
+	return nil, engine.Invalid("action", "must be CANCEL, TERMINATE or RETRY, got %d", r.Action)
 }
 
 // stoppedMeanwhile says whether a run that was listed as open has been cancelled or terminated

@@ -55,11 +55,13 @@ func (s *Server) retryOf(ctx context.Context, r *kagziv1.RetryWorkflowRequest) (
 	}
 	p := engine.RetryRunParams{
 		SteerParams: steer, ID: engine.NewID(steer.Now), FromStep: r.FromStep, Restart: r.Restart,
-		RequestID: r.RequestId,
+		RequestID: r.RequestId, KeepAll: r.KeepAll,
 	}
 	switch {
 	case r.Restart && r.FromStep != "":
 		return p, engine.Invalid("from_step", "cannot be given together with restart, which keeps no step")
+	case r.KeepAll && (r.Restart || r.FromStep != ""):
+		return p, engine.Invalid("keep_all", "cannot be given together with restart or from_step")
 	case r.Input != nil && !r.Restart:
 		return p, engine.Invalid("input", "needs restart: the results that are kept belong to the old input")
 	case r.Input != nil:
