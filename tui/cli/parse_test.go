@@ -239,7 +239,7 @@ func TestUsage_errors(t *testing.T) {
 		"worker list --status asleep": "online, draining or offline",
 		"completion tcsh":             "unknown command \"tcsh\" for kagzi completion",
 		"workflow show --depth":       "error: --depth needs a value\n",
-		"workflow cancel a --grace x": `error: --grace: "x" is no duration`,
+		"workflow cancel a --grace x": `error: --grace: "x" is not a duration`,
 		"version -x":                  "error: unknown flag: -x\n",
 		"schedule create a --cron @hourly --enabled=false": "error: unknown flag: --enabled\n  did you mean: --disabled\n",
 		"schedule create a --cron @hourly --paused":        "did you mean: --disabled\n",
