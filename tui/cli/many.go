@@ -23,10 +23,11 @@ type manyOptions struct {
 	runOptions
 	verb     string // "cancel"
 	action   action
-	server   kagziv1.BulkAction // the server's bulk action for the filter
-	oneByOne func() bool        // whether the server's bulk action cannot do what the flags ask for
-	statuses []string           // statuses to select if the filter names none; nil: any
-	open     *standing          // which of the selected runs to act on; nil: all
+	server   kagziv1.BulkAction                  // the server's bulk action for the filter
+	oneByOne func() bool                         // whether the server's bulk action cannot do what the flags ask for
+	bulk     func(*kagziv1.BulkWorkflowsRequest) // sets what the flags ask for; nil: nothing
+	statuses []string                            // statuses to select if the filter names none; nil: any
+	open     *standing                           // which of the selected runs to act on; nil: all
 
 	ids    []string
 	query  string
@@ -231,8 +232,12 @@ func (o *manyOptions) byOne(ctx context.Context, c *client, q filter.Query, p *p
 func (o *manyOptions) byServer(ctx context.Context, c *client, q filter.Query, p *progress) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	events, err := c.BulkWorkflows(ctx, &kagziv1.BulkWorkflowsRequest{
-		Action: o.server, Filter: q.Request, Reason: o.reason, Limit: o.limit})
+	request := &kagziv1.BulkWorkflowsRequest{
+		Action: o.server, Filter: q.Request, Reason: o.reason, Limit: o.limit}
+	if o.bulk != nil {
+		o.bulk(request)
+	}
+	events, err := c.BulkWorkflows(ctx, request)
 	if err != nil {
 		return err
 	}

@@ -182,6 +182,7 @@ func TestUsage_errors(t *testing.T) {
 		"workflow cancel -q type=b --external -y":                    "external_id",
 		"workflow cancel a --grace -5s":                              "negative",
 		"workflow retry a --from-step s --restart":                   "cannot be given together",
+		"workflow retry a --keep-all --restart":                      "cannot be given together",
 		"workflow retry a --input 1":                                 "needs --restart",
 		"workflow retry a b --request-id r":                          "one ID",
 		"workflow retry a --restart --input {":                       "not valid JSON",

@@ -128,6 +128,26 @@ func TestRetry(t *testing.T) {
 			t.Errorf("stdout %q", out)
 		}
 	})
+	t.Run("--keep-all is asked for, singly and in bulk", func(t *testing.T) {
+		s := &session{server: sampleServer()}
+		s.want(t, ExitOK, "wf", "retry", failedRun, "--keep-all")
+		if r := first[*kagziv1.RetryWorkflowRequest](t, s.server); !r.KeepAll {
+			t.Errorf("asked for %v", r)
+		}
+		s.want(t, ExitOK, "wf", "retry", "-y", "-q", "type = order", "--keep-all")
+		if r := first[*kagziv1.BulkWorkflowsRequest](t, s.server); !r.KeepAll {
+			t.Errorf("asked for %v", r)
+		}
+	})
+	t.Run("a refusal for compensations names the flags", func(t *testing.T) {
+		s := &session{server: sampleServer()}
+		s.server.fail = map[string]error{"RetryWorkflow": status.Error(codes.FailedPrecondition,
+			"would keep steps: refund (keep_all)")}
+		if _, msg := s.want(t, ExitConflict, "wf", "retry", failedRun); !strings.Contains(msg,
+			"--from-step STEP, --restart, --keep-all") {
+			t.Errorf("stderr %q", msg)
+		}
+	})
 	t.Run("--restart takes a new input from stdin", func(t *testing.T) {
 		s := &session{server: sampleServer(), stdin: `{"total":13}`}
 		s.want(t, ExitOK, "wf", "retry", failedRun, "--restart", "--input", "-", "--request-id", "r")

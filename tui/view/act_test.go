@@ -207,6 +207,12 @@ func TestARunIsPausedResumedRetriedSignalledAndPinned(t *testing.T) {
 		r.press("t")
 		r.shows("Retry the run", "kagzi workflow retry", "keeps all completed steps")
 		r.press("tab", "enter")
+		r.shows("give :retry a step, --restart or --keep-all", "refund-car")
+		if err := r.app.command("retry --keep-all"); err != nil {
+			t.Fatal(err)
+		}
+		r.shows("kagzi workflow retry --keep-all")
+		r.press("tab", "enter")
 		r.shows("retried as")
 	})
 }
