@@ -236,11 +236,11 @@ func TestReloadAppliesTLSFiles(t *testing.T) {
 	}{
 		{"other files", func() {
 			next.TLSCert, next.TLSKey, next.ClientCA = other.Cert, other.Key, ""
-		}, []string{"certificate taken up", "authorities of clients"}, other.Cert},
+		}, []string{"certificate loaded", "client CA loaded"}, other.Cert},
 		{"a key that does not belong", func() {
 			next.TLSKey = c.TLSKey
 		}, []string{"level=WARN", "does not belong", "keeping the current certificate"}, other.Cert},
-		{"the first files", func() { next = c }, []string{"certificate taken up"}, c.TLSCert},
+		{"the first files", func() { next = c }, []string{"certificate loaded"}, c.TLSCert},
 		{"half of them", func() { next.TLSKey = "" }, []string{"level=WARN", "--tls-cert", "give both or neither"}, c.TLSCert},
 	} {
 		step.change()
