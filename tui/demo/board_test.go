@@ -54,7 +54,7 @@ func TestATerminalsBoardDrawsItsLinesInPlace(t *testing.T) {
 	})
 }
 
-func TestATextIsFoldedAtItsBlanks(t *testing.T) {
+func TestTextWrapsAtSpaces(t *testing.T) {
 	for _, c := range []struct {
 		text  string
 		cells int
@@ -67,8 +67,8 @@ func TestATextIsFoldedAtItsBlanks(t *testing.T) {
 		{"größer größer", 6, []string{"größer", "größer"}},
 		{"", 5, []string{""}},
 	} {
-		if got := fold(c.text, c.cells); !slices.Equal(got, c.want) {
-			t.Errorf("fold(%q, %d) = %q, want %q", c.text, c.cells, got, c.want)
+		if got := wrapWords(c.text, c.cells); !slices.Equal(got, c.want) {
+			t.Errorf("wrapWords(%q, %d) = %q, want %q", c.text, c.cells, got, c.want)
 		}
 	}
 }
