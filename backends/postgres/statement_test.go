@@ -98,7 +98,7 @@ func TestOnlyColumnsThatAreFilteredByHaveStatistics(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{
-		"below_handler", "continued_as", "continued_from", "created_at", "gated", "grace_until", "origin", "paused",
+		"continued_as", "continued_from", "created_at", "gated", "grace_until", "origin", "paused",
 		"pinned", "priority", "task_queue", "tied", "worker_id",
 	}
 	if !slices.Equal(analyzed, want) {

@@ -211,7 +211,7 @@ func TestARunIsPausedResumedRetriedSignalledAndPinned(t *testing.T) {
 		if err := r.app.command("retry --keep-all"); err != nil {
 			t.Fatal(err)
 		}
-		r.shows("kagzi workflow retry --keep-all")
+		r.shows("--keep-all", "compensations too")
 		r.press("tab", "enter")
 		r.shows("retried as")
 	})
