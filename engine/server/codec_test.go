@@ -82,7 +82,7 @@ func wireText(path []protoreflect.FieldDescriptor, text string) []byte {
 	return inner
 }
 
-func TestTextThatIsNoUTF8IsRefusedByName(t *testing.T) {
+func TestTextThatIsNotUTF8IsRefusedByField(t *testing.T) {
 	_, conn := serve(t, servertest.StubStore{})
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
@@ -116,7 +116,7 @@ func TestTextThatIsNoUTF8IsRefusedByName(t *testing.T) {
 	}
 }
 
-func TestBytesThatAreNoMessageAreRefused(t *testing.T) {
+func TestMalformedMessagesAreRefused(t *testing.T) {
 	_, conn := serve(t, servertest.StubStore{})
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()

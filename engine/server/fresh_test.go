@@ -29,7 +29,7 @@ func (s starting) GetRun(_ context.Context, namespace string, id engine.ID) (eng
 	return engine.Run{ID: id, Namespace: namespace, Status: engine.RunCompleted}, nil
 }
 
-func TestWhoStartsARunAndWaitsReadsItOnceItHasEnded(t *testing.T) {
+func TestAWaitAfterAStartReadsTheRunOnlyAtItsEnd(t *testing.T) {
 	var reads atomic.Int32
 	s, conn := serve(t, starting{reads: &reads})
 	api := kagziv1.NewWorkflowServiceClient(conn)

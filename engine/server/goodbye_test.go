@@ -26,7 +26,7 @@ func (reluctant) Heartbeat(context.Context, engine.HeartbeatParams) (engine.Beat
 	return engine.Beat{Status: engine.WorkerOnline}, nil
 }
 
-func TestASessionWhoseGoodbyeDidNotCountGoesOn(t *testing.T) {
+func TestASessionContinuesAfterAFailedGoodbye(t *testing.T) {
 	store := reluctant{asked: make(chan struct{}), let: make(chan struct{})}
 	_, conn := serve(t, store)
 	stream, err := kagziv1.NewWorkerServiceClient(conn).Session(t.Context())

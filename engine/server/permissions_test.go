@@ -168,11 +168,11 @@ var nameless = map[string]string{
 	"ListNamespaces": "the key's own", "PreviewSchedule": "of an expression", "ServerReflectionInfo": "of the contract",
 }
 
-func TestEveryMethodIsOpenToWhomTheTableSays(t *testing.T) {
-	synctest.Test(t, everyMethodIsOpenToWhomTheTableSays) // in which answers that are late take no time
+func TestEveryMethodAcceptsTheRolesOfTheTable(t *testing.T) {
+	synctest.Test(t, everyMethodAcceptsTheRolesOfTheTable) // in which answers that are late take no time
 }
 
-func everyMethodIsOpenToWhomTheTableSays(t *testing.T) {
+func everyMethodAcceptsTheRolesOfTheTable(t *testing.T) {
 	s, conn, l, secrets := guarded(t)
 	expired := l.Make(engine.APIKey{Name: "expired", Role: engine.RoleAdmin, ExpiresAt: l.Now().Add(-time.Second)})
 	revoked := l.Make(engine.APIKey{Name: "revoked", Role: engine.RoleAdmin})
@@ -222,7 +222,7 @@ func everyMethodIsOpenToWhomTheTableSays(t *testing.T) {
 	})
 }
 
-func TestAnAdminOfSomeNamespacesIsNoneOfAll(t *testing.T) {
+func TestAnAdminOfSomeNamespacesIsNotOneOfAll(t *testing.T) {
 	s, conn, l, _ := guarded(t)
 	header := []string{"Bearer " + l.Make(engine.APIKey{
 		Name: "team-admin", Role: engine.RoleAdmin, Namespaces: []string{"team"}})}
@@ -275,7 +275,7 @@ func TestARefusalIsTheSameWhetherTheNamespaceExistsOrNot(t *testing.T) {
 	}
 }
 
-func TestWithoutKeysAndFromWithinNoCallNeedsOne(t *testing.T) {
+func TestWithoutKeysAndInProcessNoCallNeedsAKey(t *testing.T) {
 	for _, l := range []*servertest.KeyStore{{}, {Notifications: "trusted"}} {
 		options := Options{DrainTimeout: time.Second}
 		if l.Notifications == "trusted" {
@@ -295,9 +295,9 @@ func TestWithoutKeysAndFromWithinNoCallNeedsOne(t *testing.T) {
 	}
 }
 
-// TestAServerThatOthersReachNeedsAKeyAlsoWhileThereIsNone: its last key may be revoked while it
+// TestAReachableServerNeedsAKeyEvenIfNoneExists: its last key may be revoked while it
 // runs, and nobody is to be let in by that.
-func TestAServerThatOthersReachNeedsAKeyAlsoWhileThereIsNone(t *testing.T) {
+func TestAReachableServerNeedsAKeyEvenIfNoneExists(t *testing.T) {
 	synctest.Test(t, serverThatOthersReachNeedsAKey) // in which answers that are late take no time
 }
 
@@ -318,7 +318,7 @@ func serverThatOthersReachNeedsAKey(t *testing.T) {
 	})
 }
 
-func TestAWorkersKeyReadsTheHistoryOfNothingButWhatItMayBeHanded(t *testing.T) {
+func TestAWorkersKeyReadsHistoryOnlyOfRunsItCouldClaim(t *testing.T) {
 	id := engine.NewID(time.Now())
 	l := &servertest.KeyStore{Notifications: "in-process",
 		Runs: map[engine.ID]engine.Run{id: {ID: id, Namespace: "team", Queue: "mail", Type: "send"}}}

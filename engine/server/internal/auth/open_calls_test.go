@@ -269,7 +269,7 @@ func TestALongCallEndsWithItsKey(t *testing.T) {
 	})
 }
 
-func TestNothingIsAskedWhenNobodyIsThere(t *testing.T) {
+func TestWithoutOpenCallsNoKeysAreRead(t *testing.T) {
 	inBubble(t, "listen", func(t *testing.T, s *Guard, l *servertest.KeyStore) {
 		time.Sleep(time.Hour)
 		if n := l.Asked(); n != 0 {

@@ -7,7 +7,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-func TestWhatNamesNoNamespaceIsAboutAllAndTakesAKeyThatIsForAll(t *testing.T) {
+func TestARequestWithoutANamespaceNeedsAKeyForAll(t *testing.T) {
 	everywhere := &Key{APIKey: engine.APIKey{Name: "ada", Role: engine.RoleAdmin}}
 	ours := &Key{APIKey: engine.APIKey{Name: "eve", Role: engine.RoleAdmin, Namespaces: []string{"shop", "default"}}}
 	for what, c := range map[string]struct {

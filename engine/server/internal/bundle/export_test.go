@@ -51,7 +51,7 @@ func TestAnExportThatIsTooWideIsRefusedBeforeItBegins(t *testing.T) {
 
 // What retention deletes after an export has gathered its runs is not NOT_FOUND, which would be
 // said of the run that was asked for.
-func TestAnExportOfWhichARunIsDeletedMeanwhileIsToBeTriedAgain(t *testing.T) {
+func TestAnExportWhoseRunIsDeletedMeanwhileIsRetryable(t *testing.T) {
 	b := servertest.Family()
 	root, first := b.Runs[3].ID, b.Runs[2].ID
 	x := export{ctx: t.Context(), store: b, namespace: "default", at: servertest.Began, most: maxCapsuleRuns,

@@ -109,7 +109,7 @@ func TestActivityGoesBackTenMinutesInSecondsAndADayInMinutes(t *testing.T) {
 	})
 }
 
-func TestTheEndOfARunCountsAsWhatItWas(t *testing.T) {
+func TestTheEndOfARunIsCountedByItsStatus(t *testing.T) {
 	for status, want := range map[engine.RunStatus]Counted{
 		engine.RunCompleted: RunCompleted, engine.RunFailed: RunFailed, engine.RunTimedOut: RunFailed,
 		engine.RunCancelled: RunStopped, engine.RunTerminated: RunStopped,
