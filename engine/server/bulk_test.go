@@ -19,7 +19,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// progress is all that a bulk change says.
+// progress holds all messages of a bulk change.
 func progress(t *testing.T, b *servertest.Books, r *kagziv1.BulkWorkflowsRequest) []*kagziv1.BulkWorkflowsProgress {
 	t.Helper()
 	_, conn := serve(t, b)

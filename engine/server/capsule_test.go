@@ -51,7 +51,7 @@ func exported(t *testing.T, b *servertest.Books, redact bool) []byte {
 	}
 }
 
-// imported is what a store is asked to make of a capsule.
+// imported returns the runs that a store is asked to make from a capsule.
 func imported(t *testing.T, b *servertest.Books, file []byte) (*kagziv1.ImportWorkflowResponse, error) {
 	t.Helper()
 	_, conn := serve(t, b)

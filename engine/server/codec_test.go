@@ -153,7 +153,7 @@ func TestAMarkOfTheCodecCannotBeForged(t *testing.T) {
 		if method.Name() != "GetWorkflow" {
 			return
 		}
-		// Whoever sends the mark harms nobody but themselves: their own call is refused.
+		// A client that sends the mark only causes its own call to be refused.
 		if err := callRaw(t.Context(), conn, method, mark); status.Code(err) != codes.InvalidArgument {
 			t.Errorf("a forged mark: %v, want INVALID_ARGUMENT", err)
 		}

@@ -14,7 +14,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// starting is a store that starts what it is told to, and has it end when it is first read.
+// starting is a store whose runs end when they are first read.
 type starting struct {
 	servertest.StubStore
 	reads *atomic.Int32

@@ -9,7 +9,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// reluctant is a store that takes no worker off; it says so when it is let.
+// reluctant is a store that blocks each deregistration and then fails it.
 type reluctant struct {
 	servertest.StubStore
 	asked chan struct{}

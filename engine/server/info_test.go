@@ -140,7 +140,7 @@ func TestAConnectionIsCountedWhileItIsOpen(t *testing.T) {
 	}
 }
 
-// nobodysConn is a connection that only can be closed.
+// nobodysConn is a connection that can only be closed.
 type nobodysConn struct{ net.Conn }
 
 func (nobodysConn) Close() error { return nil }

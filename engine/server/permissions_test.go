@@ -24,8 +24,8 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// may is what each role may call, written down a second time: a change of the table is to be made
-// on purpose.
+// may says what each role may call. It repeats the table, so that a change of the table needs two
+// edits.
 var may = map[engine.KeyRole]string{
 	engine.RoleOperator: readingOf + startingOf + readOnlyOf + `
 		TerminateWorkflow PauseWorkflow ResumeWorkflow RetryWorkflow OverrideStep PinWorkflow BulkWorkflows ImportWorkflow ExportWorkflow
@@ -46,8 +46,8 @@ const (
 	readOnlyOf = ` ListWorkers GetWorker ListAuditEvents `
 	opened     = ` HealthCheck Check List `
 
-	// adminsReading and workingOf are what changes nothing that the audit log is about, and is in
-	// none of the lists of readers.
+	// adminsReading and workingOf hold methods without audit records that are in none of the lists
+	// of readers.
 	adminsReading = ` ExportWorkflow Backup ListKeys GetActivity WatchEvents `
 	workingOf     = ` Heartbeat Deregister PollTask GetHistory BeginStep CompleteStep FailStep Sleep AwaitSignal StartChild AwaitChildren
 		CompleteWorkflow FailWorkflow ReleaseTask SetRunNote `
@@ -115,7 +115,7 @@ func holdsPayload(m protoreflect.MessageDescriptor, seen []protoreflect.FullName
 	return false
 }
 
-// ask makes one call and says what became of it: "in" when it was let in.
+// ask makes one call and returns its result: "in" if the call was accepted.
 func ask(t *testing.T, conn *grpc.ClientConn, header []string, method protoreflect.MethodDescriptor,
 	request proto.Message) string {
 	t.Helper()
@@ -295,8 +295,7 @@ func TestWithoutKeysAndInProcessNoCallNeedsAKey(t *testing.T) {
 	}
 }
 
-// TestAReachableServerNeedsAKeyEvenIfNoneExists: its last key may be revoked while it
-// runs, and nobody is to be let in by that.
+// TestAReachableServerNeedsAKeyEvenIfNoneExists: revoking the last key must not open the server.
 func TestAReachableServerNeedsAKeyEvenIfNoneExists(t *testing.T) {
 	synctest.Test(t, serverThatOthersReachNeedsAKey) // in which answers that are late take no time
 }

@@ -35,7 +35,7 @@ func TestAStartOfManyIsRefusedAsOneAloneWouldBe(t *testing.T) {
 	}
 }
 
-// askedBy keeps whom a start says that its run may be given to.
+// askedBy records the Handoff of a start.
 type askedBy struct {
 	servertest.StubStore
 	handoff engine.Handoff

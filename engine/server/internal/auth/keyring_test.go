@@ -120,8 +120,8 @@ func TestCallsAreRefusedWhileKeysCannotBeRead(t *testing.T) {
 	})
 }
 
-// TestMetricsCanBeReadDuringAnOutage: that is what metrics are for, and a server
-// that could never read its keys knows nobody.
+// TestMetricsCanBeReadDuringAnOutage also checks that a server that could never read its keys
+// refuses all callers.
 func TestMetricsCanBeReadDuringAnOutage(t *testing.T) {
 	away := &engine.Error{Kind: engine.KindUnavailable, Message: "the database does not answer"}
 	for _, c := range []struct {

@@ -96,8 +96,8 @@ func (g *Guard) record(ctx context.Context, event engine.AuditEvent) {
 	event.At = g.store.Now()
 	event.ID, event.Actor = engine.NewID(event.At), ActorOf(ctx)
 	if err := g.store.NoteRefusal(context.WithoutCancel(ctx), event); err != nil {
-		g.log.Warn("refused call could not be written to the audit log", "method", event.Method, "actor", event.Actor.Name, "outcome", event.Outcome,
-			"error", err)
+		g.log.Warn("refused call could not be written to the audit log", "method", event.Method,
+			"actor", event.Actor.Name, "outcome", event.Outcome, "error", err)
 	}
 }
 

@@ -14,11 +14,11 @@ func TestARequestWithoutANamespaceNeedsAKeyForAll(t *testing.T) {
 		scope       scope
 		all, ofShop any
 	}{
-		"statistics": {scopeNamespaceOrAll, &kagziv1.GetStatsRequest{},
+		"statistics": {forNamespaceOrAll, &kagziv1.GetStatsRequest{},
 			&kagziv1.GetStatsRequest{Namespace: new("shop")}},
-		"watched statistics": {scopeNamespaceOrAll, &kagziv1.WatchStatsRequest{},
+		"watched statistics": {forNamespaceOrAll, &kagziv1.WatchStatsRequest{},
 			&kagziv1.WatchStatsRequest{Namespace: new("shop")}},
-		"audit events": {scopeNamespaceOrKeys, &kagziv1.ListAuditEventsRequest{},
+		"audit events": {forNamespaceOrKeys, &kagziv1.ListAuditEventsRequest{},
 			&kagziv1.ListAuditEventsRequest{Namespace: "shop"}},
 	} {
 		for _, of := range []struct {

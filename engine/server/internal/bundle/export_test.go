@@ -13,7 +13,7 @@ import (
 	"github.com/kagzi/kagzi/engine/server/internal/servertest"
 )
 
-// wide is a store in which one run has many children, and these have none.
+// wide is a store in which one run has many children, which have none.
 type wide struct {
 	*servertest.Books
 	parent engine.ID

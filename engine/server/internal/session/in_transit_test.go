@@ -45,7 +45,7 @@ func TestATaskIsInTransitUntilItsWorkerCanHaveNamedIt(t *testing.T) {
 	})
 }
 
-// A worker that counts says what has come, so that it does not matter how slow its line is.
+// A worker that reports tasks_received may have a connection of any speed.
 func TestATaskIsInTransitUntilItsWorkerHasReceivedIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, l := newSession(&servertest.Books{}), &network{free: make(chan error)}

@@ -24,7 +24,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// polling is a poller that has a place, and what says whether runs are claimed for it.
+// polling is a poller in a matcher, with a function that says whether it may get runs.
 func polling(b *servertest.Books) (w *session, waits func() bool) {
 	w = newSession(b)
 	d := matching.New(b, nil)
@@ -33,7 +33,7 @@ func polling(b *servertest.Books) (w *session, waits func() bool) {
 	return w, func() bool { return isPolling(d) }
 }
 
-// isPolling says whether somebody would be given a run of queue q and type t.
+// isPolling says whether a poller waits for a run of queue q and type t.
 func isPolling(d *matching.Matcher) bool {
 	return d.Waits(&engine.StartRun{Run: engine.Run{
 		ID: servertest.SomeID(9), Namespace: "default", Queue: "q", Type: "t"}})
