@@ -29,7 +29,7 @@ func TestServer_errors_become_a_clear_line_and_their_exit_code(t *testing.T) {
 			ExitUnavailable, "  transport: no route to host\n"},
 		"a frozen server": {status.Error(codes.Unavailable,
 			`connection error: desc = "error reading server preface: raw-read tcp 127.0.0.1:2->127.0.0.1:1: use of closed network connection"`), ExitUnavailable,
-			"error: what listens at 127.0.0.1:50051 does not answer\n  the server stands still"},
+			"error: the process that listens at 127.0.0.1:50051 does not answer\n  the server hangs"},
 		"a stop": {detailed(codes.Unavailable, "the server is stopping; try again",
 			&kagziv1.ErrorDetail{}), ExitUnavailable, "error: the server is stopping; try again\n"},
 		"silence": {status.Error(codes.DeadlineExceeded, "context deadline exceeded"), ExitUnavailable,

@@ -295,7 +295,7 @@ func TestShow_names_all_that_is_set(t *testing.T) {
 	for label, value := range map[string]string{
 		"Status": "RUNNING paused", "Note": "3 of 7 done", "Concurrency": "card-1, at most 2 at a time",
 		"Continued as": "next", "Continued from": "last", "Retried from": "old", "Handles": "bad",
-		"Deadline": "in 1h", "Cancel asked": "1s ago", "Grace until": "in 1m", "Scheduled for": "now",
+		"Deadline": "in 1h", "Cancel requested": "1s ago", "Grace until": "in 1m", "Scheduled for": "now",
 		"On failure": "alert in queue alerts", "Pinned": "kept",
 	} {
 		found := false

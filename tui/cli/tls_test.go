@@ -85,9 +85,9 @@ func TestTrouble_with_TLS_says_what_to_do(t *testing.T) {
 		want []string
 	}{
 		"a plaintext server": {[]string{"--address", served(t), "--tls-ca", goodFile},
-			[]string{"does not speak TLS", "leave out --tls"}},
+			[]string{"does not speak TLS", "remove the --tls flags"}},
 		"an authority that is not known": {[]string{"--address", goodServer, "--tls-ca", otherFile},
-			[]string{"authority that is not trusted", "--tls-ca ca.crt"}},
+			[]string{"authority that this machine does not trust", "--tls-ca ca.crt"}},
 		"a certificate that has expired": {[]string{"--address", with(stale), "--tls-ca", staleFile},
 			[]string{"not valid at this time", "kagzi tls init --renew"}},
 		"a certificate for another name": {[]string{

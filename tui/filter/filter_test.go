@@ -113,7 +113,7 @@ func TestParse_errors_name_the_position_and_what_was_expected(t *testing.T) {
 		`type = "a" or type = "b"`:        {12, `"and" or the end`},
 		`type = "a" and`:                  {15, "a field"},
 		`type = "a`:                       {10, "the closing"},
-		`type = "\q"`:                     {9, "an escape"},
+		`type = "\q"`:                     {9, "a valid escape"},
 		`tag = x`:                         {1, "a field"},
 		`tag. = x`:                        {6, "a tag's key"},
 		`tag.a in (x)`:                    {7, `"=" after tag`},

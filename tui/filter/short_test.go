@@ -138,7 +138,7 @@ func TestShort_errors_say_what_was_expected(t *testing.T) {
 		`type:"a`:             `the closing "`,
 		`"\`:                  `the closing "`,
 		"! a":                 "a term after !",
-		"http://example.com/": "quotes make it a text",
+		"http://example.com/": "quote it to search",
 		"a\xffb":              "UTF-8",
 	} {
 		_, err := ParseShort(text)

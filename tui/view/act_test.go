@@ -217,7 +217,7 @@ func TestARunIsStartedFromTheFormAndMistakesAreNamedAtTheirField(t *testing.T) {
 		r.press("n")
 		r.shows("Start a run")
 		r.press("ctrl-s")
-		r.shows("this is needed")
+		r.shows("a value is required")
 		r.shows("<ctrl-s> start", "<esc> cancel")
 		r.lacks("<enter> open")
 		r.shows("-100 to 100, higher first", "such as 90s, 2h or 7d; empty means now")

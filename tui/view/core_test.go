@@ -237,7 +237,7 @@ func TestWhatCanBeDoneAboutAConnectionDependsOnWhatIsWrong(t *testing.T) {
 		want []string
 	}{
 		"nobody is there": {errGone, []string{"no server answers",
-			"See that one runs there and can be reached from here"}},
+			"Check that a server runs there and is reachable from here"}},
 		"no key": {status.Error(codes.Unauthenticated,
 			"an API key is needed: give --api-key-file or KAGZI_API_KEY, or in other clients"),
 			[]string{"Cannot show this: an API key is needed: give a key with --api-key-file",
