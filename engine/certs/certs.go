@@ -139,8 +139,8 @@ func join(f Files, certText, keyText []byte) (tls.Certificate, error) {
 		return tls.Certificate{},
 			fmt.Errorf("private key %s: holds no private key in PEM (want -----BEGIN PRIVATE KEY-----)", f.Key)
 	case strings.Contains(block.Type, "ENCRYPTED") || block.Headers["DEK-Info"] != "":
-		return tls.Certificate{}, fmt.Errorf("private key %s: is encrypted with a passphrase, which a server cannot enter; "+
-			"write it without one (openssl pkey -in FILE -out NEW, mode 0600)", f.Key)
+		return tls.Certificate{}, fmt.Errorf("private key %s: is encrypted with a passphrase, "+
+			"which a server cannot enter; write it without one (openssl pkey -in FILE -out NEW, mode 0600)", f.Key)
 	}
 	joined, err := tls.X509KeyPair(certText, keyText)
 	if err != nil {
@@ -174,7 +174,8 @@ func judge(path string, c *x509.Certificate, now time.Time) error {
 	}
 	if c.IsCA {
 		return fmt.Errorf(
-			"certificate %s: is the certificate of a CA; want the server's certificate, followed by its intermediate certificates", path)
+			"certificate %s: is the certificate of a CA; "+
+				"want the server's certificate, followed by its intermediate certificates", path)
 	}
 	return nil
 }

@@ -21,7 +21,7 @@ import (
 
 var today = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// team is the files of a team in a new directory.
+// team makes the files of a team in a new directory.
 func team(t *testing.T, change func(*Team)) (Files, []Made) {
 	t.Helper()
 	made := Team{Dir: filepath.Join(t.TempDir(), "tls"), Hosts: []string{"box.example"}, Days: 90, Now: today}
@@ -53,7 +53,7 @@ func text(t *testing.T, path string) []byte {
 	return b
 }
 
-// signed is a certificate that signs itself, and its key.
+// signed returns a self-signed certificate and its key.
 func signed(t *testing.T, template x509.Certificate) (certText, key []byte) {
 	t.Helper()
 	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -210,5 +210,5 @@ func TestShowTellsWhatACertificateIs(t *testing.T) {
 	}
 }
 
-// subject is a template's name.
+// subject returns the name of a template.
 func subject(name string) pkix.Name { return pkix.Name{CommonName: name} }

@@ -81,7 +81,8 @@ func (w *workshop) unlock() (err error) {
 	if w.ca.key, err = w.readKey("ca"); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf(
-				"the CA's key %s is missing, so no more certificates can be signed; restore it, or choose another directory", w.path("ca.key"))
+				"the CA's key %s is missing, so no more certificates can be signed; "+
+					"restore it, or choose another directory", w.path("ca.key"))
 		}
 		return err
 	}

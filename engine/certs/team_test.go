@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-func TestATeamsCertificatesAreWhatTheyShould(t *testing.T) {
+func TestTheCertificatesOfATeam(t *testing.T) {
 	f, made := team(t, func(t *Team) { t.Clients = []string{"ci", "alice", "ci"} })
 	var names []string
 	for _, m := range made {
@@ -53,7 +53,7 @@ func TestATeamsCertificatesAreWhatTheyShould(t *testing.T) {
 	}
 }
 
-// everything is the contents of a directory.
+// everything returns the contents of a directory.
 func everything(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -67,7 +67,7 @@ func everything(t *testing.T, dir string) map[string]string {
 	return all
 }
 
-// changed are the files that differ.
+// changed returns the files that differ.
 func changed(before, after map[string]string) (names []string) {
 	for name, text := range after {
 		if before[name] != text {
@@ -180,7 +180,7 @@ func TestALeafLivesNoLongerThanItsAuthority(t *testing.T) {
 	}
 }
 
-func TestHostsAndClientsThatCannotBeAreRefusedAndNothingIsMade(t *testing.T) {
+func TestInvalidHostsAndClientsAreRefusedAndNothingIsMade(t *testing.T) {
 	for _, try := range []Team{
 		{Hosts: []string{"box:50051"}, Days: 1},
 		{Hosts: []string{""}, Days: 1},
