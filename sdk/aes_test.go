@@ -223,7 +223,7 @@ func exchange(t *testing.T, f *fake, tamper func(r, other *fakeRun)) *fakeRun {
 	r, other := f.runs[runs[0].ID()], f.runs[runs[1].ID()]
 	tamper(r, other)
 	f.mu.Unlock()
-	for _, run := range []*Run{runs[0], c.Run(runs[1].ID())} { // one that is known, and one that has to be asked for
+	for _, run := range []*Run{runs[0], c.Run(runs[1].ID())} { // known, and to be read first
 		if err := Signal(t.Context(), run, "go", "go of "+run.ID(), SignalOptions{}); err != nil {
 			t.Fatal(err)
 		}
@@ -319,7 +319,7 @@ func TestEncryptedRuns(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				// as a client has it that knows nothing of it
+				// a handle of a client that knows nothing of the run before
 				plain := &Run{c: c, id: started.GetRunId(), start: startDigest("w", "x", input.GetData())}
 				for word, run := range map[string]*Run{"go": plain, "gone": c.Run(started.GetRunId())} {
 					if err := Signal(t.Context(), run, "go", word, SignalOptions{}); err != nil {

@@ -25,7 +25,7 @@ func goodRun(id string) *kagziv1.Workflow {
 		Output: &kagziv1.Payload{Data: []byte(`"out of ` + id + `"`)}}
 }
 
-// results waits for the results of runs, and returns what came of each.
+// results waits for runs and returns each outcome.
 func results(ctx context.Context, c *Client, ids ...string) (all func() []string) {
 	var group sync.WaitGroup
 	got := make([]string, len(ids))
@@ -41,7 +41,7 @@ func results(ctx context.Context, c *Client, ids ...string) (all func() []string
 	return func() []string { group.Wait(); return got }
 }
 
-// ends has runs end.
+// ends makes runs end.
 func (d *desk) ends(runs ...*kagziv1.Workflow) {
 	d.mu.Lock()
 	before := d.ended
@@ -140,7 +140,7 @@ func TestAwaits(t *testing.T) {
 			gone()
 			time.Sleep(10 * time.Second)
 			equal(t, d.took(), []string{"stream", "waits 2 forget 0"})
-			d.end(io.EOF) // the server closes it, as if there were no waits
+			d.end(io.EOF) // the server closes it as idle
 			time.Sleep(10 * time.Second)
 			equal(t, d.took(), []string{"closed", "stream", "waits 2 forget 0"})
 			d.ends(goodRun("a"), goodRun("b"))
@@ -198,7 +198,7 @@ func TestAwaits(t *testing.T) {
 		withDesk(t, func(t *testing.T, d *desk, c *Client) {
 			all := results(t.Context(), c, "a", "b")
 			d.took()
-			d.ends() // WaitWorkflow knows neither
+			d.ends() // WaitWorkflow does not know the two runs
 			d.end(status.Error(codes.Unauthenticated, "revoked"))
 			equal(t, all(), []string{"kagzi: NOT_FOUND: no such run", "kagzi: NOT_FOUND: no such run"})
 			asked := d.took()

@@ -128,7 +128,7 @@ func TestBranches(t *testing.T) {
 									return 0, err
 								}
 							}
-							return f.Wait(ctx) // once more, which changes nothing
+							return f.Wait(ctx) // a second Wait, which changes nothing
 						})
 					}
 					b := behind(a, "a", "b")
@@ -378,7 +378,7 @@ func TestBranches(t *testing.T) {
 			running(t, w)
 			f.start("r", "w", "")
 			f.await(t, "r")
-			// all five were done before the run was parked
+			// all five happened before the run was parked
 			ops := f.operations()
 			if i := slices.Index(ops, "release park=true"); i < slices.Index(ops, "complete s4") {
 				t.Fatalf("parked too early: %q", ops)
@@ -442,7 +442,7 @@ func TestBranches(t *testing.T) {
 		for _, deadlock := range []func(ctx Context) (int, error){
 			func(ctx Context) (int, error) {
 				var itself *Future[int]
-				made := make(chan struct{}) // a branch may come further than who has just begun it
+				made := make(chan struct{}) // a branch may get further than the one that started it
 				itself = Go(ctx, func(ctx Context) (int, error) {
 					Sleep(ctx, "s", time.Hour)
 					<-made
@@ -482,7 +482,7 @@ func TestBranches(t *testing.T) {
 					inner := make(chan *Future[int], 1)
 					outer := Go(ctx, func(ctx Context) (int, error) {
 						go func() { _, _ = (<-inner).Wait(ctx) }()
-						<-open // in plain code, while its other goroutine waits for the branch that waits for it
+						<-open // plain code; its other goroutine waits for the branch that waits for it
 						return 7, nil
 					})
 					inner <- Go(ctx, func(ctx Context) (int, error) { return outer.Wait(ctx) })

@@ -12,7 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
-// awaitSteps waits until a run has so many steps.
+// awaitSteps waits until a run has n steps.
 func (f *fake) awaitSteps(t *testing.T, runID string, n int) {
 	t.Helper()
 	f.until(t, func() bool { return len(f.runs[runID].steps) == n })
@@ -126,7 +126,7 @@ func TestGracefulCancel(t *testing.T) {
 		})
 	})
 
-	// The sleep, the signal and the child are over by the time of the second pass; it has to do what the first one did.
+	// Sleep, signal and child are over by the second activation, which must behave like the first.
 	refused := func(ctx Context) { _, _ = StartChild[int](ctx, "refused", "child", 1, ChildOptions{Delay: -1}) }
 	for what, code := range map[string]func(ctx Context, look func()){
 		"a sleep that never parked": func(ctx Context, look func()) {
@@ -539,7 +539,7 @@ func TestGracefulCancel(t *testing.T) {
 					running(t, w)
 					f.start("r", "w", "")
 					<-began
-					f.awaitSteps(t, "r", 1) // its announcement would be answered with the run's end
+					f.awaitSteps(t, "r", 1) // its announcement would get the end of the run as its answer
 					f.mu.Lock()
 					f.end(f.runs["r"], end, nil)
 					f.mu.Unlock()
@@ -551,7 +551,7 @@ func TestGracefulCancel(t *testing.T) {
 	}
 }
 
-// With many contexts to end, the last of them ends long after the first.
+// With many contexts to end, the last one ends long after the first.
 func TestNoContextEndsLateOrWithAnotherCauseThanTheRuns(t *testing.T) {
 	for range 20 {
 		withFake(t, func(t *testing.T, f *fake) {
@@ -565,7 +565,7 @@ func TestNoContextEndsLateOrWithAnotherCauseThanTheRuns(t *testing.T) {
 						defer cancel()
 					}
 				}
-				defer func() { deferred <- ctx.Err(); deferred <- clean.Err() }() // before all those
+				defer func() { deferred <- ctx.Err(); deferred <- clean.Err() }() // ended before the others
 				return Step(ctx, "long", func(ctx context.Context) (int, error) {
 					close(began)
 					<-ctx.Done()

@@ -11,7 +11,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// square handles "square", which takes its time.
+// square handles "square", which takes a while.
 func square(w *Worker) {
 	Handle(w, "square", func(ctx Context, n int) (int, error) {
 		Sleep(ctx, "think", time.Duration(n)*time.Hour)
@@ -145,7 +145,7 @@ func TestChildren(t *testing.T) {
 
 	t.Run("WaitAll is one question for all, joins the errors, and wakes the run once", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
-			f.pageSize = 3 // histories and answers come in parts
+			f.pageSize = 3 // histories and answers come in pages
 			w := testWorker(f)
 			square(w)
 			var outs []int
@@ -275,7 +275,7 @@ func TestChildren(t *testing.T) {
 			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
 				_, err := RunChild[int](ctx, "child", "square", 3, ChildOptions{ExternalID: "taken"})
 				errs = append(errs, err)
-				Sleep(ctx, "s", 40*time.Hour) // the id is free by then
+				Sleep(ctx, "s", 40*time.Hour) // the id is free again
 				return Step(ctx, "on", constant(1))
 			})
 			running(t, w)
@@ -346,7 +346,7 @@ func TestChildren(t *testing.T) {
 	})
 }
 
-// A parent of a thousand children is handed out twice: to start them, and when the last has ended.
+// A parent of a thousand children is activated twice: to start them, and when the last has ended.
 func TestAThousandChildrenAreWaitedForAtOnce(t *testing.T) {
 	const n = 1000
 	withFake(t, func(t *testing.T, f *fake) {

@@ -214,7 +214,7 @@ func TestClient(t *testing.T) {
 			ExecutionTimeout: time.Hour, Deadline: at.Add(time.Hour), StartAt: at, Priority: -5, Tags: options.Tags,
 			Requirements:   options.Requirements,
 			ConcurrencyKey: "k", ConcurrencyLimit: 3, OnFailure: "mourn", OnFailureQueue: "fq"}
-		options.RequestID = "" // what makes the start of a child safe to repeat is its step
+		options.RequestID = "" // the start of a child is repeated safely by its step
 		equal(t, child.start("parent's"), options)
 		later := ChildOptions{Delay: time.Hour}
 		equal(t, later.start("parent's"), StartOptions{

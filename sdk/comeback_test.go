@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// slowCodec is one that asks a service for a key.
+// slowCodec is a codec that asks a service for a key.
 type slowCodec time.Duration
 
 func (slowCodec) Encode(p Payload, _ PayloadInfo) (Payload, error) { return p, nil }
@@ -19,7 +19,8 @@ func (c slowCodec) Decode(p Payload, _ PayloadInfo) (Payload, error) {
 	return p, nil
 }
 
-// A Context of a branch does not end before what is recorded of that branch, however long its results take to decode.
+// A branch's Context does not end before its recorded calls have returned, however long decoding
+// takes.
 func TestACancelledBranchComesBackInFullWithASlowCodec(t *testing.T) {
 	const rooms = 10
 	for name, whileComingBack := range map[string]bool{
@@ -73,7 +74,8 @@ func TestACancelledBranchComesBackInFullWithASlowCodec(t *testing.T) {
 	}
 }
 
-// That a branch is waited for last does not make its last call the one behind which the cancellation took effect.
+// The branch waited for last is not necessarily the one whose last call the cancellation came
+// after.
 func TestABranchThatEndedBeforeTheCancellationTakesNoOtherWayWhenItIsWaitedForLast(t *testing.T) {
 	withFake(t, func(t *testing.T, f *fake) {
 		w := testWorker(f)
@@ -118,7 +120,7 @@ func TestABranchThatEndedBeforeTheCancellationTakesNoOtherWayWhenItIsWaitedForLa
 	})
 }
 
-// Between two calls a branch has neither a call under way nor come to the next one.
+// Between two calls, a branch has no call in progress and has not reached the next one.
 func TestABranchHasComeFurtherWhenACallHasReturnedByItsRecord(t *testing.T) {
 	e := &execution{unread: 1, recalling: 1, names: map[string]*nameUse{"a": {recalls: true}}}
 	had := e.comeSoFar()

@@ -35,11 +35,10 @@ func TestWorkersAreBackSoonAfterALongOutage(t *testing.T) {
 	})
 }
 
-// backAfterAnOutage has gRPC look for the server every 5 s, half as much more or less, and the
-// workers spread over the 4 s of a third attempt. Each refusal then costs what it would without an
-// outage before it.
+// backAfterAnOutage lets gRPC look for the server about every 5 s, and spreads the workers over the
+// 4 s of a third attempt. Refusals then have the same delays as without an outage before.
 func backAfterAnOutage(t *testing.T, soon time.Duration, onHello func(*kagziv1.RegisterRequest) error) {
-	const workers = 20 // of which one would draw a long delay, almost certainly
+	const workers = 20 // one of them would almost certainly draw a long delay
 	withFake(t, func(t *testing.T, f *fake) {
 		f.away, f.onHello = true, onHello
 		ctx, stop := context.WithCancel(t.Context())
@@ -75,7 +74,7 @@ func backAfterAnOutage(t *testing.T, soon time.Duration, onHello func(*kagziv1.R
 	})
 }
 
-// An attempt may fail just before the connection stands again.
+// An attempt may fail just before the connection is up again.
 func TestAConnectionThatStandsBehindAFailedAttemptIsNoRefusal(t *testing.T) {
 	withFake(t, func(t *testing.T, f *fake) {
 		left := 20
@@ -114,7 +113,7 @@ func TestAServerThatAnswersAndRefusesIsAskedLessAndLess(t *testing.T) {
 		if err := w.Run(ctx); err != nil {
 			t.Fatal(err)
 		}
-		// Delays of up to a minute are of half a minute on average.
+		// Delays of up to a minute take half a minute on average.
 		if got := asked.Load(); got < hours*100 || got > hours*140 {
 			t.Errorf("it was asked %d times in %d hours, want about %d", got, hours, hours*120)
 		}
@@ -170,7 +169,7 @@ func TestWhichRefusalsOfAHelloEndTheWorker(t *testing.T) {
 	for code, ends := range map[kagziv1.ErrorCode]bool{
 		kagziv1.ErrorCode_ERROR_CODE_UNAVAILABLE:         false,
 		kagziv1.ErrorCode_ERROR_CODE_INTERNAL:            false,
-		kagziv1.ErrorCode_ERROR_CODE_PRECONDITION_FAILED: false, // such as of a namespace that is disabled for now
+		kagziv1.ErrorCode_ERROR_CODE_PRECONDITION_FAILED: false, // such as a disabled namespace
 		kagziv1.ErrorCode_ERROR_CODE_INVALID_ARGUMENT:    true,
 		kagziv1.ErrorCode_ERROR_CODE_UNAUTHORIZED:        true,
 		kagziv1.ErrorCode_ERROR_CODE_CONFLICT:            true,

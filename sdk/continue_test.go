@@ -91,7 +91,7 @@ func TestContinueAsNew(t *testing.T) {
 			f.start("r", "w", "")
 			equal(t, string(f.await(t, "r").Output.GetData()), "1")
 			equal(t, len(f.order), 1)
-			equal(t, strings.Count(log.String(), "ContinueAsNew was called"), 1)
+			equal(t, strings.Count(log.String(), "ContinueAsNew ignored"), 1)
 		})
 	})
 

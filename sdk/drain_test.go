@@ -17,8 +17,8 @@ import (
 )
 
 func TestDrain(t *testing.T) {
-	// drained runs a worker with one run of a step of 20 s, stops it, and returns when and how Run
-	// ended. then is what the run does behind the step; nil: it ends.
+	// drained stops a worker whose only run has a step of 20 s, and returns when and how Run ended.
+	// then is called after the step; nil ends the run.
 	drained := func(t *testing.T, f *fake, timeout time.Duration,
 		then func(Context) (int, error)) (time.Duration, error) {
 		t.Helper()
@@ -73,7 +73,7 @@ func TestDrain(t *testing.T) {
 	t.Run("at the drain timeout the runs are handed back", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			took, err := drained(t, f, 5*time.Second, nil)
-			equal(t, fmt.Sprint(err), "kagzi: drain timeout: 1 runs handed back unfinished")
+			equal(t, fmt.Sprint(err), "kagzi: drain timeout: released 1 unfinished runs")
 			equal(t, took, 5*time.Second)
 			equal(t, f.operations(), []string{"hello ", "claim r", "goodbye drain=true", "begin s",
 				"release park=false", "goodbye drain=false"})
@@ -130,7 +130,7 @@ func TestDrain(t *testing.T) {
 	})
 
 	t.Run("a worker says that it is deregistered only when the server says so", func(t *testing.T) {
-		for refused, want := range map[bool]string{false: "worker deregistered", true: "did not confirm the goodbye"} {
+		for refused, want := range map[bool]string{false: "worker deregistered", true: "did not confirm the deregistration"} {
 			withFake(t, func(t *testing.T, f *fake) {
 				f.fault = func(r *kagziv1.SessionRequest) *kagziv1.ErrorDetail {
 					if bye := r.GetGoodbye(); refused && bye != nil && !bye.GetDrain() {
@@ -147,7 +147,7 @@ func TestDrain(t *testing.T) {
 				if err := w.Run(ctx); err != nil {
 					t.Error(err)
 				}
-				for _, text := range []string{"worker deregistered", "did not confirm the goodbye"} {
+				for _, text := range []string{"worker deregistered", "did not confirm the deregistration"} {
 					if strings.Contains(log.String(), text) != (text == want) {
 						t.Errorf("refused %v: the log says\n%s\nwant of the two only %q", refused, &log, want)
 					}
@@ -159,7 +159,7 @@ func TestDrain(t *testing.T) {
 	t.Run("what has ended since the last heartbeat is reported before the goodbye", func(t *testing.T) {
 		for _, silent := range []bool{false, true} {
 			withFake(t, func(t *testing.T, f *fake) {
-				f.stalled = silent // which is no reason to stay
+				f.stalled = silent // no reason to wait
 				var completed, atGoodbye int32
 				f.fault = func(r *kagziv1.SessionRequest) *kagziv1.ErrorDetail {
 					completed += r.GetHeartbeat().GetCompletedDelta()

@@ -16,7 +16,7 @@ import (
 	"github.com/kagzi/kagzi/sdk/internal/convert"
 )
 
-// failure runs a workflow that must fail and returns the error that it was recorded with.
+// failure runs a workflow that must fail and returns the recorded error.
 func failure(t *testing.T, fn func(ctx Context, in struct{}) (int, error)) (detail *kagziv1.ErrorDetail) {
 	t.Helper()
 	withFake(t, func(t *testing.T, f *fake) {
@@ -94,9 +94,9 @@ func TestFailures(t *testing.T) {
 			f.start("q", "v", "")
 			f.await(t, "q")
 			for _, want := range []string{
-				`msg="panic of the code" step=r/s attempt=1 error="panic: boom"`,
-				`msg="panic of the code" run=r type=w error="panic: boom"`,
-				`msg="panic of the code" run=q type=v error="panic: ouch\x1b"`,
+				`msg="panic in workflow or step code" step=r/s attempt=1 error="panic: boom"`,
+				`msg="panic in workflow or step code" run=r type=w error="panic: boom"`,
+				`msg="panic in workflow or step code" run=q type=v error="panic: ouch\x1b"`,
 			} {
 				contains(t, log.String(), want)
 			}

@@ -32,7 +32,7 @@ func TestAWorkerCountsItsRunsByWhatTheServerSaysBecameOfThem(t *testing.T) {
 			f.start(id, name, "")
 			f.await(t, id)
 		}
-		time.Sleep(time.Minute) // in virtual time: a few heartbeats
+		time.Sleep(time.Minute) // virtual time for a few heartbeats
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		if completed != 1 || failed != 1 {
@@ -77,7 +77,7 @@ func TestTheAnswerToAHeartbeatCountsFromWhenThatWasMade(t *testing.T) {
 	equal(t, len(w.drainReq), 1)
 }
 
-// taskStream is a stream on which one task comes.
+// taskStream is a stream with one task.
 type taskStream struct {
 	session.Stream
 	task *kagziv1.Task
@@ -92,11 +92,11 @@ func (s *taskStream) Recv() (*kagziv1.SessionResponse, error) {
 	return &kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_Task{Task: task}}, nil
 }
 
-// A heartbeat between the two would count a task that it does not name, and the server free its run.
+// A heartbeat in between would count a task without naming it, and the server would free its run.
 func TestATaskIsHeldBeforeItCountsAsReceived(t *testing.T) {
 	w := NewWorker(WorkerOptions{})
 	looked := false
-	// of a run whose type it does not know it says so as soon as it holds it
+	// a run of an unknown type is logged as soon as it is held
 	w.log = slog.New(slog.NewTextHandler(writerFunc(func() {
 		looked = true
 		equal(t, fmt.Sprintln(len(w.all()), w.session.TasksReceived()), fmt.Sprintln(1, 0))
@@ -106,7 +106,7 @@ func TestATaskIsHeldBeforeItCountsAsReceived(t *testing.T) {
 	equal(t, w.session.TasksReceived(), int64(1))
 }
 
-// writerFunc is called for what is written.
+// writerFunc is called with what is written.
 type writerFunc func()
 
 func (f writerFunc) Write(data []byte) (int, error) {

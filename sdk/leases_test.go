@@ -31,7 +31,8 @@ func oneLongStep(f *fake) (w *Worker, began, ended chan time.Time) {
 	return w, began, ended
 }
 
-// slowLog is written so slowly that whatever else can go on in the bubble has done so before a line is out.
+// slowLog writes so slowly that everything else in the bubble has happened before a line is
+// written.
 type slowLog struct{ slog.Handler }
 
 func (slowLog) Enabled(context.Context, slog.Level) bool  { return true }
@@ -83,13 +84,13 @@ func TestLease(t *testing.T) {
 			})
 			running(t, w)
 			f.start("r", "w", "")
-			// the pass that was dropped came to the first step only
+			// the dropped activation only reached the first step
 			equal(t, string(f.await(t, "r").Output.GetData()), "21")
 		})
 	})
 
 	for what, c := range map[string]struct {
-		own  time.Duration // the run's heartbeat timeout
+		own  time.Duration // heartbeat timeout of the run
 		back time.Duration // when heartbeats are answered again
 		late time.Duration // how much later the next may come
 	}{
@@ -184,7 +185,7 @@ func TestLease(t *testing.T) {
 					at, ended := stalledStep(t, f, c.own)
 					took := (<-ended).Sub(at)
 					if took < c.after-time.Second || took >
-						c.after { // the last contact was that in which the worker came
+						c.after { // the last contact was the registration
 						t.Fatalf("cancelled after %v, want %v from a moment before", took, c.after)
 					}
 					f.until(t, func() bool { return count(f.log, "release park=false") == 1 })
@@ -237,7 +238,7 @@ func TestLease(t *testing.T) {
 				_ = transport.Sleep(t.Context(), time.Second)
 				f.mu.Lock()
 				for _, r := range f.runs {
-					r.WorkflowType = "other" // so that nobody takes it again
+					r.WorkflowType = "other" // so that nobody claims it again
 				}
 				f.mu.Unlock()
 				away.Store(true)
@@ -247,7 +248,7 @@ func TestLease(t *testing.T) {
 				synctest.Wait()
 				equal(t, ends, []string{"0s after 1m0s: context canceled", "1m20s after 1m20s: context canceled",
 					"1m40s after 1m40s: context canceled", "10m0s after 9m0s: <nil>"})
-				equal(t, strings.Count(log.String(), "run given up"), 3)
+				equal(t, strings.Count(log.String(), "giving up a run"), 3)
 				equal(t, count(f.operations(), "claim 10m0s"), 1)
 				equal(t, count(f.operations(), "release park=false"), 3)
 			})
@@ -274,7 +275,7 @@ func TestLease(t *testing.T) {
 	})
 }
 
-// startLeased puts a run there that has a heartbeat timeout of its own.
+// startLeased adds a run with its own heartbeat timeout.
 func (f *fake) startLeased(runID string, own time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -283,8 +284,8 @@ func (f *fake) startLeased(runID string, own time.Duration) {
 	f.pump()
 }
 
-// stalledStep runs a step that goes on for long, of a run with this heartbeat timeout, and has the
-// server answer no heartbeats from when it began.
+// stalledStep runs a long step of a run with a heartbeat timeout; from its start on the server
+// answers no heartbeats.
 func stalledStep(t *testing.T, f *fake, own time.Duration) (at time.Time, ended <-chan time.Time) {
 	w, began, ended := oneLongStep(f)
 	running(t, w)
@@ -292,7 +293,7 @@ func stalledStep(t *testing.T, f *fake, own time.Duration) (at time.Time, ended 
 	at = <-began
 	f.stall(true)
 	f.mu.Lock()
-	f.runs["r"].WorkflowType = "other" // so that nobody takes it again
+	f.runs["r"].WorkflowType = "other" // so that nobody claims it again
 	f.mu.Unlock()
 	return at, ended
 }

@@ -104,7 +104,7 @@ func TestAPayloadPastTheLimitOfLargeOnesIsWarnedOf(t *testing.T) {
 	}
 }
 
-// warnings is the level and message of each line of a log that is a warning.
+// warnings returns the level and message of each warning in a log.
 func warnings(log *bytes.Buffer) (list []string) {
 	for line := range strings.Lines(log.String()) {
 		if at := strings.Index(line, "level=WARN"); at >= 0 {
@@ -128,7 +128,7 @@ func TestAPayloadThatOnlyACodecCanReadSaysSo(t *testing.T) {
 	}
 }
 
-// deafCodec cannot decode anything.
+// deafCodec fails to decode anything.
 type deafCodec struct{ err error }
 
 func (deafCodec) Encode(p Payload, _ PayloadInfo) (Payload, error) { return p, nil }

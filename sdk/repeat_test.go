@@ -12,7 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// refusing has the fake server refuse a method like a server.
+// refusing makes the fake server refuse a method.
 func (d *fakeServer) refusing(method string, code codes.Code, detail *kagziv1.ErrorDetail) {
 	d.answers[method] = func(proto.Message) (proto.Message, error) {
 		st, err := status.New(code, detail.GetMessage()).WithDetails(detail)

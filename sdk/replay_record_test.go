@@ -17,7 +17,7 @@ import (
 
 const recordedRun = "0199a000-0000-7000-8000-000000000001"
 
-// recorded makes the record of a run by hand.
+// recorded makes a record by hand.
 func recorded(status kagziv1.WorkflowStatus, input string, steps ...*kagziv1.Step) *runRecord {
 	for i, s := range steps {
 		s.RunId, s.Sequence = recordedRun, int64(i+1)
@@ -63,7 +63,7 @@ func slept(name string) *kagziv1.Step {
 		Status: kagziv1.StepStatus_STEP_STATUS_COMPLETED}
 }
 
-// sleepingIn is a sleep that is not over by the record, even when its time has come since.
+// sleepingIn is a sleep without a recorded end, even if its time has passed since.
 func sleepingIn(name string) *kagziv1.Step {
 	return &kagziv1.Step{Name: name, Kind: kagziv1.StepKind_STEP_KIND_SLEEP,
 		Status:   kagziv1.StepStatus_STEP_STATUS_RUNNING,
@@ -147,7 +147,7 @@ func TestReplayOfARecord(t *testing.T) {
 				began := time.Now()
 				err := replayed(t, c.record, order(t))
 				check(t, err, c.want)
-				equal(t, time.Since(began), 0) // nothing waits for time
+				equal(t, time.Since(began), 0) // nothing waits
 			})
 		})
 	}
@@ -175,7 +175,7 @@ func TestReplayShowsTheCodeNoEndOfWhatItsRunCutShort(t *testing.T) {
 	check(t, err, "")
 }
 
-// The clock of who replays may be behind the server's.
+// The local clock may be behind the server's.
 func TestReplayGoesByTheRecordsClock(t *testing.T) {
 	moment := time.Now().Add(24 * time.Hour)
 	late := func(s *kagziv1.Step, d time.Duration) *kagziv1.Step {
@@ -185,7 +185,7 @@ func TestReplayGoesByTheRecordsClock(t *testing.T) {
 	nap := sleepingIn("nap")
 	nap.WakeUpAt = timestamppb.New(moment)
 	code := func(ctx Context, _ int) (int, error) {
-		SleepUntil(ctx, "opening", moment) // had come, so that nothing is recorded of it
+		SleepUntil(ctx, "opening", moment) // it had passed, so nothing is recorded
 		Sleep(ctx, "nap", time.Hour)
 		return Step(ctx, "a", never(t))
 	}
@@ -421,7 +421,7 @@ func TestReplayOfWhatTheSDKRecords(t *testing.T) {
 			}
 			missed := "at step wait: expected wait for a signal wait, got the run completed with 1"
 			r := recorded(sleeping, "0", waitingFor("wait"), done("a", "1"))
-			r.run.RetryPolicy, r.run.Attempts = &kagziv1.RetryPolicy{}, 2 // of a step's retry
+			r.run.RetryPolicy, r.run.Attempts = &kagziv1.RetryPolicy{}, 2 // of a retried step
 			check(t, replayed(t, r, code), missed)
 			check(t, replayed(t, r.because("", "no bank"), code), "")
 			set := at(done("a", "1"), 20)

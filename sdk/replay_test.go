@@ -53,7 +53,7 @@ func TestReplay(t *testing.T) {
 			f.start("r", "w", "")
 			d := f.await(t, "r").Error
 			equal(t, d.GetMessage(),
-				"step x is recorded as sleep, and the code now has a step there: it is not the code that began this run")
+				"step x is recorded as sleep, but the code now makes a step: this is not the code that the run started with")
 			equal(t, d.GetNonRetryable(), true)
 		})
 	})
@@ -113,11 +113,11 @@ func TestReplay(t *testing.T) {
 	})
 }
 
-// mostSteps is how many steps a run may have.
+// mostSteps is the limit for steps of a run.
 const mostSteps = 10_000
 
-// replayer gives back a function that has so many runs replay n recorded steps each, one run after
-// the other, and says how long it took.
+// replayer returns a function that replays runs with n recorded steps each, in sequence, and
+// returns how long that took.
 func replayer(t testing.TB) func(runs, n int) time.Duration {
 	t.Helper()
 	f := newFake(t)
@@ -161,9 +161,9 @@ func replayer(t testing.TB) func(runs, n int) time.Duration {
 	}
 }
 
-// To replay the most steps that a run may have takes as long as ten runs of a tenth, about: what
-// looked through the history at each step would take ten times as long. Of several tries the best
-// counts, since other work on the machine makes any one of them slow.
+// A run with the most steps should take about as long as ten runs with a tenth each; searching the
+// history at each step would take ten times as long. The best of several tries counts, since other
+// work on the machine can slow down any of them.
 func TestReplayTakesTimeByTheLengthOfTheHistory(t *testing.T) {
 	const parts, tries = 10, 5
 	replay := replayer(t)
@@ -179,8 +179,8 @@ func TestReplayTakesTimeByTheLengthOfTheHistory(t *testing.T) {
 	}
 }
 
-// BenchmarkReplay is the replay of the most steps that a run may have, sent in pages; 2 s are
-// allowed (reliability L-05).
+// BenchmarkReplay replays a run with the most steps, sent in pages; it may take 2 s (reliability
+// L-05).
 func BenchmarkReplay(b *testing.B) {
 	replay := replayer(b)
 	for b.Loop() {

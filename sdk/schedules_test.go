@@ -245,7 +245,7 @@ func TestRunDetailsTellWhatTheServerKnows(t *testing.T) {
 		CancelGraceUntil:  at.AsTime(), Deadline: at.AsTime()})
 }
 
-// sameDetails compares what users see.
+// sameDetails compares exported fields.
 func sameDetails[T any](t *testing.T, got, want T) {
 	t.Helper()
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(want)); diff != "" {

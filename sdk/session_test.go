@@ -73,7 +73,7 @@ func TestAWorkerGoesByItsOptionsAsTheyWereWhenItWasMade(t *testing.T) {
 			Queues: []string{"low"}, TypeLimits: map[string]int{"ship": 1}, HandleSignals: []os.Signal{}}
 		o.Labels, o.Capabilities = map[string]string{"shard": "1"}, map[string]string{"gpu": "a"}
 		w := NewWorker(o)
-		// for the next worker
+		// meant for the next worker
 		o.Queues[0], o.TypeLimits["ship"], o.Labels["shard"], o.Capabilities["gpu"] = "high", 2, "2", "b"
 		Handle(w, "ship", func(Context, int) (int, error) { return 0, nil })
 		running(t, w)
@@ -115,7 +115,7 @@ func TestEachOptionOfAWorkerReachesTheServer(t *testing.T) {
 	})
 }
 
-// latin1 gives what a step named late returns metadata that is no UTF-8.
+// latin1 is a codec that gives the step named late invalid UTF-8 as metadata.
 type latin1 struct{}
 
 func (latin1) Encode(p Payload, info PayloadInfo) (Payload, error) {
@@ -127,13 +127,13 @@ func (latin1) Encode(p Payload, info PayloadInfo) (Payload, error) {
 
 func (latin1) Decode(p Payload, _ PayloadInfo) (Payload, error) { return p, nil }
 
-// refusedStream is one that the server has ended by the time that something is to be sent on it.
+// refusedStream is a stream that the server has ended before the first send.
 type refusedStream struct{ grpc.ClientStream }
 
 func (refusedStream) SendMsg(any) error { return io.EOF }
 func (refusedStream) RecvMsg(any) error { return status.Error(codes.PermissionDenied, "not you") }
 
-// slowLine is a connection that takes a second for each 256 KiB that are sent.
+// slowLine is a connection that takes a second for every 256 KiB sent.
 type slowLine struct{ net.Conn }
 
 func (l slowLine) Write(data []byte) (int, error) {
@@ -378,8 +378,8 @@ func TestSession(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			f.onHello = func(*kagziv1.RegisterRequest) error { return status.Error(codes.AlreadyExists, "it is taken") }
 			for id, want := range map[string]string{
-				"box-1": "kagzi: the server refused the worker, whose id another has: one that was killed has it until it counts as lost, or until " +
-					"`kagzi worker offline box-1`: CONFLICT: it is taken",
+				"box-1": "kagzi: the server refused the worker (another worker has its id; the id of a killed worker is free once it counts as lost, or after " +
+					"`kagzi worker offline box-1`): CONFLICT: it is taken",
 				"": "kagzi: the server refused the worker: CONFLICT: it is taken",
 			} {
 				w := testWorker(f)

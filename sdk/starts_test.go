@@ -18,7 +18,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// crowd is starts that go on at the same time.
+// crowd is a set of concurrent starts.
 type crowd struct {
 	group sync.WaitGroup
 	mu    sync.Mutex
@@ -26,7 +26,7 @@ type crowd struct {
 	errs  map[int]error
 }
 
-// start starts run i, and waits until its call is where it stays.
+// start starts run i and waits until its call is queued or blocked.
 func (w *crowd) start(ctx context.Context, c *Client, i int, opts StartOptions) {
 	w.group.Go(func() {
 		run, err := Start(ctx, c, "w", i, opts)
@@ -42,7 +42,7 @@ func (w *crowd) start(ctx context.Context, c *Client, i int, opts StartOptions) 
 	synctest.Wait()
 }
 
-// all waits for the ends of the starts, and wants each of those from to to to have its own run.
+// all waits for the starts and checks that those from..to each have their own run.
 func (w *crowd) all(t *testing.T, from, to int) {
 	t.Helper()
 	w.group.Wait()
@@ -134,7 +134,7 @@ func TestStarts(t *testing.T) {
 			for i := range 3 {
 				w.start(t.Context(), c, i, StartOptions{})
 			}
-			var err error // of a request that Start would have refused by itself
+			var err error // of a request that Start would refuse
 			w.group.Go(func() {
 				_, err = c.starts.Start(t.Context(), "", false, &kagziv1.StartWorkflowRequest{Version: "\xff"})
 			})
@@ -217,7 +217,7 @@ func TestStarts(t *testing.T) {
 			}
 			d.held <- struct{}{}
 			equal(t, d.took(), []string{"one", "batch of 5"})
-			d.cut() // it was carried out, and the answer is lost
+			d.cut() // it was carried out, but the answer is lost
 			close(d.held)
 			w.all(t, 0, 5)
 			again := d.took()
@@ -240,7 +240,7 @@ func TestStarts(t *testing.T) {
 			d.leave(true)
 			d.cut()
 			time.Sleep(mux.MaxQueued)
-			synctest.Wait() // both go in a call that waits for the server
+			synctest.Wait() // both are in a call that waits for the server
 			giveUp()
 			synctest.Wait()
 			w.mu.Lock()
@@ -358,7 +358,7 @@ func TestStartManyKeepsApartWhatEachChanges(t *testing.T) {
 			equal(t, fmt.Sprint(sent.GetTags(), sent.GetRequirements(), sent.GetRetryPolicy().GetMaximumAttempts()),
 				want)
 		}
-		// the caller's own stay as they are
+		// the caller's options are unchanged
 		equal(t, fmt.Sprint(opts.Tags, opts.Requirements, opts.Retry.Attempts), "map[batch:7] map[arch:arm] 2")
 	})
 }

@@ -51,15 +51,15 @@ func TestStep(t *testing.T) {
 			for _, c := range []struct {
 				what  string
 				stays time.Duration
-				lost  bool // the lease, and not the time
+				lost  bool // the lease ends, not the timeout
 				want  []string
 			}{
 				{"past its timeout", 30 * time.Second, false, []string{
-					`level=WARN msg="code of a step goes on in spite of its ended context" run=r step=s attempt=1 for=10s`,
-					`level=INFO msg="code of a step that went on in spite of its ended context has ended" run=r step=s attempt=1 after=29s`,
+					`level=WARN msg="step code still runs after its context ended; it should return when ctx.Done() is closed" run=r step=s attempt=1 for=10s`,
+					`level=INFO msg="step code that ran on after its context ended has returned" run=r step=s attempt=1 after=29s`,
 				}},
 				{"past its timeout, but not for long", 10 * time.Second, false, nil},
-				{"past its lease", 30 * time.Second, true, []string{"goes on in spite", "after=25s"}},
+				{"past its lease", 30 * time.Second, true, []string{"still runs after", "after=25s"}},
 			} {
 				t.Run(c.what, func(t *testing.T) {
 					withFake(t, func(t *testing.T, f *fake) {
@@ -80,7 +80,7 @@ func TestStep(t *testing.T) {
 						f.start("r", "w", "")
 						if c.lost {
 							time.Sleep(5 * time.Second)
-							f.take("r", true) // another has it in an hour
+							f.take("r", true) // another worker claims it in an hour
 						}
 						f.await(t, "r")
 						time.Sleep(time.Minute)
@@ -90,7 +90,7 @@ func TestStep(t *testing.T) {
 								t.Errorf("%q is not in the log once:\n%s", want, &log)
 							}
 						}
-						if n := strings.Count(log.String(), "in spite of"); n != len(c.want) {
+						if n := strings.Count(log.String(), "after its context ended"); n != len(c.want) {
 							t.Errorf("%d lines about code that goes on, want %d:\n%s", n, len(c.want), &log)
 						}
 					})
@@ -251,7 +251,7 @@ func TestStep(t *testing.T) {
 					f.start("r", "w", "")
 					f.await(t, "r")
 					equal(t, time.Duration(begun.GetStartToCloseTimeoutMs())*time.Millisecond, maxDelay)
-					equal(t, begun.GetRetryPolicy().GetMaximumAttempts(), 7) // by which the server goes that ends it
+					equal(t, begun.GetRetryPolicy().GetMaximumAttempts(), 7) // the server that ends it uses this policy
 				})
 			}
 		})
@@ -380,7 +380,7 @@ func TestStep(t *testing.T) {
 				Address: "passthrough:///fake", DialOptions: f.dial(), HandleSignals: []os.Signal{},
 				Logger: slog.New(slog.NewTextHandler(saying(func(line string) {
 					if strings.Contains(line, "lease lost") {
-						synctest.Wait() // whoever can go on now does
+						synctest.Wait() // everything that can continue does
 						close(lost)
 					}
 				}), nil)),
@@ -419,7 +419,7 @@ func TestStep(t *testing.T) {
 	})
 }
 
-// saying is a log that is told each line.
+// saying is a log that calls a function with each line.
 type saying func(line string)
 
 func (s saying) Write(line []byte) (int, error) {
@@ -427,7 +427,7 @@ func (s saying) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// wait lasts d, or until ctx ends.
+// wait waits for d, or until ctx ends.
 func wait(ctx context.Context, d time.Duration) error {
 	if !transport.Sleep(ctx, d) {
 		return ctx.Err()
@@ -474,8 +474,8 @@ func TestStepsWithinSteps(t *testing.T) {
 				f.start("r", "w", "")
 				r := f.await(t, "r")
 				equal(t, r.Error.GetType(), "within_step")
-				equal(t, strings.HasPrefix(r.Error.GetMessage(),
-					call+" is called within the code of a step; only workflow code may"), true)
+				equal(t, r.Error.GetMessage(),
+					call+" is called inside a step; call it from workflow code, before or after the step")
 			})
 		})
 	}
@@ -495,7 +495,7 @@ func TestTheNamesOfTheSDKsOwnRecordsAreRefused(t *testing.T) {
 			t.Run(what+" "+name, func(t *testing.T) {
 				d := failure(t, func(ctx Context, _ struct{}) (int, error) { return 0, call(ctx) })
 				equal(t, d.GetMessage(), `step name "`+name+
-					`": kagzi:ended and what begins with kagzi:ended: is for the SDK's own records`)
+					`": kagzi:ended and names that begin with kagzi:ended: are reserved for the SDK`)
 				equal(t, d.GetNonRetryable(), true)
 			})
 		}
@@ -551,7 +551,7 @@ func TestAHistoryThatCannotBeHadIsAskedForAgain(t *testing.T) {
 	for name, c := range map[string]struct {
 		code     codes.Code
 		refusals int
-		asked    int // in all, of the one page that is left
+		asked    int // in all, for the only page left
 		released int
 	}{
 		"a server that is not well for a moment":              {codes.Internal, 5, 6, 0},
@@ -582,7 +582,7 @@ func TestAHistoryThatCannotBeHadIsAskedForAgain(t *testing.T) {
 				began := time.Now()
 				equal(t, string(f.await(t, "r").Output.GetData()), "1")
 				if took := time.Since(began) - time.Hour; took < time.Duration(c.refusals/30)*time.Second {
-					// a minute on average
+					// half a minute each on average
 					t.Errorf("%d claims took no more than %s", c.released, took)
 				}
 				equal(t, asked, c.asked)

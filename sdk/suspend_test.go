@@ -35,7 +35,7 @@ func TestSuspension(t *testing.T) {
 			})
 			running(t, w)
 			f.start("r", "w", "")
-			// of the second pass, where the defer ran after a return
+			// from the second activation, where the deferred function ran after a return
 			equal(t, string(f.await(t, "r").Output.GetData()), `"swallowed"`)
 			equal(t, seen, []string{"suspended", "returned"})
 			equal(t, f.operations(), []string{"hello ", "claim r", "sleep s hold=false", "claim r", "end r"})
@@ -76,11 +76,11 @@ func TestSuspension(t *testing.T) {
 			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
 				passes++
 				left.Add(3)
-				go func() { // waits on the context
+				go func() { // waits for its context
 					defer left.Done()
 					<-ctx.Done()
 				}()
-				go func() { // calls the SDK again and again
+				go func() { // calls the SDK in a loop
 					defer left.Done()
 					for {
 						_ = Now(ctx)

@@ -9,8 +9,8 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-// idleSession makes a worker with a session that nobody reads, whose workflow goes on until it is
-// made to end. began and ended are the leases of its activations.
+// idleSession returns a worker with a session that nobody reads; its workflow runs until it is made
+// to end. began and ended list the leases of its activations.
 func idleSession() (w *Worker, began, ended func() []string) {
 	w = NewWorker(WorkerOptions{Logger: slog.New(slog.DiscardHandler)})
 	activations := make(chan [2]string, 10)
@@ -35,7 +35,7 @@ func idleSession() (w *Worker, began, ended func() []string) {
 	return w, func() []string { return look("began") }, func() []string { return look("ended") }
 }
 
-// credit is what the worker is about to grant the server.
+// credit returns how many tasks the worker is about to grant.
 func credit(w *Worker) (tasks int32) {
 	for _, op := range w.session.Take() {
 		tasks += op.Msg.GetCredit().GetTasks()

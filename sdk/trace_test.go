@@ -30,7 +30,7 @@ func recorder() (*tracetest.SpanRecorder, trace.TracerProvider) {
 	return r, sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(r))
 }
 
-// told is what a span says, on one line.
+// told formats a span on one line.
 func told(s sdktrace.ReadOnlySpan) string {
 	text := s.Name()
 	for _, a := range s.Attributes() {
@@ -106,7 +106,7 @@ func TestTracing(t *testing.T) {
 					got = append(got, told(s))
 				}
 			}
-			slices.Sort(got) // the code of a step that timed out may end later than the next
+			slices.Sort(got) // code of a timed-out step may end after the next attempt
 			equal(t, got, []string{"step panics kagzi.step=panics kagzi.attempt=1 error:panic",
 				"step slow kagzi.step=slow kagzi.attempt=1 error:TIMEOUT"})
 		})
@@ -217,7 +217,7 @@ func TestTracingOfStarts(t *testing.T) {
 	})
 }
 
-// traced puts a run there that was started within a span.
+// traced adds a run that was started within a span.
 func (f *fake) traced(runID, workflowType, parent string) {
 	f.mu.Lock()
 	f.traceparents = map[string]string{runID: parent}
@@ -238,7 +238,7 @@ func TestAStepThatNobodyTracesAllocatesNothingForIt(t *testing.T) {
 	}
 }
 
-// BenchmarkRunStep is the running of a step's code: without a provider, and with one.
+// BenchmarkRunStep runs a step's code without and with a provider.
 func BenchmarkRunStep(b *testing.B) {
 	for name, provider := range map[string]trace.TracerProvider{
 		"untraced": nil, "traced": sdktrace.NewTracerProvider()} {

@@ -12,7 +12,7 @@ import (
 	"github.com/kagzi/kagzi/sdk/internal/transport"
 )
 
-// send delivers a signal as a client does.
+// send delivers a signal like a client.
 func send[T any](t *testing.T, f *fake, runID, name string, v T) {
 	t.Helper()
 	if err := Signal(t.Context(), testClient(t, f).Run(runID), name, v, SignalOptions{}); err != nil {
@@ -242,7 +242,7 @@ func TestSignals(t *testing.T) {
 			}
 			equal(t, string(f.await(t, "r").Output.GetData()), "3")
 			equal(t, count(f.operations(), "claim r"), 4)
-			equal(t, count(f.operations(), "wait a hold=true"), 2) // fresh, and after the wake by c
+			equal(t, count(f.operations(), "wait a hold=true"), 2) // a new one, and one after the wake-up by c
 		})
 	})
 
@@ -260,7 +260,7 @@ func TestSignals(t *testing.T) {
 			f.until(t, func() bool { return count(f.log, "release park=true") == 1 })
 			_ = transport.Sleep(t.Context(), time.Hour)
 			f.mu.Lock()
-			f.runs["r"].available = time.Now() // woken for nothing
+			f.runs["r"].available = time.Now() // woken without a reason
 			f.pump()
 			f.mu.Unlock()
 			equal(t, string(f.await(t, "r").Output.GetData()), `"true"`)

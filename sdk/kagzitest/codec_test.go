@@ -16,7 +16,8 @@ import (
 	"github.com/kagzi/kagzi/sdk/internal/seam"
 )
 
-// encrypting runs test with a client and a worker that encrypt, on the real engine. start lets the worker run.
+// encrypting runs test on the real engine, with a client and a worker that encrypt. start starts
+// the worker.
 func encrypting(t *testing.T, test func(t *testing.T, c *kagzi.Client, w *kagzi.Worker, start func())) {
 	t.Helper()
 	codec := aesCodec(t)
@@ -168,7 +169,7 @@ func TestEncryptedPayloads(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				for n := 14; n < 20; n++ { // to whichever run goes on
+				for n := 14; n < 20; n++ { // to the current continuation
 					if err := kagzi.Signal(t.Context(), c.Run(again.ID()), "add", n+1,
 						kagzi.SignalOptions{}); err != nil {
 						t.Fatal(err)

@@ -11,8 +11,8 @@ import (
 	"github.com/kagzi/kagzi/sdk/kagzitest"
 )
 
-// Code that looks at its Context, instead of at what calls return, comes back to where it was
-// cancelled in each stay of its clean-up: what it undoes is what it has done, and its history
+// Code that checks its Context, rather than the errors of calls, comes back to where it was
+// cancelled in every activation of its cleanup: it undoes what it has done, and its history
 // replays.
 func TestCodeComesBackToWhereItWasCancelled(t *testing.T) {
 	for _, test := range []struct {
@@ -41,7 +41,7 @@ func TestCodeComesBackToWhereItWasCancelled(t *testing.T) {
 							undone = append(undone, name)
 							return 0, nil
 						})
-						kagzi.Sleep(kagzi.Cleanup(ctx), "rest-"+name, time.Minute) // the next is for another stay
+						kagzi.Sleep(kagzi.Cleanup(ctx), "rest-"+name, time.Minute) // for the next activation
 					}
 				})
 				cancelled(t, env, code, test.at)
@@ -53,7 +53,7 @@ func TestCodeComesBackToWhereItWasCancelled(t *testing.T) {
 	}
 }
 
-// bookUntilCancelled books a room in each minute, until it sees that the run is being cancelled.
+// bookUntilCancelled books a room every minute until it sees that the run is being cancelled.
 func bookUntilCancelled(ctx kagzi.Context, guest string) (booked []string, err error) {
 	for i := 0; i < 5 && ctx.Err() == nil; i++ {
 		name := fmt.Sprintf("%s-%d", guest, i)
@@ -92,7 +92,7 @@ func lookBeforeAnyCall(undo func(kagzi.Context, ...string)) func(kagzi.Context, 
 	}
 }
 
-// bookAndLook is a branch that goes another way if it is cancelled.
+// bookAndLook is a branch that takes another path if it is cancelled.
 func bookAndLook(name string) func(kagzi.Context) (string, error) {
 	return func(ctx kagzi.Context) (string, error) {
 		works(ctx, name, time.Second)

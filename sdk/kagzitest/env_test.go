@@ -21,7 +21,7 @@ type receipt struct {
 	Took     time.Duration
 }
 
-// trial is a workflow that charges, sleeps for a month and waits for somebody's approval.
+// trial is a workflow that charges, sleeps for a month and waits for an approval.
 func trial(ctx kagzi.Context, in order) (receipt, error) {
 	begun := kagzi.Now(ctx)
 	charge, err := kagzi.Step(ctx, "charge", func(context.Context) (string, error) {
@@ -138,7 +138,7 @@ func TestAReplacementOfAnotherTypeFailsTheStepAndSaysSo(t *testing.T) {
 		}
 		_, err = kagzi.Result[receipt](t.Context(), run)
 		failed, ok := errors.AsType[*kagzi.RunError](err)
-		if !ok || !strings.Contains(failed.Error(), "the code in its place returns int") {
+		if !ok || !strings.Contains(failed.Error(), "its replacement returns int") {
 			t.Fatalf("the result is %v, want a RunError that names the types", err)
 		}
 	})
@@ -163,7 +163,7 @@ func TestAStepThatDoesNotHeedItsContextMayEndAfterTheTest(t *testing.T) {
 	})
 }
 
-// Each case is a test that fails, in a process of its own.
+// Each case is a failing test, in its own process.
 func TestATestThatFailsSaysWhy(t *testing.T) {
 	const variable = "KAGZITEST_CASE"
 	cases := map[string]struct {

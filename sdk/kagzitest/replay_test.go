@@ -12,7 +12,7 @@ import (
 	"github.com/kagzi/kagzi/sdk/kagzitest"
 )
 
-// exported is the run as it stands, for a replay.
+// exported returns the current record of the run for a replay.
 func exported(t *testing.T, _ *kagzitest.Env, run *kagzi.Run) *kagzi.Capsule {
 	t.Helper()
 	c, err := record(t, run)
@@ -22,7 +22,7 @@ func exported(t *testing.T, _ *kagzitest.Env, run *kagzi.Run) *kagzi.Capsule {
 	return c
 }
 
-// record is exported where the server may be away.
+// record is exported for times when the server may be away.
 func record(t *testing.T, run *kagzi.Run) (*kagzi.Capsule, error) {
 	name := filepath.Join(t.TempDir(), "run.kagzi")
 	file, err := os.Create(name)
@@ -39,7 +39,7 @@ func record(t *testing.T, run *kagzi.Run) (*kagzi.Capsule, error) {
 	return c, err
 }
 
-// The code that made a record does not part from it, at whatever moment that is taken.
+// Code agrees with its own record, whenever that is taken.
 func TestARunAgreesWithItsOwnCode(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -124,8 +124,8 @@ func TestARunAgreesWithItsOwnCode(t *testing.T) {
 	}
 }
 
-// The server completes a sleep only when the run's lease ends. One that was over while a sibling
-// kept the run on its worker is not where the record ends.
+// The server completes a sleep only when the run's lease ends. A sleep that was over while another
+// branch kept the run on its worker is not the end of the record.
 func TestARunThatIsCancelledAgreesWithItsOwnCodePastASleepThatWasOver(t *testing.T) {
 	kagzitest.Run(t, func(t *testing.T, env *kagzitest.Env) {
 		code := func(ctx kagzi.Context, _ int) (int, error) {

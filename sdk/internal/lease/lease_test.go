@@ -32,8 +32,8 @@ func TestLeaseClock(t *testing.T) {
 			equal(t, len(expired), 0)
 		}))
 
-	// looks has the leases expire, those longer than the worker's as next says, and tells how long
-	// after the contact it was looked.
+	// looks lets the leases expire, longer ones as next says, and sends how long after the last
+	// contact expired was called.
 	looks := func(l *Clock, next func(silent time.Duration) time.Duration) <-chan time.Duration {
 		looked, contact := make(chan time.Duration, 100), time.Now()
 		l.Start(30*time.Second, func(silent time.Duration) time.Duration {
@@ -91,9 +91,9 @@ func TestLeaseClock(t *testing.T) {
 			return 0
 		})
 		<-looked
-		synctest.Wait() // until it has set its timer again
+		synctest.Wait() // until it has restarted its timer
 		l.mu.Lock()
-		l.contact = l.contact.Add(-time.Hour) // as the wall clock has it, beside which the bubble has no other
+		l.contact = l.contact.Add(-time.Hour) // the wall clock; the bubble has no other beside it
 		l.mu.Unlock()
 		equal(t, <-over, time.Hour+2*time.Minute)
 		l.Stop()
@@ -137,9 +137,9 @@ func bubble(test func(t *testing.T)) func(t *testing.T) {
 	return func(t *testing.T) { synctest.Test(t, test) }
 }
 
-// setBack makes a reading of the clocks one with another wall clock.
+// setBack changes the wall clock of a time, not its monotonic clock.
 func setBack(t *time.Time, by time.Duration) {
-	wall := (*uint64)(unsafe.Pointer(t)) // its seconds stand above 30 bits of nanoseconds
+	wall := (*uint64)(unsafe.Pointer(t)) // seconds are above 30 bits of nanoseconds
 	before := t.Round(0)
 	*wall -= uint64(by/time.Second) << 30
 	if before.Sub(t.Round(0)) != by {
