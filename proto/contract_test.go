@@ -92,7 +92,7 @@ func values(e protoreflect.EnumDescriptor) (lines []string) {
 
 // UPDATE=1 go test ./proto adds new lines. Existing lines must stay: a client of any version must
 // be able to talk to today's server, and today's client to a server of any version.
-func TestTheContractThatHasLandedStillHolds(t *testing.T) {
+func TestTheContractIsBackwardCompatible(t *testing.T) {
 	landed, err := os.ReadFile(contractFile)
 	if err != nil {
 		t.Fatal(err)

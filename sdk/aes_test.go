@@ -41,7 +41,7 @@ func sealed(t *testing.T, c Codec, text string, info PayloadInfo) Payload {
 func TestAESCodec(t *testing.T) {
 	step := PayloadInfo{Kind: PayloadStep, Start: "s1", Step: "charge"}
 
-	t.Run("gives back what it was given, and shows only which key it used", func(t *testing.T) {
+	t.Run("decrypts what it encrypted and shows only the key id", func(t *testing.T) {
 		c := testAES(t, AESOptions{})
 		p := sealed(t, c, `"secret"`, step)
 		if bytes.Contains(p.Data, []byte("secret")) {
@@ -132,7 +132,7 @@ func TestAESCodec(t *testing.T) {
 		}
 	})
 
-	t.Run("a key that has been replaced still opens what it locked, and is missed when it is gone", func(t *testing.T) {
+	t.Run("an old key still decrypts; a missing one is an error", func(t *testing.T) {
 		old := testAES(t, AESOptions{})
 		rotated := testAES(t, AESOptions{Keys: map[string][]byte{"k1": key(1), "k2": key(2)}, Current: "k2"})
 		without := testAES(t, AESOptions{Keys: map[string][]byte{"k2": key(2)}, Current: "k2"})
@@ -235,7 +235,7 @@ func exchange(t *testing.T, f *fake, tamper func(r, other *fakeRun)) *fakeRun {
 }
 
 func TestEncryptedRuns(t *testing.T) {
-	t.Run("come to their end, and the server sees nothing but ciphertext", func(t *testing.T) {
+	t.Run("complete, and the server sees only ciphertext", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			r := exchange(t, f, func(*fakeRun, *fakeRun) {})
 			equal(t, r.Status, kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED)
@@ -289,7 +289,7 @@ func TestEncryptedRuns(t *testing.T) {
 	}
 
 	t.Run(
-		"take signals that are bound to the first of the runs that they go on for, and those that are bound to themselves", func(t *testing.T) {
+		"receive signals bound to their first run or to themselves", func(t *testing.T) {
 			withFake(t, func(t *testing.T, f *fake) {
 				w := testWorker(f)
 				w.options.Codec = testAES(t, AESOptions{})

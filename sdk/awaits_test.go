@@ -129,7 +129,7 @@ func TestAwaits(t *testing.T) {
 			equal(t, remains(), []string{"out of b"})
 		})
 	})
-	t.Run("a stream that breaks is opened again, with the waits that are open", func(t *testing.T) {
+	t.Run("a broken stream is reopened with its open waits", func(t *testing.T) {
 		withDesk(t, func(t *testing.T, d *desk, c *Client) {
 			brief, giveUp := context.WithCancel(t.Context())
 			all, gone := results(t.Context(), c, "a", "b"), results(brief, c, "c")
@@ -147,7 +147,7 @@ func TestAwaits(t *testing.T) {
 			equal(t, all(), []string{"out of a", "out of b"})
 		})
 	})
-	t.Run("it is open again soon after the server is back, however often it went away", func(t *testing.T) {
+	t.Run("reopens soon after every return of the server", func(t *testing.T) {
 		withDesk(t, func(t *testing.T, d *desk, c *Client) {
 			all := results(t.Context(), c, "a")
 			d.took()
@@ -164,7 +164,7 @@ func TestAwaits(t *testing.T) {
 			equal(t, all(), []string{"out of a"})
 		})
 	})
-	t.Run("it is closed when there has been no wait for a while, and opened for the next", func(t *testing.T) {
+	t.Run("an idle stream is closed, and opened for the next wait", func(t *testing.T) {
 		withDesk(t, func(t *testing.T, d *desk, c *Client) {
 			d.ends(goodRun("a"))
 			results(t.Context(), c, "a")()
@@ -209,7 +209,7 @@ func TestAwaits(t *testing.T) {
 			equal(t, d.took(), []string{"stream", "waits 1 forget 0"})
 		})
 	})
-	t.Run("it is told soon after a server is well again that has refused it for long", func(t *testing.T) {
+	t.Run("asks a server that recovered soon after long refusals", func(t *testing.T) {
 		withDesk(t, func(t *testing.T, d *desk, c *Client) {
 			d.mu.Lock()
 			d.noBatch, d.ill = true, status.Error(codes.Unavailable, "the database does not answer")
@@ -245,7 +245,7 @@ func TestAwaits(t *testing.T) {
 			equal(t, len(d.took()), 0)
 		})
 	})
-	t.Run("a stream without a wait that breaks is not opened again, and nobody is told", func(t *testing.T) {
+	t.Run("a broken stream without waits is not reopened or logged", func(t *testing.T) {
 		withDesk(t, func(t *testing.T, d *desk, c *Client) {
 			var log bytes.Buffer
 			c.awaits.Log = slog.New(slog.NewTextHandler(&log, nil))

@@ -31,7 +31,7 @@ func isCancelled(t *testing.T, what string, err error) {
 }
 
 func TestGracefulCancel(t *testing.T) {
-	t.Run("the step is told, fails for good, and only what cleans up goes on", func(t *testing.T) {
+	t.Run("a running step is told and fails; only cleanup continues", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			Handle(w, "w", func(ctx Context, _ struct{}) (string, error) {
@@ -96,7 +96,7 @@ func TestGracefulCancel(t *testing.T) {
 		})
 	})
 
-	t.Run("a parked run that is woken for it first comes back to where it was", func(t *testing.T) {
+	t.Run("a parked run is first replayed to where it was", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			var seen []string
@@ -141,7 +141,7 @@ func TestGracefulCancel(t *testing.T) {
 			_, _ = Step(ctx, "b", constant(1))
 			Sleep(ctx, "s", time.Hour)
 		},
-		"a refused start that is all there is between the start of a child and the wait for it": func(ctx Context,
+		"a refused start between a child's start and its wait": func(ctx Context,
 			look func()) {
 			child, _ := StartChild[int](ctx, "child", "child", 1, ChildOptions{})
 			look()
@@ -233,7 +233,7 @@ func TestGracefulCancel(t *testing.T) {
 		})
 	}
 
-	t.Run("what it has ended stays ended in every replay: a sleep beside a sibling at work", func(t *testing.T) {
+	t.Run("a cancelled sleep beside a busy branch stays cancelled", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			var causes []error
@@ -267,7 +267,7 @@ func TestGracefulCancel(t *testing.T) {
 		})
 	})
 
-	t.Run("a step that waits for the results before it does not begin any more", func(t *testing.T) {
+	t.Run("a step waiting for earlier results does not start", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			var refused, told bool
@@ -299,7 +299,7 @@ func TestGracefulCancel(t *testing.T) {
 		})
 	})
 
-	t.Run("a step that waits for its retry gives up, and says why it failed", func(t *testing.T) {
+	t.Run("a step waiting for its retry ends with its last failure", func(t *testing.T) {
 		for _, held := range []bool{false, true} {
 			withFake(t, func(t *testing.T, f *fake) {
 				w := testWorker(f)
@@ -355,7 +355,7 @@ func TestGracefulCancel(t *testing.T) {
 		})
 	})
 
-	t.Run("at the end of the grace the clean-up ends too, and had it as its deadline", func(t *testing.T) {
+	t.Run("cleanup ends with the grace period, its deadline", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			left, cause := make(chan time.Duration, 1), make(chan error, 1)
@@ -381,7 +381,7 @@ func TestGracefulCancel(t *testing.T) {
 		})
 	})
 
-	t.Run("the grace is measured here too, should the server be late, and a shorter one counts", func(t *testing.T) {
+	t.Run("the worker ends the grace period, and accepts a shorter one", func(t *testing.T) {
 		for _, graces := range [][]time.Duration{{time.Minute}, {time.Hour, time.Minute}} {
 			withFake(t, func(t *testing.T, f *fake) {
 				w := testWorker(f)
@@ -454,7 +454,7 @@ func TestGracefulCancel(t *testing.T) {
 		})
 	})
 
-	t.Run("a server that does not take note of what was ended changes nothing", func(t *testing.T) {
+	t.Run("nothing changes if the server ignores what was cancelled", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			f.fault = func(r *kagziv1.SessionRequest) *kagziv1.ErrorDetail {
 				if r.GetFailStep() != nil {
@@ -552,7 +552,7 @@ func TestGracefulCancel(t *testing.T) {
 }
 
 // With many contexts to end, the last one ends long after the first.
-func TestNoContextEndsLateOrWithAnotherCauseThanTheRuns(t *testing.T) {
+func TestContextsEndInTimeWithTheCauseOfTheRun(t *testing.T) {
 	for range 20 {
 		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)

@@ -102,7 +102,7 @@ func TestCapsule(t *testing.T) {
 	parent := func() *runRecord { return recorded(completed, "1", done("a", "2")).with("3") }
 	parcel := func() *runRecord { return child(recorded(sleeping, `"x"`, done("pack", `"y"`), sleepingIn("s"))) }
 
-	t.Run("lists its runs, and gives each with the latest attempts of its steps", func(t *testing.T) {
+	t.Run("lists its runs with the latest attempts of their steps", func(t *testing.T) {
 		p := parent()
 		first := broken("a", "busy", 0)
 		first.Sequence, first.RunId, first.AttemptNumber = 1, recordedRun, 1
@@ -145,7 +145,7 @@ func TestCapsule(t *testing.T) {
 		}
 	})
 
-	t.Run("of several attempts the one that is marked counts, else the last", func(t *testing.T) {
+	t.Run("the marked attempt of a step counts, else the last", func(t *testing.T) {
 		attempt := func(n int32, latest bool) *kagziv1.Step {
 			return &kagziv1.Step{Name: "a", AttemptNumber: n, IsLatest: latest}
 		}

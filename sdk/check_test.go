@@ -120,7 +120,7 @@ checked 5 open runs of 2 workflow types in namespace shop: 3 diverge, 0 came to 
 		equal(t, e.Error(), "kagzi: check: 3 of 5 open runs diverge")
 	})
 
-	t.Run("asks for the open runs of its types in its queues only, and registers nothing", func(t *testing.T) {
+	t.Run("asks only for open runs of its types and queues", func(t *testing.T) {
 		d := newFakeServer(t)
 		d.open()
 		w := d.worker()
@@ -164,7 +164,7 @@ checked 5 open runs of 2 workflow types in namespace shop: 3 diverge, 0 came to 
 		equal(t, len(d.asked), 1)
 	})
 
-	t.Run("one that may not ask for the namespace is checked all the same", func(t *testing.T) {
+	t.Run("a missing permission for the namespace does not matter", func(t *testing.T) {
 		d := newFakeServer(t)
 		d.open()
 		d.answers["GetNamespace"] = func(proto.Message) (proto.Message, error) {
@@ -198,7 +198,7 @@ checked 5 open runs of 2 workflow types in namespace shop: 3 diverge, 0 came to 
 		equal(t, d.asks("GetWorkflow"), 2)
 	})
 
-	t.Run("a verdict needs two looks at the same place, and no more than five", func(t *testing.T) {
+	t.Run("a divergence needs two equal reads, five at most", func(t *testing.T) {
 		d := newFakeServer(t)
 		r := recorded(pending, "1", done("x", "2"))
 		d.open(r)
@@ -264,7 +264,7 @@ checked 5 open runs of 2 workflow types in namespace shop: 3 diverge, 0 came to 
 		}
 	})
 
-	t.Run("code that comes to no end is reported and does not stop the check", func(t *testing.T) {
+	t.Run("code that does not finish is reported and skipped", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			d := newFakeServer(t)
 			d.open(called(recorded(pending, "1"), "r1", "stuck"), called(recorded(pending, "1"), "r2", "order"))
@@ -303,7 +303,7 @@ checked 5 open runs of 2 workflow types in namespace shop: 3 diverge, 0 came to 
 		}
 	})
 
-	t.Run("is asked for by exactly one argument, which main does not see", func(t *testing.T) {
+	t.Run("one exact argument asks for it, and main does not see it", func(t *testing.T) {
 		for _, c := range []struct {
 			arguments, rest []string
 			asked           bool
@@ -336,7 +336,7 @@ checked 5 open runs of 2 workflow types in namespace shop: 3 diverge, 0 came to 
 	})
 }
 
-func TestWhatAWorkerRecordsReplays(t *testing.T) {
+func TestRecordsOfAWorkerReplay(t *testing.T) {
 	code := func(name string) func(Context, []int) (int, error) {
 		return func(ctx Context, in []int) (int, error) {
 			began := Now(ctx)

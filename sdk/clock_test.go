@@ -13,7 +13,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
-func TestWhenAStepBeganIsToldByTheServersClock(t *testing.T) {
+func TestStartTimesOfStepsUseTheServersClock(t *testing.T) {
 	for _, skew := range []time.Duration{-time.Hour, time.Hour} {
 		t.Run(fmt.Sprintf("which is off by %v", skew), func(t *testing.T) {
 			withFake(t, func(t *testing.T, f *fake) {
@@ -50,7 +50,7 @@ func TestWhenAStepBeganIsToldByTheServersClock(t *testing.T) {
 	}
 }
 
-func TestAHeldRetryWaitsForItsDelayThoughTheServersClockIsSet(t *testing.T) {
+func TestAHeldRetryIgnoresChangesOfTheServersClock(t *testing.T) {
 	for _, by := range []time.Duration{-time.Hour, time.Hour} {
 		t.Run(fmt.Sprintf("by %v", by), func(t *testing.T) {
 			withFake(t, func(t *testing.T, f *fake) {
@@ -85,7 +85,7 @@ func TestAHeldRetryWaitsForItsDelayThoughTheServersClockIsSet(t *testing.T) {
 	}
 }
 
-func TestTheTimeOfARunGoesOnAsItDidWhenTheClockIsSet(t *testing.T) {
+func TestTheTimeOfARunIgnoresChangesOfTheClock(t *testing.T) {
 	e, _ := boxed()
 	claimed := e.now()
 	setBack(&e.since, time.Hour) // the clock was set an hour forward meanwhile
@@ -96,7 +96,7 @@ func TestTheTimeOfARunGoesOnAsItDidWhenTheClockIsSet(t *testing.T) {
 }
 
 // Otherwise times compared with the server's would be off by the difference of the leases.
-func TestTheServersClockIsToldByTheLeaseOfTheRun(t *testing.T) {
+func TestTheServersClockIsDerivedFromTheLease(t *testing.T) {
 	w := NewWorker(WorkerOptions{})
 	w.lease.Start(30*time.Second, w.expired)
 	defer w.lease.Stop()
@@ -121,7 +121,7 @@ func setBack(t *time.Time, by time.Duration) {
 	}
 }
 
-func TestAGraceEndsByTheServersClockAndIsToldByOurs(t *testing.T) {
+func TestAGracePeriodUsesTheServersClockAndItsDeadlineOurs(t *testing.T) {
 	for _, skew := range []time.Duration{0, time.Hour, -time.Hour} {
 		bubble(func(t *testing.T) {
 			w := NewWorker(WorkerOptions{})

@@ -21,7 +21,7 @@ func (c slowCodec) Decode(p Payload, _ PayloadInfo) (Payload, error) {
 
 // A branch's Context does not end before its recorded calls have returned, however long decoding
 // takes.
-func TestACancelledBranchComesBackInFullWithASlowCodec(t *testing.T) {
+func TestACancelledBranchReplaysInFullWithASlowCodec(t *testing.T) {
 	const rooms = 10
 	for name, whileComingBack := range map[string]bool{
 		"woken for the cancellation": false, "cancelled while it comes back for a timer": true} {
@@ -76,7 +76,7 @@ func TestACancelledBranchComesBackInFullWithASlowCodec(t *testing.T) {
 
 // The branch waited for last is not necessarily the one whose last call the cancellation came
 // after.
-func TestABranchThatEndedBeforeTheCancellationTakesNoOtherWayWhenItIsWaitedForLast(t *testing.T) {
+func TestABranchThatEndedBeforeTheCancellationReplaysTheSameWhenWaitedForLast(t *testing.T) {
 	withFake(t, func(t *testing.T, f *fake) {
 		w := testWorker(f)
 		var undone []string
@@ -121,7 +121,7 @@ func TestABranchThatEndedBeforeTheCancellationTakesNoOtherWayWhenItIsWaitedForLa
 }
 
 // Between two calls, a branch has no call in progress and has not reached the next one.
-func TestABranchHasComeFurtherWhenACallHasReturnedByItsRecord(t *testing.T) {
+func TestARecordedCallThatReturnsIsProgressOfItsBranch(t *testing.T) {
 	e := &execution{unread: 1, recalling: 1, names: map[string]*nameUse{"a": {recalls: true}}}
 	had := e.comeSoFar()
 	e.recalled("a")

@@ -17,7 +17,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-func TestWorkersAreBackSoonAfterALongOutage(t *testing.T) {
+func TestWorkersReconnectSoonAfterALongOutage(t *testing.T) {
 	t.Run("of a server that takes them", func(t *testing.T) {
 		backAfterAnOutage(t, 12*time.Second, func(*kagziv1.RegisterRequest) error { return nil })
 	})
@@ -75,7 +75,7 @@ func backAfterAnOutage(t *testing.T, soon time.Duration, onHello func(*kagziv1.R
 }
 
 // An attempt may fail just before the connection is up again.
-func TestAConnectionThatStandsBehindAFailedAttemptIsNoRefusal(t *testing.T) {
+func TestAConnectionReadyAfterAFailedAttemptIsNoRefusal(t *testing.T) {
 	withFake(t, func(t *testing.T, f *fake) {
 		left := 20
 		w := NewWorker(WorkerOptions{Address: "passthrough:///fake", Logger: slog.New(slog.DiscardHandler),
@@ -98,7 +98,7 @@ func TestAConnectionThatStandsBehindAFailedAttemptIsNoRefusal(t *testing.T) {
 	})
 }
 
-func TestAServerThatAnswersAndRefusesIsAskedLessAndLess(t *testing.T) {
+func TestARefusingServerIsAskedLessAndLess(t *testing.T) {
 	withFake(t, func(t *testing.T, f *fake) {
 		var asked atomic.Int64
 		f.onHello = func(*kagziv1.RegisterRequest) error {
@@ -120,7 +120,7 @@ func TestAServerThatAnswersAndRefusesIsAskedLessAndLess(t *testing.T) {
 	})
 }
 
-func TestAWelcomeSaysHowOftenAWorkerSpeaksAndHowLongItsLeasesHold(t *testing.T) {
+func TestTheWelcomeSetsHeartbeatIntervalAndLease(t *testing.T) {
 	for name, c := range map[string]struct {
 		welcome         *kagziv1.RegisterResponse
 		interval, lease time.Duration
@@ -147,7 +147,7 @@ func TestAWelcomeSaysHowOftenAWorkerSpeaksAndHowLongItsLeasesHold(t *testing.T) 
 	}
 }
 
-func TestAWorkerWhoseSessionsBreakOftenIsBackSoonEachTime(t *testing.T) {
+func TestAWorkerReconnectsSoonAfterEachBrokenSession(t *testing.T) {
 	withFake(t, func(t *testing.T, f *fake) {
 		w := testWorker(f)
 		Handle(w, "w", func(Context, struct{}) (int, error) { return 0, nil })
@@ -165,7 +165,7 @@ func TestAWorkerWhoseSessionsBreakOftenIsBackSoonEachTime(t *testing.T) {
 	})
 }
 
-func TestWhichRefusalsOfAHelloEndTheWorker(t *testing.T) {
+func TestFinalRefusalsOfAHelloEndTheWorker(t *testing.T) {
 	for code, ends := range map[kagziv1.ErrorCode]bool{
 		kagziv1.ErrorCode_ERROR_CODE_UNAVAILABLE:         false,
 		kagziv1.ErrorCode_ERROR_CODE_INTERNAL:            false,

@@ -62,9 +62,9 @@
 // is left, Step returns a *StepError, which the function can handle or return. A run fails when its
 // function returns an error or panics. It is retried as a whole only if it was started with a Retry
 // of its own. NonRetryable, RetryAfter and WithType control how an error is retried and matched.
-// StartOptions.OnFailure names a workflow type that is started when the run fails, with a
-// WorkflowFailedEvent as its input. GlobalFailureHandler is the type that handles failures of all
-// runs.
+// StartOptions.OnFailure names a workflow type that is started when the run fails or times out,
+// with a WorkflowFailedEvent as its input. GlobalFailureHandler is the type that handles failures
+// of all runs.
 //
 // # Concurrency
 //

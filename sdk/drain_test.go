@@ -46,7 +46,7 @@ func TestDrain(t *testing.T) {
 		return time.Since(stopped).Round(time.Second), err
 	}
 
-	t.Run("a draining worker finishes what it holds, heartbeats meanwhile, and says goodbye twice", func(t *testing.T) {
+	t.Run("finishes its runs, sends heartbeats, says goodbye twice", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			took, err := drained(t, f, 300*time.Second, nil)
 			equal(t, fmt.Sprint(err), "<nil>")
@@ -59,7 +59,7 @@ func TestDrain(t *testing.T) {
 		})
 	})
 
-	t.Run("a draining worker whose session broke says so again, and takes nothing new", func(t *testing.T) {
+	t.Run("a broken session is told of the drain again", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			time.AfterFunc(10*time.Second, func() { f.cut(); f.start("late", "w", "") })
 			_, err := drained(t, f, 300*time.Second, nil)
@@ -80,7 +80,7 @@ func TestDrain(t *testing.T) {
 		})
 	})
 
-	t.Run("a run that waits for something is parked, and the worker does not wait for it", func(t *testing.T) {
+	t.Run("parks a waiting run instead of waiting for it", func(t *testing.T) {
 		for parked, waits := range map[string]func(ctx Context) (int, error){
 			"sleep nap hold=false": func(ctx Context) (int, error) { Sleep(ctx, "nap", time.Hour); return 1, nil },
 			"wait go hold=false":   func(ctx Context) (int, error) { return WaitSignal[int](ctx, "go", 0) },
@@ -114,7 +114,7 @@ func TestDrain(t *testing.T) {
 		}
 	})
 
-	t.Run("a worker that holds nothing ends in good order, also without time for it", func(t *testing.T) {
+	t.Run("without runs it ends cleanly, even with no timeout", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			for _, timeout := range []time.Duration{-1, 1} {
 				w := testWorker(f)
@@ -129,7 +129,7 @@ func TestDrain(t *testing.T) {
 		})
 	})
 
-	t.Run("a worker says that it is deregistered only when the server says so", func(t *testing.T) {
+	t.Run("logs its deregistration only if the server confirms it", func(t *testing.T) {
 		for refused, want := range map[bool]string{false: "worker deregistered", true: "did not confirm the deregistration"} {
 			withFake(t, func(t *testing.T, f *fake) {
 				f.fault = func(r *kagziv1.SessionRequest) *kagziv1.ErrorDetail {
@@ -156,7 +156,7 @@ func TestDrain(t *testing.T) {
 		}
 	})
 
-	t.Run("what has ended since the last heartbeat is reported before the goodbye", func(t *testing.T) {
+	t.Run("reports what ended since the last heartbeat", func(t *testing.T) {
 		for _, silent := range []bool{false, true} {
 			withFake(t, func(t *testing.T, f *fake) {
 				f.stalled = silent // no reason to wait
@@ -198,7 +198,7 @@ func TestDrain(t *testing.T) {
 	})
 
 	t.Run(
-		"a worker that has been without its server for long reports what it holds as soon as it is to end, and tries often from then on", func(t *testing.T) {
+		"without a server it reconnects at once and often", func(t *testing.T) {
 			withFake(t, func(t *testing.T, f *fake) {
 				f.lease = 24 * time.Hour
 				began, done := make(chan struct{}), make(chan error, 1)

@@ -57,7 +57,7 @@ func write(t *testing.T, path, text string) {
 func TestEndpoint(t *testing.T) {
 	const prod = "[client]\nprofile = \"prod\"\n[profile.prod]\naddress = \"prod:1\"\nnamespace = \"shop\"\napi-key = \"kz_file\"\ntls = true\n"
 
-	t.Run("clients and workers go by the option, the environment, the profile and the default, in that order",
+	t.Run("precedence: options, environment, profile, defaults",
 		func(t *testing.T) {
 			settings(t, prod)
 			t.Setenv("KAGZI_NAMESPACE", "environment")
@@ -119,7 +119,7 @@ func TestEndpoint(t *testing.T) {
 		}
 	})
 
-	t.Run("a profile that is not there stops a client, and a worker's Run", func(t *testing.T) {
+	t.Run("a missing profile fails NewClient and Run", func(t *testing.T) {
 		settings(t, prod)
 		_, err := NewClient(ClientOptions{Profile: "test"})
 		w := NewWorker(WorkerOptions{Profile: "test"})
@@ -131,7 +131,7 @@ func TestEndpoint(t *testing.T) {
 		}
 	})
 
-	t.Run("a file with a key that everybody can read is warned of, without the key", func(t *testing.T) {
+	t.Run("a world-readable key file is warned of, without the key", func(t *testing.T) {
 		if runtime.GOOS == "windows" {
 			t.Skip("Windows has no modes of files")
 		}
@@ -172,7 +172,7 @@ func TestEndpoint(t *testing.T) {
 		})
 	}
 
-	t.Run("a profile of files leads to a server with TLS, with the key and the client's certificate",
+	t.Run("a profile with files gives TLS, key and certificate",
 		func(t *testing.T) {
 			dir := settings(
 				t,
@@ -207,7 +207,7 @@ func TestEndpoint(t *testing.T) {
 			equal(t, <-seen, "Bearer kz_secret, certificate of me")
 		})
 
-	t.Run("a name that stands for several servers leads to another one when the first has gone", func(t *testing.T) {
+	t.Run("a name with several servers fails over to another", func(t *testing.T) {
 		settings(t, "")
 		name := manual.NewBuilderWithScheme("dns") // gRPC resolves a plain host:port with it
 		var servers []*grpc.Server
@@ -259,7 +259,7 @@ func TestRefusedKey(t *testing.T) {
 		})
 	})
 
-	t.Run("a key that is revoked while the worker works ends Run, and the step in hand", func(t *testing.T) {
+	t.Run("a revoked key ends Run and the running step", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			w, hellos, ended := testWorker(f), 0, make(chan error, 1)
 			w.options.APIKey, w.options.Address = "kz_x", "127.0.0.1:1" // a loopback address, where the key may be sent

@@ -11,7 +11,7 @@ import (
 	"github.com/kagzi/kagzi/sdk/internal/session"
 )
 
-func TestAWorkerCountsItsRunsByWhatTheServerSaysBecameOfThem(t *testing.T) {
+func TestAWorkerCountsRunsByTheirStatusFromTheServer(t *testing.T) {
 	withFake(t, func(t *testing.T, f *fake) {
 		f.verdicts = map[string]kagziv1.WorkflowStatus{
 			"again":     kagziv1.WorkflowStatus_WORKFLOW_STATUS_PENDING,
@@ -41,7 +41,7 @@ func TestAWorkerCountsItsRunsByWhatTheServerSaysBecameOfThem(t *testing.T) {
 	})
 }
 
-func TestHeartbeatsComeTogetherByTheClock(t *testing.T) {
+func TestHeartbeatsOfWorkersCoincide(t *testing.T) {
 	base := time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
 	at := func(ms int) time.Time { return base.Add(time.Duration(ms) * time.Millisecond) }
 	for _, c := range []struct {
@@ -69,7 +69,7 @@ func TestHeartbeatsComeTogetherByTheClock(t *testing.T) {
 	}
 }
 
-func TestTheAnswerToAHeartbeatCountsFromWhenThatWasMade(t *testing.T) {
+func TestAHeartbeatRenewsLeasesFromWhenItWasMade(t *testing.T) {
 	w, sent := NewWorker(WorkerOptions{}), time.Now().Add(-10*time.Second)
 	w.beaten(&kagziv1.SessionResponse{Event: &kagziv1.SessionResponse_Heartbeat{
 		Heartbeat: &kagziv1.HeartbeatResponse{ShouldDrain: true}}}, sent)

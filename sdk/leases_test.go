@@ -39,7 +39,7 @@ func (slowLog) Enabled(context.Context, slog.Level) bool  { return true }
 func (slowLog) Handle(context.Context, slog.Record) error { synctest.Wait(); return nil }
 
 func TestLease(t *testing.T) {
-	t.Run("a run whose lease the server says is lost is dropped within 500 ms", func(t *testing.T) {
+	t.Run("a run whose lease is lost is dropped within 500 ms", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			w, began, ended := oneLongStep(f)
 			running(t, w)
@@ -94,9 +94,9 @@ func TestLease(t *testing.T) {
 		back time.Duration // when heartbeats are answered again
 		late time.Duration // how much later the next may come
 	}{
-		"no step begins past 80 % of the lease without a confirmed heartbeat": {
+		"no step starts past 80 % of an unconfirmed lease": {
 			0, 45 * time.Second, 6 * time.Second},
-		"no step of a run with a longer lease of its own begins past 80 % of the worker's either": {
+		"a longer lease of the run does not change the 80 %": {
 			10 * time.Minute, 3 * time.Minute, 11 * time.Second},
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -127,7 +127,7 @@ func TestLease(t *testing.T) {
 	}
 
 	t.Run(
-		"nor with a new session, until a heartbeat of that is confirmed: the runs may have been handed to others meanwhile", func(t *testing.T) {
+		"no step starts on a new session before its first heartbeat", func(t *testing.T) {
 			withFake(t, func(t *testing.T, f *fake) {
 				w := testWorker(f)
 				w.log = slog.New(slowLog{slog.DiscardHandler})
@@ -153,7 +153,7 @@ func TestLease(t *testing.T) {
 			})
 		})
 
-	t.Run("after twice the lease without contact running steps are cancelled and the run is given back",
+	t.Run("after twice the lease, steps end and the run is released",
 		func(t *testing.T) {
 			withFake(t, func(t *testing.T, f *fake) {
 				at, ended := stalledStep(t, f, 0)
@@ -165,7 +165,7 @@ func TestLease(t *testing.T) {
 			})
 		})
 
-	t.Run("a new session is contact: what runs goes on for twice the lease from its beginning", func(t *testing.T) {
+	t.Run("a new session is contact: runs continue", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			at, ended := stalledStep(t, f, 0)
 			time.AfterFunc(50*time.Second, f.cut)
@@ -195,7 +195,7 @@ func TestLease(t *testing.T) {
 			})
 	}
 
-	t.Run("a new session is contact for a run with a heartbeat timeout of its own as well", func(t *testing.T) {
+	t.Run("a new session is contact for longer leases as well", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			at, ended := stalledStep(t, f, 10*time.Minute)
 			time.AfterFunc(9*time.Minute, f.cut)
@@ -206,7 +206,7 @@ func TestLease(t *testing.T) {
 	})
 
 	t.Run(
-		"while the server is away each run is given up once, when its own lease is over, and one with a longer lease goes on", func(t *testing.T) {
+		"without a server each run is given up once, in its time", func(t *testing.T) {
 			withFake(t, func(t *testing.T, f *fake) {
 				var away atomic.Bool
 				f.onHello = func(*kagziv1.RegisterRequest) error {
@@ -254,7 +254,7 @@ func TestLease(t *testing.T) {
 			})
 		})
 
-	t.Run("cancellation at once ends the step's context, and nothing more is said of the run", func(t *testing.T) {
+	t.Run("Cancel ends the step's context; the worker sends no more", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			w, began, ended := oneLongStep(f)
 			running(t, w)

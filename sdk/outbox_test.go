@@ -57,7 +57,7 @@ func answer(e *execution, op *session.Operation, code kagziv1.ErrorCode) {
 
 func TestOutbox(t *testing.T) {
 	const open = kagziv1.ErrorCode_ERROR_CODE_UNAVAILABLE
-	t.Run("what was written without a stream is sent with the next, once", func(t *testing.T) {
+	t.Run("operations without a stream are sent once, on the next", func(t *testing.T) {
 		e, queued := boxed()
 		post(e, "a", "b")
 		e.w.session.Open()
@@ -69,7 +69,7 @@ func TestOutbox(t *testing.T) {
 		equal(t, queued(), []string{"a", "b", "c", "d"})
 	})
 
-	t.Run("what was sent and not answered is sent again on the next stream, in order", func(t *testing.T) {
+	t.Run("unanswered operations are sent again in order", func(t *testing.T) {
 		e, queued := boxed()
 		e.w.session.Open()
 		post(e, "a", "b")
@@ -81,7 +81,7 @@ func TestOutbox(t *testing.T) {
 		equal(t, queued(), []string{"a", "b", "c"})
 	})
 
-	t.Run("an operation that is to be repeated keeps its place before later ones", bubble(func(t *testing.T) {
+	t.Run("a repeated operation keeps its place", bubble(func(t *testing.T) {
 		e, queued := boxed()
 		e.w.session.Open()
 		post(e, "a", "b")
@@ -109,7 +109,7 @@ func TestOutbox(t *testing.T) {
 		equal(t, e.repeating, false)
 	}))
 
-	t.Run("one that is refused after the first was repeated is repeated too", bubble(func(t *testing.T) {
+	t.Run("an operation refused during a repeat is repeated", bubble(func(t *testing.T) {
 		e, queued := boxed()
 		e.w.session.Open()
 		post(e, "a", "b")
@@ -122,7 +122,7 @@ func TestOutbox(t *testing.T) {
 		equal(t, queued(), []string{"a", "b"})
 	}))
 
-	t.Run("an operation that waits to be sent while the one before it is refused does not count before it",
+	t.Run("a queued operation does not count before a refused one",
 		bubble(func(t *testing.T) {
 			for name, refusal := range map[string]kagziv1.ErrorCode{
 				"open": open, "for good": kagziv1.ErrorCode_ERROR_CODE_RESOURCE_EXHAUSTED} {
@@ -138,7 +138,7 @@ func TestOutbox(t *testing.T) {
 			}
 		}))
 
-	t.Run("operations that are answered are not kept by those that came behind them", func(t *testing.T) {
+	t.Run("answered operations are not kept by later ones", func(t *testing.T) {
 		e, queued := boxed()
 		e.w.session.Open()
 		for i := range 4 { // each is sent while the one before is unanswered
@@ -168,7 +168,7 @@ func TestOutbox(t *testing.T) {
 		equal(t, e.w.session.Take()[0].Msg.After, 0)
 	})
 
-	t.Run("a heartbeat goes before results that wait, and what is too much for one look is taken with the next",
+	t.Run("heartbeats come first; a large queue is sent in parts",
 		func(t *testing.T) {
 			e, _ := boxed()
 			e.w.session.Open()
@@ -192,7 +192,7 @@ func TestOutbox(t *testing.T) {
 			equal(t, due(), false)
 		})
 
-	t.Run("a heartbeat is over without its stream, sent or not, and the next one reports what it did",
+	t.Run("a heartbeat ends with its stream; the next reports again",
 		func(t *testing.T) {
 			for name, broken := range map[string]func(e *execution){
 				"none":           func(e *execution) { e.w.beat() },
@@ -216,7 +216,7 @@ func TestOutbox(t *testing.T) {
 			}
 		})
 
-	t.Run("room that a stream was not told of is not told twice to the next", func(t *testing.T) {
+	t.Run("unsent credit is not granted twice on the next stream", func(t *testing.T) {
 		e, _ := boxed()
 		e.w.session.Open()
 		e.w.session.AddCredit(1)
@@ -241,7 +241,7 @@ func TestOutbox(t *testing.T) {
 	})
 }
 
-func TestWhatARefusalOfAnOperationMeans(t *testing.T) {
+func TestRefusalsOfOperations(t *testing.T) {
 	const again, gone, never = "it is sent again", "the run is dropped", "it is never taken"
 	for _, c := range []struct {
 		code  kagziv1.ErrorCode

@@ -59,7 +59,7 @@ func asFloat(v any) float64 {
 	return f
 }
 
-func TestAPayloadPastTheLimitOfLargeOnesIsWarnedOf(t *testing.T) {
+func TestLargePayloadsAreLogged(t *testing.T) {
 	for _, size := range []int{largePayload, largePayload + 1} {
 		value := strings.Repeat("x", size-len(`""`))
 		var want []string
@@ -115,7 +115,7 @@ func warnings(log *bytes.Buffer) (list []string) {
 	return list
 }
 
-func TestAPayloadThatOnlyACodecCanReadSaysSo(t *testing.T) {
+func TestAnEncodedPayloadWithoutACodecIsExplained(t *testing.T) {
 	p := &kagziv1.Payload{Data: []byte("\x01\x02"), Metadata: map[string]string{"encoding": "binary/encrypted"}}
 	_, err := decode[string](nil, p, PayloadInfo{})
 	if want := `cannot be read as string: it is encoded as "binary/encrypted", and no Codec is set here`; err == nil ||
@@ -134,7 +134,7 @@ type deafCodec struct{ err error }
 func (deafCodec) Encode(p Payload, _ PayloadInfo) (Payload, error) { return p, nil }
 func (c deafCodec) Decode(Payload, PayloadInfo) (Payload, error)   { return Payload{}, c.err }
 
-func TestARunFailsForGoodOnlyByACodecThatSaysSo(t *testing.T) {
+func TestOnlyANonRetryableCodecErrorFailsARunForGood(t *testing.T) {
 	for _, final := range []bool{false, true} {
 		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)

@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-func TestWhatGRPCSaysIsPutIntoSentences(t *testing.T) {
+func TestMessagesOfGRPCAreExplained(t *testing.T) {
 	for _, c := range []struct {
 		code      codes.Code
 		raw, want string
@@ -55,7 +55,7 @@ func TestWhatGRPCSaysIsPutIntoSentences(t *testing.T) {
 	}
 }
 
-func TestAServerThatIsNotThereIsToldInASentence(t *testing.T) {
+func TestAnUnreachableServerIsExplained(t *testing.T) {
 	address := unheard(t)
 	var log bytes.Buffer
 	c, err := NewClient(ClientOptions{Profile: NoProfile, Address: address,
@@ -132,7 +132,7 @@ func (h *counted) Handle(ctx context.Context, r slog.Record) error {
 	return h.Handler.Handle(ctx, r)
 }
 
-func TestAnAttemptAtASessionIsToldWithItsNumber(t *testing.T) {
+func TestSessionAttemptsAreLoggedWithTheirNumber(t *testing.T) {
 	address := unheard(t)
 	var log bytes.Buffer
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -23,7 +23,7 @@ func (d *fakeServer) refusing(method string, code codes.Code, detail *kagziv1.Er
 	}
 }
 
-func TestARefusalOfARepeatedCallIsLookedIntoOnlyByWhoCanTellMore(t *testing.T) {
+func TestOnlyAClientWithACodecChecksARefusedRepeat(t *testing.T) {
 	codec, err := NewAESCodec(AESOptions{Keys: map[string][]byte{"k": bytes.Repeat([]byte{7}, 32)}, Current: "k"})
 	if err != nil {
 		t.Fatal(err)

@@ -39,7 +39,7 @@ func TestReplay(t *testing.T) {
 		})
 	})
 
-	t.Run("a step where the history has a sleep fails the run and says so", func(t *testing.T) {
+	t.Run("a step where the history has a sleep fails the run", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			pass := 0
@@ -58,7 +58,7 @@ func TestReplay(t *testing.T) {
 		})
 	})
 
-	t.Run("a recorded result that no longer fits its type fails the run and names both", func(t *testing.T) {
+	t.Run("a recorded result of another type fails the run", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			pass := 0
@@ -164,7 +164,7 @@ func replayer(t testing.TB) func(runs, n int) time.Duration {
 // A run with the most steps should take about as long as ten runs with a tenth each; searching the
 // history at each step would take ten times as long. The best of several tries counts, since other
 // work on the machine can slow down any of them.
-func TestReplayTakesTimeByTheLengthOfTheHistory(t *testing.T) {
+func TestReplayTimeIsLinearInTheHistory(t *testing.T) {
 	const parts, tries = 10, 5
 	replay := replayer(t)
 	for try := 1; ; try++ {

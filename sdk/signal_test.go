@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-func TestASignalDrainsAndASecondOneForces(t *testing.T) {
+func TestASignalDrainsAndASecondOneReleases(t *testing.T) {
 	f := newFake(t)
 	w := NewWorker(WorkerOptions{Address: "passthrough:///fake", DialOptions: f.dial(),
 		Logger:        slog.New(slog.DiscardHandler),

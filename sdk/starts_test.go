@@ -67,7 +67,7 @@ func TestStarts(t *testing.T) {
 			equal(t, time.Since(began), 0)
 		})
 	})
-	t.Run("those that come while one is under way share a call, and each gets its own run", func(t *testing.T) {
+	t.Run("concurrent starts share a call, each with its own run", func(t *testing.T) {
 		withDesk(t, func(t *testing.T, d *desk, c *Client) {
 			d.held = make(chan struct{})
 			var w crowd
@@ -101,7 +101,7 @@ func TestStarts(t *testing.T) {
 			w.all(t, 0, 4)
 		})
 	})
-	t.Run("one that is refused among others has the error that it has alone", func(t *testing.T) {
+	t.Run("a refused start in a batch has its own error", func(t *testing.T) {
 		withDesk(t, func(t *testing.T, d *desk, c *Client) {
 			_, alone := Start(t.Context(), c, "w", 0, StartOptions{ExternalID: "taken"})
 			d.held = make(chan struct{})
@@ -185,7 +185,7 @@ func TestStarts(t *testing.T) {
 			w.all(t, 0, 4)
 		})
 	})
-	t.Run("a call for which nobody waits any more ends, and one in line is not sent", func(t *testing.T) {
+	t.Run("a call that nobody waits for ends or is not sent", func(t *testing.T) {
 		withDesk(t, func(t *testing.T, d *desk, c *Client) {
 			d.held = make(chan struct{})
 			var w crowd
@@ -208,7 +208,7 @@ func TestStarts(t *testing.T) {
 			equal(t, d.took(), []string{"one"})
 		})
 	})
-	t.Run("a connection that breaks under a call has it repeated, and each run starts once", func(t *testing.T) {
+	t.Run("a broken connection repeats the call; runs start once", func(t *testing.T) {
 		withDesk(t, func(t *testing.T, d *desk, c *Client) {
 			d.held = make(chan struct{})
 			var w crowd
@@ -227,7 +227,7 @@ func TestStarts(t *testing.T) {
 			}
 		})
 	})
-	t.Run("what a caller that gave up does with its options afterwards is not sent", func(t *testing.T) {
+	t.Run("options changed after a given-up start are not sent", func(t *testing.T) {
 		withDesk(t, func(t *testing.T, d *desk, c *Client) {
 			d.held = make(chan struct{})
 			var w crowd
@@ -312,7 +312,7 @@ func TestStarts(t *testing.T) {
 			equal(t, d.took(), []string{"batch of 75", "batch of 45"})
 		})
 	})
-	t.Run("each is in the trace of its caller, and who has metadata of its own goes by itself", func(t *testing.T) {
+	t.Run("each has its caller's trace; own metadata goes alone", func(t *testing.T) {
 		withDesk(t, func(t *testing.T, d *desk, c *Client) {
 			d.held = make(chan struct{})
 			var w crowd
@@ -340,7 +340,7 @@ func TestStarts(t *testing.T) {
 	})
 }
 
-func TestStartManyKeepsApartWhatEachChanges(t *testing.T) {
+func TestStartManyIsolatesTheOptionsOfEachRun(t *testing.T) {
 	withDesk(t, func(t *testing.T, d *desk, c *Client) {
 		opts := StartOptions{Tags: map[string]string{"batch": "7"}, Requirements: map[string]string{"arch": "arm"},
 			Retry: &Retry{Attempts: 2}}

@@ -22,7 +22,7 @@ import (
 )
 
 func TestStep(t *testing.T) {
-	t.Run("steps run once each, a repeated name is numbered, and the end follows the last result", func(t *testing.T) {
+	t.Run("steps run once, names are numbered, the end comes last", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			Handle(w, "sum", func(ctx Context, in []int) (int, error) {
@@ -46,7 +46,7 @@ func TestStep(t *testing.T) {
 	})
 
 	t.Run(
-		"code that goes on although its context has ended is told of, by its run, step and attempt, and so is its end",
+		"code that outlives its context is logged, and so is its end",
 		func(t *testing.T) {
 			for _, c := range []struct {
 				what  string
@@ -99,7 +99,7 @@ func TestStep(t *testing.T) {
 		})
 
 	t.Run(
-		"a number leaves out the names that the code has used in full, whatever kind of step they are of, in replay too", func(t *testing.T) {
+		"numbering skips names used in full, in replay too", func(t *testing.T) {
 			withFake(t, func(t *testing.T, f *fake) {
 				w := testWorker(f)
 				ran := 0
@@ -128,7 +128,7 @@ func TestStep(t *testing.T) {
 			})
 		})
 
-	t.Run("a recorded result is returned in replay without running the code, failures included", func(t *testing.T) {
+	t.Run("a recorded result or failure returns without running", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			ran := map[string]int{}
@@ -158,7 +158,7 @@ func TestStep(t *testing.T) {
 		})
 	})
 
-	t.Run("a step that fails is retried by its policy with the same idempotency key", func(t *testing.T) {
+	t.Run("a failed step is retried with the same idempotency key", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			var keys []string
@@ -213,7 +213,7 @@ func TestStep(t *testing.T) {
 			})
 		})
 
-	t.Run("a step is announced once it has run for 250 ms, and not before", func(t *testing.T) {
+	t.Run("a step is announced after 250 ms and not before", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {
@@ -230,7 +230,7 @@ func TestStep(t *testing.T) {
 		})
 	})
 
-	t.Run("a step that may take longer than a server waits for anything is announced with the longest time",
+	t.Run("a step with too long a timeout has the longest on the wire",
 		func(t *testing.T) {
 			for _, timeout := range []time.Duration{maxDelay - time.Second, maxDelay, 2 * maxDelay, math.MaxInt64} {
 				withFake(t, func(t *testing.T, f *fake) {
@@ -256,7 +256,7 @@ func TestStep(t *testing.T) {
 			}
 		})
 
-	t.Run("no step's code begins before the results of all earlier ones are durable", func(t *testing.T) {
+	t.Run("no step starts before all earlier results are durable", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			refusals, second := 0, 0
@@ -281,7 +281,7 @@ func TestStep(t *testing.T) {
 		})
 	})
 
-	t.Run("the end of a run does not count without the result that it was sent behind", func(t *testing.T) {
+	t.Run("the run's end has no effect without the last result", func(t *testing.T) {
 		for _, code := range []kagziv1.ErrorCode{
 			kagziv1.ErrorCode_ERROR_CODE_UNAVAILABLE, kagziv1.ErrorCode_ERROR_CODE_INTERNAL} {
 			withFake(t, func(t *testing.T, f *fake) {
@@ -303,7 +303,7 @@ func TestStep(t *testing.T) {
 		}
 	})
 
-	t.Run("a result that is refused for good fails the run, although its end was on its way", func(t *testing.T) {
+	t.Run("a result refused for good fails the run despite its end", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			f.fault = func(r *kagziv1.SessionRequest) *kagziv1.ErrorDetail {
@@ -321,7 +321,7 @@ func TestStep(t *testing.T) {
 		})
 	})
 
-	t.Run("a step cut short by a lost worker runs again and keeps its budget", func(t *testing.T) {
+	t.Run("a step of a lost worker runs again and keeps its budget", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			attempts := make(chan int, 2)
@@ -343,7 +343,7 @@ func TestStep(t *testing.T) {
 		})
 	})
 
-	t.Run("the code sees a result as JSON carries it, also the first time", func(t *testing.T) {
+	t.Run("the first result is as JSON carries it", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			type value struct {
 				Kept   int
@@ -366,7 +366,7 @@ func TestStep(t *testing.T) {
 		})
 	})
 
-	t.Run("no step begins behind a result that is refused because the lease is lost", func(t *testing.T) {
+	t.Run("no step starts after a result refused for a lost lease", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			f.fault = func(r *kagziv1.SessionRequest) *kagziv1.ErrorDetail {
 				if r.GetCompleteStep() == nil {
@@ -401,7 +401,7 @@ func TestStep(t *testing.T) {
 		})
 	})
 
-	t.Run("what stands in an interface is of the type that JSON gives it, also the first time", func(t *testing.T) {
+	t.Run("values in interfaces have JSON's types the first time", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			var seen []string
@@ -481,7 +481,7 @@ func TestStepsWithinSteps(t *testing.T) {
 	}
 }
 
-func TestTheNamesOfTheSDKsOwnRecordsAreRefused(t *testing.T) {
+func TestReservedStepNamesAreRefused(t *testing.T) {
 	for _, name := range []string{"kagzi:ended", "kagzi:ended:7"} {
 		for what, call := range map[string]func(ctx Context) error{
 			"a step":   func(ctx Context) error { _, err := Step(ctx, name, constant(1)); return err },
@@ -509,7 +509,7 @@ func TestTheNamesOfTheSDKsOwnRecordsAreRefused(t *testing.T) {
 	})
 }
 
-func TestStepOptionsThatSayNothingSensibleFailTheRunBeforeTheStep(t *testing.T) {
+func TestInvalidStepOptionsFailTheRunBeforeTheStep(t *testing.T) {
 	for want, o := range map[string]StepOption{
 		"step s: option Timeout is -1s, want more than 0": Timeout(
 			-time.Second),
@@ -547,7 +547,7 @@ func TestStepOptionsThatSayNothingSensibleFailTheRunBeforeTheStep(t *testing.T) 
 	}
 }
 
-func TestAHistoryThatCannotBeHadIsAskedForAgain(t *testing.T) {
+func TestLoadingAHistoryIsRetried(t *testing.T) {
 	for name, c := range map[string]struct {
 		code     codes.Code
 		refusals int

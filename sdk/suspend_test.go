@@ -11,7 +11,7 @@ import (
 )
 
 func TestSuspension(t *testing.T) {
-	t.Run("deferred functions run, recover sees nothing, and the function's return is dropped", func(t *testing.T) {
+	t.Run("deferred functions run, recover is nil, returns are dropped", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			var mu sync.Mutex
@@ -42,7 +42,7 @@ func TestSuspension(t *testing.T) {
 		})
 	})
 
-	t.Run("a step in a deferred function does not run while the run is suspended", func(t *testing.T) {
+	t.Run("a deferred step does not run during suspension", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			cleaned := 0
@@ -68,7 +68,7 @@ func TestSuspension(t *testing.T) {
 		})
 	})
 
-	t.Run("code that ignores every error and keeps goroutines leaves none behind", func(t *testing.T) {
+	t.Run("code that ignores all errors leaves no goroutines", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			var left sync.WaitGroup
@@ -110,7 +110,7 @@ func TestSuspension(t *testing.T) {
 		})
 	})
 
-	t.Run("an errgroup-like caller of a suspended goroutine cannot go on", func(t *testing.T) {
+	t.Run("an errgroup-like caller of a suspended goroutine ends", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			after := 0

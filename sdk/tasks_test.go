@@ -48,7 +48,7 @@ func pushed(token string) *kagziv1.Task {
 }
 
 func TestHold(t *testing.T) {
-	t.Run("a task that comes twice is worked on once, and the room that it was sent for is granted again",
+	t.Run("a repeated task runs once and its credit is granted again",
 		bubble(func(t *testing.T) {
 			w, began, ended := idleSession()
 			w.accept(pushed("a"))
@@ -59,7 +59,7 @@ func TestHold(t *testing.T) {
 			equal(t, ended(), []string{"a"})
 		}))
 
-	t.Run("a run that this worker claims anew ends the older activation alone", bubble(func(t *testing.T) {
+	t.Run("a run claimed again ends only the older activation", bubble(func(t *testing.T) {
 		w, began, ended := idleSession()
 		w.accept(pushed("a"))
 		w.accept(pushed("b"))
@@ -71,7 +71,7 @@ func TestHold(t *testing.T) {
 		equal(t, ended(), []string{"a", "b"})
 	}))
 
-	t.Run("what the server says of an older lease is not about the activation of now", bubble(func(t *testing.T) {
+	t.Run("messages about an older lease do not affect the new one", bubble(func(t *testing.T) {
 		w, _, ended := idleSession()
 		w.accept(pushed("b"))
 		w.cancelTask(&kagziv1.CancelTask{RunId: "r", LeaseToken: "a"})

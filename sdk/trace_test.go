@@ -43,7 +43,7 @@ func told(s sdktrace.ReadOnlySpan) string {
 }
 
 func TestTracing(t *testing.T) {
-	t.Run("a span per stay and per attempt that is made, in the trace of the start", func(t *testing.T) {
+	t.Run("a span per activation and attempt, in the start's trace", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			spans, provider := recorder()
 			w := testWorker(f)
@@ -112,7 +112,7 @@ func TestTracing(t *testing.T) {
 		})
 	})
 
-	t.Run("without a provider a step's context still carries the trace of the start", func(t *testing.T) {
+	t.Run("without a provider a step has the trace of the start", func(t *testing.T) {
 		withFake(t, func(t *testing.T, f *fake) {
 			w := testWorker(f)
 			got := ""
@@ -188,7 +188,7 @@ func TestTracingOfStarts(t *testing.T) {
 			equal(t, d.metadata[0].Get("own"), []string{"kept"})
 		})
 	}
-	t.Run("without a provider the caller's trace is passed on, and none when there is none", func(t *testing.T) {
+	t.Run("without a provider the caller's trace is passed on", func(t *testing.T) {
 		d := answering(t)
 		c := d.client(t)
 		if err := calls[0].call(t.Context(), c); err != nil {
@@ -225,7 +225,7 @@ func (f *fake) traced(runID, workflowType, parent string) {
 	f.start(runID, workflowType, "")
 }
 
-func TestAStepThatNobodyTracesAllocatesNothingForIt(t *testing.T) {
+func TestAnUntracedStepAllocatesNothingForTracing(t *testing.T) {
 	w := NewWorker(WorkerOptions{})
 	ctx, span := w.traceActivation(&kagziv1.Task{Traceparent: startedIn})
 	defer span.End()

@@ -48,7 +48,7 @@ func constant[T any](v T) func(context.Context) (T, error) {
 	return func(context.Context) (T, error) { return v, nil }
 }
 
-func TestAWorkerTellsHowManyRunsItHasInHand(t *testing.T) {
+func TestActiveCountsTheRunsOfAWorker(t *testing.T) {
 	withFake(t, func(t *testing.T, f *fake) {
 		w := testWorker(f)
 		Handle(w, "w", func(ctx Context, _ struct{}) (int, error) {

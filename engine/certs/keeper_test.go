@@ -55,7 +55,8 @@ func greet(t *testing.T, server, client *tls.Config) (state tls.ConnectionState,
 		far.Close()
 	})
 	c := tls.Client(near, client)
-	// In TLS 1.3 a client learns that its certificate was refused by what it reads after the handshake.
+	// In TLS 1.3 a client learns that its certificate was refused by what it reads after the
+	// handshake.
 	if clientErr = c.Handshake(); clientErr == nil {
 		_, clientErr = io.ReadFull(c, make([]byte, 1))
 	}
@@ -160,7 +161,7 @@ func (k *kept) shown(t *testing.T) string {
 func TestFilesThatChangeAreTakenUpAtAHandshake(t *testing.T) {
 	f, _ := team(t, nil)
 	k := keep(t, f)
-	if k.shown(t) != "box.example" || !strings.Contains(k.said(), "certificate taken up") {
+	if k.shown(t) != "box.example" || !strings.Contains(k.said(), "certificate loaded") {
 		t.Fatal("the first certificate is not shown")
 	}
 	cert, key := signed(t, x509.Certificate{Subject: subject("second")})
@@ -204,7 +205,7 @@ func TestReloadTakesUpOtherFilesOrKeepsThoseThatHold(t *testing.T) {
 	if err := k.Reload(other); err != nil || k.shown(t) != "other.example" {
 		t.Fatalf("%v: %s is shown, want other.example", err, k.shown(t))
 	}
-	if said := k.said(); !strings.Contains(said, "authorities of clients taken up") {
+	if said := k.said(); !strings.Contains(said, "client CA loaded") {
 		t.Errorf("log = %s, want that the other authority was taken up", said)
 	}
 	if err := k.Reload(Files{Cert: other.Cert, Key: f.Key}); err == nil || k.shown(t) != "other.example" {

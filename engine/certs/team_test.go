@@ -125,13 +125,13 @@ func TestASecondCallMakesOnlyWhatIsMissing(t *testing.T) {
 		}, says: []string{"server.crt", "expired", "--renew"}},
 		{name: "the key of a client lost", before: func(t *testing.T) {
 			os.Remove(in("client-ci.key"))
-		}, says: []string{"client-ci.crt is there without", "move it away"}},
+		}, says: []string{"client-ci.crt exists without", "move it away"}},
 		{name: "without the authority's key, nothing to sign", before: func(t *testing.T) {
 			os.Rename(in("ca.key"), in("gone"))
 		}, change: func(t *Team) { t.Clients = nil }},
 		{name: "without the authority's key", change: func(t *Team) {
 			t.Clients = []string{"bob"}
-		}, says: []string{"ca.key", "put it back"}},
+		}, says: []string{"ca.key", "restore it"}},
 		{name: "with another authority's key", before: func(t *testing.T) {
 			_, key := signed(t, x509.Certificate{})
 			put(t, in("ca.key"), key)
@@ -228,7 +228,7 @@ func TestLinksThatWerePlantedAreNotFollowed(t *testing.T) {
 						t.Skip(err)
 					}
 					_, err := Team{Dir: dir, Days: 1, Clients: []string{"ci"}, Renew: renew, Now: today}.Make()
-					if !mentions(err, name, "no plain file") {
+					if !mentions(err, name, "not a regular file") {
 						t.Errorf("error %v, want one that names %s", err, name)
 					}
 					left, err := os.ReadFile(outside)

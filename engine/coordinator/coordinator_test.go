@@ -141,7 +141,7 @@ func TestAnIdleCoordinatorAsksNothing(t *testing.T) {
 		f.set(func() { f.offset = -time.Minute })
 		f.register("w2")
 		if pass(time.Second); log.Len() > 0 && strings.Contains(log.String(), "clock") ||
-			strings.Contains(log.String(), "stood still") {
+			strings.Contains(log.String(), "did not run for a while") {
 			t.Errorf("the clocks parted while nothing was waited for, and it says:\n%s", log)
 		}
 	})
@@ -276,7 +276,7 @@ func TestAnOutageOfTheStoreTakesNobodyOff(t *testing.T) {
 				if gone := f.offlineIDs(); len(gone) != 1 {
 					t.Errorf("taken off: %v, want the dead worker only", gone)
 				}
-				failed, well := strings.Count(log.String(), "does not work"), strings.Count(log.String(), "works again")
+				failed, well := strings.Count(log.String(), "task failed"), strings.Count(log.String(), "works again")
 				if failed == 0 || failed > 3 || well != failed {
 					t.Errorf("logged %d failures and %d recoveries, want one each for each duty that was due:\n%s",
 						failed, well, log)
@@ -338,7 +338,7 @@ func TestAProcessThatStoodStillTrustsNoEarlierLook(t *testing.T) {
 		c.clock.sleep(time.Now().Add(time.Second), true)
 		time.Sleep(7 * time.Second)
 		c.checkClock()
-		if len(c.seen) != 0 || !strings.Contains(log.String(), "stood still") {
+		if len(c.seen) != 0 || !strings.Contains(log.String(), "did not run for a while") {
 			t.Fatalf("what was seen was kept, or nothing said, although the process woke 6s late: %s", log)
 		}
 	})
@@ -363,7 +363,7 @@ func TestAClockJumpTakesNobodyOff(t *testing.T) {
 					t.Errorf("the dead worker was taken off: %v, %v after the jump, want from 11s to 47s", ok,
 						at.Sub(jumped))
 				}
-				if n := strings.Count(log.String(), "the clock has jumped"); n != 1 {
+				if n := strings.Count(log.String(), "the clock jumped"); n != 1 {
 					t.Errorf("the jump was logged %d times, want once:\n%s", n, log)
 				}
 				if f.count("Prune") != 0 {
@@ -445,7 +445,7 @@ func TestWhatTheStoreCannotCopeWithKeepsNoOtherFromItsTimeout(t *testing.T) {
 				if got := len(f.moments(over)); got != 9 {
 					t.Errorf("%d of 9 have ended once the store copes with all", got)
 				}
-				if n := strings.Count(log.String(), "upkeep does not work"); n != 1 {
+				if n := strings.Count(log.String(), "upkeep task failed"); n != 1 {
 					t.Errorf("the log complains %d times, want once", n)
 				}
 			})
@@ -771,7 +771,7 @@ func TestANamespaceWhoseRunsCannotBeDeletedIsToldOfOnceHoweverManyThereAre(t *te
 			}
 		})
 		pass(3 * time.Minute)
-		if got := log.String(); strings.Count(got, "upkeep does not work") != 1 ||
+		if got := log.String(); strings.Count(got, "upkeep task failed") != 1 ||
 			strings.Contains(got, "works again") {
 			t.Errorf("log = %s, want one warning", got)
 		}
@@ -856,7 +856,7 @@ func TestDeletingGoesOnAfterAnOutageThatBeganInTheMiddleOfIt(t *testing.T) {
 						t.Errorf("%d calls within the pause after an error", n)
 					}
 					pass(2 * time.Second)
-					if f.old != 0 || f.changes != 0 || strings.Count(log.String(), "upkeep does not work") != 1 {
+					if f.old != 0 || f.changes != 0 || strings.Count(log.String(), "upkeep task failed") != 1 {
 						t.Errorf("%d runs and %d audit events are left, and it says:\n%s", f.old, f.changes, log)
 					}
 				})

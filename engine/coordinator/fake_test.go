@@ -15,7 +15,8 @@ import (
 	"github.com/kagzi/kagzi/engine"
 )
 
-// fakeStore is a register of workers and a list of timers, in memory. Its time is the bubble's, and can be set.
+// fakeStore is a register of workers and a list of timers, in memory. Its time is the bubble's, and
+// can be set.
 type fakeStore struct {
 	mu      sync.Mutex
 	notify  func(engine.Notification)
@@ -24,7 +25,8 @@ type fakeStore struct {
 	slow    time.Duration // how long each call takes
 	workers map[string]time.Time
 	offline map[string]time.Time // when each was deregistered
-	// the worker, the namespace or its outcome ("default FAILED"), or the schedule, that the store takes too long for
+	// the worker, the namespace or its outcome ("default FAILED"), or the schedule, that the store
+	// takes too long for
 	heavy      string
 	unanswered string      // worker that is deregistered, and nobody hears of it
 	steps      []time.Time // when attempts time out

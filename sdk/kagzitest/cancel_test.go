@@ -37,7 +37,7 @@ func cancelled(t *testing.T, env *kagzitest.Env, code func(ctx kagzi.Context, _ 
 
 // If code learns of the cancellation only from its Context, it learns it at the same place in every
 // activation. Otherwise it would not come back to its cleanup.
-func TestCodeThatLooksAtItsContextCleansUpToTheEnd(t *testing.T) {
+func TestCodeThatChecksItsContextCleansUpInFull(t *testing.T) {
 	ship := func(ctx kagzi.Context) { works(ctx, "ship", time.Minute) }
 	first := map[string]func(ctx kagzi.Context){ // its first call when it cleans up
 		"a step":   func(ctx kagzi.Context) {},
@@ -118,7 +118,7 @@ func TestCodeThatLooksAtItsContextCleansUpToTheEnd(t *testing.T) {
 }
 
 // The records of a branch come before the end of its Context, even if another branch has fewer.
-func TestABranchComesBackToWhereItWasBeforeItsContextEnds(t *testing.T) {
+func TestABranchReplaysInFullBeforeItsContextEnds(t *testing.T) {
 	const rooms = 30
 	kagzitest.Run(t, func(t *testing.T, env *kagzitest.Env) {
 		var mu sync.Mutex
@@ -169,7 +169,7 @@ func TestABranchComesBackToWhereItWasBeforeItsContextEnds(t *testing.T) {
 
 // Code that sees its Context ended after waiting for branches sees it ended after their last calls,
 // not before their first.
-func TestBranchesComeBackInFullToCodeThatLooksAtItsContextBehindThem(t *testing.T) {
+func TestBranchesReplayInFullBeforeCodeThatChecksItsContext(t *testing.T) {
 	const rooms = 5
 	kagzitest.Run(t, func(t *testing.T, env *kagzitest.Env) {
 		var undone []string
@@ -205,7 +205,7 @@ func TestBranchesComeBackInFullToCodeThatLooksAtItsContextBehindThem(t *testing.
 
 // A branch that makes no call, because it waits for the end of its Context, does not delay the
 // cancellation of the others, nor they its own.
-func TestABranchThatOnlyWaitsForTheEndOfItsContextIsToldLikeTheOthers(t *testing.T) {
+func TestABranchThatOnlyWaitsForItsContextIsCancelledToo(t *testing.T) {
 	kagzitest.Run(t, func(t *testing.T, env *kagzitest.Env) {
 		var told, slept time.Time
 		kagzi.Handle(env.Worker, "watched", func(ctx kagzi.Context, _ int) (int, error) {

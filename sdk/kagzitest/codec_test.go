@@ -60,7 +60,7 @@ func result[T comparable](t *testing.T, run *kagzi.Run, want T) {
 }
 
 func TestEncryptedPayloads(t *testing.T) {
-	t.Run("survive a retry of the run, with its signals, its children and what it drew", func(t *testing.T) {
+	t.Run("survive a retry with signals, children and random numbers", func(t *testing.T) {
 		encrypting(t, func(t *testing.T, c *kagzi.Client, w *kagzi.Worker, start func()) {
 			broken := true
 			var drawn []string
@@ -131,7 +131,7 @@ func TestEncryptedPayloads(t *testing.T) {
 	})
 
 	t.Run(
-		"of signals are read by the runs that take them over: in a loop that continues as new, and after a restart with another input", func(t *testing.T) {
+		"signals can be read by continuations and restarts", func(t *testing.T) {
 			encrypting(t, func(t *testing.T, c *kagzi.Client, w *kagzi.Worker, start func()) {
 				type state struct{ Sum, Left int }
 				broken := true
@@ -179,7 +179,7 @@ func TestEncryptedPayloads(t *testing.T) {
 			})
 		})
 
-	t.Run("can be put in by hand: a step's result, a child's, a signal's and another input", func(t *testing.T) {
+	t.Run("results, signals and inputs can be set by hand", func(t *testing.T) {
 		encrypting(t, func(t *testing.T, c *kagzi.Client, w *kagzi.Worker, start func()) {
 			kagzi.Handle(w, "ship", func(kagzi.Context, string) (string, error) { return "", errors.New("no ship") })
 			kagzi.Handle(w, "order", func(ctx kagzi.Context, in string) (string, error) {
@@ -239,7 +239,7 @@ func TestEncryptedPayloads(t *testing.T) {
 		})
 	})
 
-	t.Run("reach the runs of schedules, what they continue as, and handlers of failures", func(t *testing.T) {
+	t.Run("work with schedules, continuations and failure handlers", func(t *testing.T) {
 		encrypting(t, func(t *testing.T, c *kagzi.Client, w *kagzi.Worker, start func()) {
 			handled := make(chan string, 1)
 			count := func(ctx kagzi.Context, in int) (int, error) {
@@ -286,7 +286,7 @@ func TestEncryptedPayloads(t *testing.T) {
 		})
 	})
 
-	t.Run("of children are those of their last runs, however they are waited for, also in a retry and in a replay",
+	t.Run("results of children are those of their last runs",
 		func(t *testing.T) {
 			encrypting(t, func(t *testing.T, c *kagzi.Client, w *kagzi.Worker, start func()) {
 				broken := true
@@ -359,7 +359,7 @@ func TestEncryptedPayloads(t *testing.T) {
 		})
 }
 
-func TestAnEncryptedCallThatIsRepeatedByItsRequestIDHasTheSameAnswer(t *testing.T) {
+func TestARepeatedEncryptedCallHasTheSameAnswer(t *testing.T) {
 	conflict := func(t *testing.T, what string, err error) {
 		t.Helper()
 		var e *kagzi.Error

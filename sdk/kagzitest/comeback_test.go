@@ -14,14 +14,14 @@ import (
 // Code that checks its Context, rather than the errors of calls, comes back to where it was
 // cancelled in every activation of its cleanup: it undoes what it has done, and its history
 // replays.
-func TestCodeComesBackToWhereItWasCancelled(t *testing.T) {
+func TestCodeReplaysToWhereItWasCancelled(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		at   time.Duration // after the start
 		code func(undo func(kagzi.Context, ...string)) func(kagzi.Context, int) (int, error)
 		want []string
 	}{
-		{"of two branches that stop because they look, each where it stopped", 150 * time.Second, lookInBranches,
+		{"two branches that check their Context stop where they did", 150 * time.Second, lookInBranches,
 			[]string{"ada-0", "ada-1", "ada-2", "bob-0", "bob-1", "bob-2"}},
 		{"a branch without calls ends it beside one that has booked", 150 * time.Second, lookBeforeAnyCall,
 			[]string{"room-0", "room-1", "room-2"}},
@@ -29,7 +29,7 @@ func TestCodeComesBackToWhereItWasCancelled(t *testing.T) {
 			[]string{"early", "second"}},
 		{"a branch that waited for such a one is no other", 90 * time.Second, lookBehindABranchOfABranch,
 			[]string{"early"}},
-		{"a branch waits for the end of its Context beside a step that the cancellation ended", 90 * time.Second,
+		{"a branch waits for its Context beside a cancelled step", 90 * time.Second,
 			waitBesideAStep, []string{"pay", "tell"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

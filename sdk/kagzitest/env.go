@@ -181,7 +181,7 @@ func (e *Env) part(run func(ctx context.Context) error) {
 // giveUp stops a test that waits for something that never happens: the clock would jump on without
 // end.
 func (e *Env) giveUp() {
-	text := fmt.Sprintf("kagzitest: the test still waits after %d years of test time; open runs:", lifetime/(365*24*time.Hour))
+	text := fmt.Sprintf("kagzitest: the test still waits after %d years of test time", lifetime/(365*24*time.Hour))
 	open, told := kagzi.ListOptions{Statuses: []kagzi.Status{
 		kagzi.StatusPending, kagzi.StatusRunning, kagzi.StatusSleeping}}, 0
 	for run, err := range e.Client.List(context.Background(), open) {

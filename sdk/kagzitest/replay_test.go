@@ -47,7 +47,7 @@ func TestARunAgreesWithItsOwnCode(t *testing.T) {
 		after time.Duration // its start
 		code  func(ctx kagzi.Context, in int) (int, error)
 	}{
-		{"past a sleep that was over while a sibling kept the run on its worker", nil, 2 * time.Minute,
+		{"past a sleep that ended while a branch kept the run", nil, 2 * time.Minute,
 			func(ctx kagzi.Context, _ int) (int, error) {
 				beside := kagzi.Go(ctx, func(ctx kagzi.Context) (int, error) {
 					works(ctx, "long", 10*time.Minute)
@@ -57,7 +57,7 @@ func TestARunAgreesWithItsOwnCode(t *testing.T) {
 				works(ctx, "after", time.Second)
 				return beside.Wait(ctx)
 			}},
-		{"when it was tried again as a whole, and has no use for a step that failed before", &kagzi.Retry{Attempts: 2},
+		{"retried as a whole, without a step that had failed", &kagzi.Retry{Attempts: 2},
 			time.Minute,
 			func(ctx kagzi.Context, _ int) (int, error) {
 				fail := func(context.Context) (int, error) { return 0, kagzi.NonRetryable(errors.New("out of order")) }
@@ -77,7 +77,7 @@ func TestARunAgreesWithItsOwnCode(t *testing.T) {
 				kagzi.Sleep(ctx, "cool-off", time.Hour)
 				return 1, nil
 			}},
-		{"when it took the first of two results and left the other behind", nil, time.Minute,
+		{"with the first of two results, without the other", nil, time.Minute,
 			func(ctx kagzi.Context, _ int) (int, error) {
 				results := make(chan int, 2)
 				for i, took := range []time.Duration{time.Second, 10 * time.Minute} {
@@ -126,7 +126,7 @@ func TestARunAgreesWithItsOwnCode(t *testing.T) {
 
 // The server completes a sleep only when the run's lease ends. A sleep that was over while another
 // branch kept the run on its worker is not the end of the record.
-func TestARunThatIsCancelledAgreesWithItsOwnCodePastASleepThatWasOver(t *testing.T) {
+func TestACancelledRunReplaysPastASleepThatWasOver(t *testing.T) {
 	kagzitest.Run(t, func(t *testing.T, env *kagzitest.Env) {
 		code := func(ctx kagzi.Context, _ int) (int, error) {
 			beside := kagzi.Go(ctx, func(ctx kagzi.Context) (int, error) {

@@ -125,7 +125,7 @@ func TestABranchGoesOnWhenItsWaitIsOverAlthoughASiblingSleeps(t *testing.T) {
 }
 
 // The pauses between a wait's questions do not extend its limit.
-func TestALimitHoldsBesideASiblingAtWork(t *testing.T) {
+func TestALimitHoldsBesideABusyBranch(t *testing.T) {
 	for _, limit := range []time.Duration{-1, 300 * time.Millisecond, 1500 * time.Millisecond, 30 * time.Second} {
 		t.Run(limit.String(), func(t *testing.T) {
 			kagzitest.Run(t, func(t *testing.T, env *kagzitest.Env) {

@@ -225,7 +225,7 @@ func TestResolve(t *testing.T) {
 		return p
 	}
 
-	t.Run("takes each from the caller, the environment, the profile or the default, and says from where",
+	t.Run("reports the value and source of each setting",
 		func(t *testing.T) {
 			path := file(t, "[client]\naddress = \"file:1\"\nnamespace = \"file\"\ntls-server-name = \"file\"\n")
 			t.Setenv("KAGZI_NAMESPACE", "environment")
@@ -251,7 +251,7 @@ func TestResolve(t *testing.T) {
 			Profile{Address: DefaultAddress, Namespace: "n", Sources: map[string]string{"namespace": "given"}})
 	})
 
-	t.Run("who names a key says that there is no file of one, and the other way round", func(t *testing.T) {
+	t.Run("a key overrides a key file, and the other way round", func(t *testing.T) {
 		file(t, "[client]\napi-key-file = \"f\"\n")
 		t.Setenv("KAGZI_API_KEY", "kz_environment")
 		p := resolve(t, Profile{})

@@ -61,11 +61,12 @@ func (o *manyOptions) command(e *env, short, long, example string) *cobra.Comman
 		Short: short,
 		Long: short + ".\n\n" + long + fmt.Sprintf(`
 
-Give the runs by id, or select them with -q. %s
+Give the runs by id, or select them with -q.
+%s
 With -q the command shows how many runs match and asks for confirmation; -y skips it, and is
-required without a terminal. Progress goes to stderr. The exit code is 1 if a run failed to %s.
+required without a terminal. Progress goes to stderr. Exit code: 1 if the action failed for a run.
 
-`, o.chosen(), o.verb) + filterHelp,
+`, o.chosen()) + filterHelp,
 		Example: fmt.Sprintf(
 			"  kagzi workflow %[1]s 01936b2e-… %[2]s\n  kagzi workflow %[1]s -q 'type = \"order\" and tag.customer = \"x\"' --limit 100 -y", o.verb, example),
 		ValidArgsFunction: e.complete(completeRuns),

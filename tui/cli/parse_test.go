@@ -82,7 +82,7 @@ func TestChoose_flags_and_query_become_one_filter(t *testing.T) {
 }
 
 func TestClient_flags(t *testing.T) {
-	t.Run("go before the environment, which goes before the default", func(t *testing.T) {
+	t.Run("flags override the environment, which overrides defaults", func(t *testing.T) {
 		s := &session{environ: map[string]string{
 			"KAGZI_ADDRESS": "env:1", "KAGZI_NAMESPACE": "env-ns", "KAGZI_API_KEY": "secret", "KAGZI_OUTPUT": "json",
 			"KAGZI_TIMEOUT": "3s", "KAGZI_TLS_SERVER_NAME": "box", "KAGZI_TIME": "",
@@ -99,7 +99,7 @@ func TestClient_flags(t *testing.T) {
 			t.Errorf("stdout %q", out)
 		}
 	})
-	t.Run("with a key and no TLS go to no other machine", func(t *testing.T) {
+	t.Run("a key is not sent unencrypted to another machine", func(t *testing.T) {
 		for address, own := range map[string]bool{
 			"127.0.0.1:1": true, "localhost:1": true, "unix:/s": true, "10.0.0.1:1": false, "box:1": false} {
 			code := map[bool]int{true: ExitOK, false: ExitUsage}[own]
@@ -113,7 +113,7 @@ func TestClient_flags(t *testing.T) {
 			t.Errorf("with TLS: stderr %q", msg)
 		}
 	})
-	t.Run("from the environment are checked too and named", func(t *testing.T) {
+	t.Run("values from the environment are checked and named in errors", func(t *testing.T) {
 		s := &session{environ: map[string]string{"KAGZI_OUTPUT": "xml"}}
 		if _, msg := s.want(t, ExitUsage, "wf", "list"); !strings.Contains(msg, "KAGZI_OUTPUT") ||
 			!strings.Contains(msg, "yaml") {
@@ -122,7 +122,7 @@ func TestClient_flags(t *testing.T) {
 	})
 }
 
-// whyNot is the system's reason not to open a file.
+// whyNot returns the system's error for opening a file.
 func whyNot(t *testing.T, path string) string {
 	t.Helper()
 	var reason *os.PathError
@@ -337,7 +337,7 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-func TestA_large_payload_is_warned_of_by_every_command_that_sends_one(t *testing.T) {
+func TestLarge_payloads_are_warned_about(t *testing.T) {
 	const id = "01936b2e-0000-7000-8000-000000000003"
 	dir := t.TempDir()
 	file := func(name string, bytes int) string {

@@ -75,7 +75,7 @@ func TestATextIsFoldedAtItsBlanks(t *testing.T) {
 
 func TestTheBoardOfAllScenesAndTheirSummaryFitATerminalOf80By24(t *testing.T) {
 	const width, height = 80, 24
-	before := 3 + len(scenes) + 1 // what starts and where, what is shown, a blank
+	before := 3 + len(scenes) + 1 // the start lines, what is shown, a blank line
 	if board := len(scenes) + 1; before+board+1 > height {
 		t.Errorf("%d lines before the board, %d of it, and the cursor's: more than %d", before, board, height)
 	}

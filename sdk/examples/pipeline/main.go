@@ -122,7 +122,7 @@ func main() {
 	case len(os.Args) > 2 && os.Args[1] == "add":
 		err = add(ctx, os.Args[2:])
 	default:
-		err = errors.New("usage: pipeline work OUT | watch IN | add FILE...")
+		err = errors.New("usage: pipeline work OUT | watch IN | add FILE")
 	}
 	if err != nil {
 		log.Fatal(err)

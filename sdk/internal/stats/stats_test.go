@@ -7,7 +7,7 @@ import (
 	kagziv1 "github.com/kagzi/kagzi/proto/kagzi/v1"
 )
 
-func TestAReportCountsNothingThatAnEarlierOneDoes(t *testing.T) {
+func TestReportsDoNotOverlap(t *testing.T) {
 	var c Counters
 	const done, failed = kagziv1.WorkflowStatus_WORKFLOW_STATUS_COMPLETED, kagziv1.WorkflowStatus_WORKFLOW_STATUS_FAILED
 	for _, status := range []kagziv1.WorkflowStatus{done, done, failed,
