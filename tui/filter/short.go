@@ -12,10 +12,10 @@ import (
 //	status:failed,running type:order* queue:emails id:018f ext:order-17 worker:w1 parent:…
 //	schedule:… since:24h until:2026-11-20T10:00 tag.team=pay !type:noise free text
 //
-// id: matches a prefix of a run id or external id, ext: a whole external id. Values joined by commas
-// are alternatives, "*" matches anything, "!" negates a term, and values with blanks or a colon need
-// quotes. A text without a key is searched in types, ids, notes and errors, ignoring case. The long
-// form is accepted too, and kept as it is.
+// id: matches a prefix of a run id or external id, ext: a whole external id. Values joined by
+// commas are alternatives, "*" matches anything, "!" negates a term, and values with blanks or a
+// colon need quotes. A text without a key is searched in types, ids, notes and errors, ignoring
+// case. The long form is accepted too, and kept as it is.
 type Short struct {
 	Long  Filter // a filter in the long form; Terms is empty then
 	Terms []Term

@@ -123,8 +123,8 @@ func TestThemes_name_every_part(t *testing.T) {
 	}
 }
 
-// TestMono_names_no_colour pins what a terminal without colours needs: tcell would turn every
-// coloured cell into reverse video there.
+// TestMono_names_no_colour protects terminals without colours: tcell would turn every coloured cell
+// into reverse video there.
 func TestMono_names_no_colour(t *testing.T) {
 	m := Mono()
 	for _, style := range append(m.styles[:], m.roles[:]...) {
