@@ -94,6 +94,7 @@ type Restoration struct {
 	Backup   Backup
 	Database string // file name, or host/database
 	Kept     string // the file of the replaced database; empty: there was none
+	Empty    bool   // the target held no rows: nothing was replaced
 	Changed  AfterRestore
 	Progress Progress
 	Findings []Finding // contradictions in the backup, which were restored with it

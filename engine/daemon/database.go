@@ -84,7 +84,8 @@ func newMigrate(b Backends) *cobra.Command {
 			return migrate(ctx, b, url, p)
 		})
 	cmd.Long =
-		`Update the schema of a database, as a server does at startup. A missing database is created.
+		`Update the schema of a database, as a server does at startup. A missing SQLite file is created. A
+Postgres database must exist; in an empty one the tables are created.
 
 Exit code: 0 the schema is up to date, 6 the database is in use, was moved to another one or was
 used by a newer version, 7 the database does not answer, 1 other errors.`
@@ -105,7 +106,7 @@ func newStatus(b Backends) *cobra.Command {
 be running.
 
 Exit code: 0 a server of this version can start on the database (it applies pending changes itself),
-5 there is no database file yet, 6 this version cannot serve the database, because it was moved to
+5 there is no SQLite file yet, 6 this version cannot serve the database, because it was moved to
 another one, a copy into it has not finished, or a newer version has used it, 7 the database does
 not answer.`
 	return cmd
@@ -221,8 +222,8 @@ func newCheck(b Backends) *cobra.Command {
 		`Check the data for damage and contradictions. A server may be running. The command also reports that
 a database was moved to another one, or that a copy into it has not finished.
 
-Exit code: 0 sound, 1 with one line per finding, 5 no database file, 6 with --accept if the database
-is in use, 7 the database does not answer.
+Exit code: 0 sound, 1 with one line per finding, 5 no SQLite file, 6 with --accept if the database
+is in use, 7 the database does not answer, 64 --accept on Postgres.
 
 Each page of an SQLite file ends with a checksum, which finds damage that SQLite itself does not
 see. Other programs, such as sqlite3, may read the file, but pages they write have no checksum and
