@@ -315,6 +315,9 @@ type SchemaStatus struct {
 	Newest  int      // number of the newest that this program has
 	Pending []string // names of those to come, in order
 	Missing bool     // there is no database file; migrations make it
+	Place   string   // the Postgres schema that holds the tables, or is to; empty elsewhere
+	// Warnings say what an operator should change, one sentence each.
+	Warnings []string
 	// Standing is StandingMoved or StandingFilling where the database is not to be served, and
 	// Refusal then says why and what to do.
 	Standing string

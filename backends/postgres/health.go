@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/kagzi/kagzi/engine"
@@ -30,6 +31,7 @@ func (s *Store) Describe(ctx context.Context) (engine.Description, error) {
 	listening, since := s.notifier.state()
 	d.Notifications = s.notifier.mode()
 	d.Facts = []engine.Fact{
+		{Name: "schema", Value: s.schemaName},
 		{Name: "durability", Value: fmt.Sprintf(
 			"synchronous_commit=%s, fsync=%s, full_page_writes=%s", syncCommit, fsync, fullPages)},
 		{Name: "connections to write", Value: writing},
@@ -120,10 +122,10 @@ var dropRoomSQL string
 // tryToWrite asks the database by a write that leaves nothing behind.
 func (s *Store) tryToWrite(ctx context.Context) error {
 	ended := s.suspicions.write()
-	batch := s.newBatch()
+	batch := &pgx.Batch{}
 	batch.Queue(takeRoomSQL)
 	batch.Queue(dropRoomSQL)
-	err := s.pool.SendBatch(ctx, batch).Close()
+	err := s.pool.send(ctx, batch)
 	ended(err)
 	return translate("try to write", err)
 }

@@ -30,7 +30,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/kagzi/kagzi/backends/internal/storekit"
 	"github.com/kagzi/kagzi/backends/internal/storelogic"
@@ -54,6 +53,7 @@ type Store struct {
 	pooled bool // sessions of the database are shared, see pooler.go
 
 	database   string // host/database, for people
+	schemaName string // where the tables are
 	schema     int
 	floors     floors
 	laneIDs    sync.Map // laneKey to int64: lanes that are known to exist
@@ -73,8 +73,8 @@ type Store struct {
 
 // sessions are all of a store but the one that listens.
 type sessions struct {
-	pool  *pgxpool.Pool // writes; its plans do not depend on statistics
-	views *pgxpool.Pool // reading, apart, so that lists cannot starve heartbeats
+	pool  *pool // writes; its plans do not depend on statistics
+	views *pool // reading, apart, so that lists cannot starve heartbeats
 }
 
 var (
@@ -83,8 +83,12 @@ var (
 )
 
 // Open connects to the database of a postgres:// URL, waiting up to half a minute for one that is
-// still starting, and migrates it unless o.KeepSchema is set. The schema that the URL's search_path
-// names is used. o.ReadOnly is refused.
+// still starting, and migrates it unless o.KeepSchema is set. o.ReadOnly is refused.
+//
+// The schema is the one that the URL names with schema=, or else the first on the session's
+// search_path that holds Kagzi's tables, or else the first on it. Every connection keeps to that
+// schema while the store is open. A new schema is refused while another one that the role can see
+// holds Kagzi's tables, unless the URL names one with schema= or search_path=.
 //
 // A pooler in transaction mode is noticed, unless the URL's pool_mode says what there is:
 // "transaction", or "session" for one that leaves sessions whole. Behind the former other servers'
@@ -124,13 +128,14 @@ func openOn(ctx context.Context, url string, o engine.OpenOptions,
 }
 
 func newSessions(ctx context.Context, config *address) (s sessions, err error) {
-	if s.pool, err = newPool(ctx, config, writeSettings, writeConnections); err != nil {
+	if s.pool, err = newPool(ctx, config, writeSettings, localSettings, writeConnections); err != nil {
 		return sessions{}, translate("open the database", err)
 	}
-	if s.views, err = newPool(ctx, config, viewSettings, viewConnections); err != nil {
+	if s.views, err = newPool(ctx, config, viewSettings, localViewSettings, viewConnections); err != nil {
 		s.pool.Close()
 		return sessions{}, translate("open the database", err)
 	}
+	s.pool.sibling, s.views.sibling = s.views, s.pool
 	return s, nil
 }
 
@@ -152,7 +157,7 @@ func (s *Store) start(ctx context.Context, config *address, conn *pgx.Conn) erro
 	if err != nil {
 		return err
 	}
-	s.schema = newest
+	s.schema, s.schemaName = newest, config.place.schema
 	s.notifier = newNotifier(s.log, s.pool, config)
 	if err := s.notifier.start(ctx, conn); err != nil {
 		return err
