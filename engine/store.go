@@ -69,9 +69,10 @@ type Description struct {
 	Version       string // of the database software
 	Database      string // file name, or host/database; never a password
 	Bytes         int64
-	Schema        int    // number of the newest migration applied
-	Notifications string // how servers wake each other: "in-process", "listen", "polling"
-	Facts         []Fact // what else an operator may want to know, in an order to be shown
+	Schema        int      // number of the newest migration applied
+	Notifications string   // how servers wake each other: "in-process", "listen", "polling"
+	Warnings      []string // what an operator should change about the database, one sentence each
+	Facts         []Fact   // what else an operator may want to know, in an order to be shown
 }
 
 // Fact is one line about a part of the system, for people: "write-ahead log", "4.1 MiB". It never holds a secret.

@@ -163,16 +163,24 @@ func describeDatabase(config *address) string {
 // prepare waits for the database, refuses one that would lose acknowledged writes, and brings its
 // schema up to date. The connection that it did this with is left for listening: to make one costs
 // the database a process.
-func prepare(ctx context.Context, config *address, o engine.OpenOptions) (*pgx.Conn, error) {
+func prepare(ctx context.Context, config *address, o engine.OpenOptions) (*pgx.Conn, []string, error) {
 	conn, err := connect(ctx, config, o)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	if err := config.prepareOn(ctx, conn, o); err != nil {
+	err = config.prepareOn(ctx, conn, o)
+	var warnings []string
+	if err == nil {
+		warnings, err = config.warnings(ctx, conn)
+	}
+	if err != nil {
 		conn.Close(context.WithoutCancel(ctx))
-		return nil, err
+		return nil, nil, err
 	}
-	return conn, nil
+	for _, text := range warnings {
+		o.Log.Warn("the database should be changed", "database", describeDatabase(config), "why", text)
+	}
+	return conn, warnings, nil
 }
 
 func (a *address) prepareOn(ctx context.Context, conn *pgx.Conn, o engine.OpenOptions) error {
@@ -181,9 +189,6 @@ func (a *address) prepareOn(ctx context.Context, conn *pgx.Conn, o engine.OpenOp
 	}
 	if err := a.pin(ctx, conn); err != nil {
 		return err
-	}
-	if why := a.ambiguity(); why != "" {
-		o.Log.Warn("the database holds several copies of kagzi's tables", "database", describeDatabase(a), "why", why)
 	}
 	err := a.within(ctx, conn, pgx.TxOptions{}, func(tx pgx.Tx) error {
 		if err := refuseMoved(ctx, tx); err != nil {
@@ -194,17 +199,21 @@ func (a *address) prepareOn(ctx context.Context, conn *pgx.Conn, o engine.OpenOp
 		}
 		return nil
 	})
-	if err == nil && !o.KeepSchema {
-		err = a.migrate(ctx, conn, o.Log)
-	}
-	if err != nil {
+	if err != nil || o.KeepSchema {
 		return err
 	}
-	warning, err := encodingWarning(ctx, conn)
-	if warning != "" {
-		o.Log.Warn("the database cannot hold every text", "database", describeDatabase(a), "why", warning)
+	return a.migrate(ctx, conn, o.Log)
+}
+
+// warnings are what an operator should change about a database that is served all the same.
+func (a *address) warnings(ctx context.Context, q querier) (list []string, err error) {
+	encoding, err := encodingWarning(ctx, q)
+	for _, text := range []string{a.ambiguity(), encoding} {
+		if text != "" {
+			list = append(list, text)
+		}
 	}
-	return err
+	return list, err
 }
 
 // pin finds the schema and sets it for the session, if no pooler shares that out.

@@ -19,7 +19,7 @@ var describeSQL string
 
 // Describe tells what the store is and where.
 func (s *Store) Describe(ctx context.Context) (engine.Description, error) {
-	d := engine.Description{Backend: "postgres", Database: s.database, Schema: s.schema}
+	d := engine.Description{Backend: "postgres", Database: s.database, Schema: s.schema, Warnings: s.warnings}
 	writing, reading := poolText(s.pool.Stat()), poolText(s.views.Stat()) // before this call takes one itself
 	restored, syncCommit, fsync, fullPages := "", "", "", ""
 	err := s.view(ctx, "describe the database", func(ctx context.Context) (err error) {

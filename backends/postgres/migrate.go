@@ -342,13 +342,8 @@ func Status(ctx context.Context, url string) (status engine.SchemaStatus, err er
 			}
 			return nil
 		}
-		if why := a.ambiguity(); why != "" {
-			status.Warnings = append(status.Warnings, why)
-		}
-		if why, err := encodingWarning(ctx, tx); err != nil {
+		if status.Warnings, err = a.warnings(ctx, tx); err != nil {
 			return err
-		} else if why != "" {
-			status.Warnings = append(status.Warnings, why)
 		}
 		return refusing(ctx, tx, status.Refuse)
 	})

@@ -129,13 +129,3 @@ func quotedNames(names []string) []string {
 	}
 	return list
 }
-
-// Schema returns the schema that a database URL names, by schema= or search_path; empty where the
-// role's search_path decides.
-func Schema(address string) string {
-	config, err := parseURL(address)
-	if err != nil {
-		return ""
-	}
-	return config.named
-}

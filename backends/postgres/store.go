@@ -55,6 +55,7 @@ type Store struct {
 	database   string // host/database, for people
 	schemaName string // where the tables are
 	schema     int
+	warnings   []string // about the database, found as it was opened
 	floors     floors
 	laneIDs    sync.Map // laneKey to int64: lanes that are known to exist
 	namespaces sync.Map // string to struct{}: likewise
@@ -111,11 +112,11 @@ func openOn(ctx context.Context, url string, o engine.OpenOptions,
 	if err != nil {
 		return nil, err
 	}
-	conn, err := prepare(ctx, config, o)
+	conn, warnings, err := prepare(ctx, config, o)
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{log: o.Log, database: describeDatabase(config), pooled: config.pooled(), fatal: make(chan struct{})}
+	s := &Store{log: o.Log, warnings: warnings, database: describeDatabase(config), pooled: config.pooled(), fatal: make(chan struct{})}
 	s.Operations = storelogic.NewOperations(s.transact)
 	if s.sessions, err = connected(ctx, config); err == nil {
 		if err = s.start(ctx, config, conn); err == nil {

@@ -412,13 +412,13 @@ func seriesOf(d engine.Description, url string) string {
 	return fmt.Sprintf("%s-%x", cmp.Or(name[:min(len(name), maxSeriesName)], plainSeries), sum[:4])
 }
 
-// searchPath is the schemas that a database URL names, by which several may share a Postgres database.
+// searchPath is the schema or schemas that a database URL names, by which several may share a Postgres database.
 func searchPath(text string) string {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme == "sqlite" {
 		return ""
 	}
-	return u.Query().Get("search_path")
+	return cmp.Or(u.Query().Get("schema"), u.Query().Get("search_path"))
 }
 
 // newBackups is the backups of a server on this store.

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"slices"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -42,7 +43,7 @@ func (s *Server) GetServerInfo(ctx context.Context,
 	response := &kagziv1.GetServerInfoResponse{
 		Version: s.options.Version, ApiVersion: "kagzi.v1", MinSdkVersion: "0.1.0", SupportedFeatures: features,
 		Backend:  d.Backend,
-		Warnings: s.options.Warnings,
+		Warnings: slices.Concat(s.options.Warnings, d.Warnings),
 	}
 	if !s.options.Beside {
 		response.HeartbeatIntervalMs, response.LeaseMs = s.options.HeartbeatInterval.Milliseconds(),
