@@ -23,6 +23,7 @@ import (
 const (
 	writeConnections = 14
 	viewConnections  = 5 // with the one that listens 20 in all
+	leastConnections = 3 // one to write, one to read, one that listens
 	openTimeout      = 30 * time.Second
 	oldestVersion    = 140000
 )
@@ -104,11 +105,14 @@ func parseURL(url string) (*address, error) {
 	if c.ConnectTimeout == 0 {
 		c.ConnectTimeout = 5 * time.Second
 	}
-	a := &address{Config: config, place: place{
+	a := &address{Config: config, writes: writeConnections, views: viewConnections, place: place{
 		byPath: c.RuntimeParams["search_path"] != "" || strings.Contains(c.RuntimeParams["options"], "search_path")}}
 	var named bool
 	if a.named, named = c.RuntimeParams[schemaName]; named && a.named == "" {
 		return nil, engine.Invalid("db", schemaName+" is empty; want the name of a schema, or leave it out")
+	}
+	if err := a.setPools(url); err != nil {
+		return nil, err
 	}
 	mode := poolMode(c.RuntimeParams[poolModeName])
 	delete(c.RuntimeParams, poolModeName) // which is for us, and not the server's
@@ -119,14 +123,44 @@ func parseURL(url string) (*address, error) {
 	return a, a.setMode(mode)
 }
 
+// setPools shares the connections that the address allows out to the pools: of the usual 20, or of
+// pool_max_conns, one listens, and a quarter of the others reads.
+func (a *address) setPools(url string) error {
+	plain, err := pgconn.ParseConfig(url)
+	if err != nil {
+		return engine.Invalid("db", "is not a valid postgres:// address")
+	}
+	has := func(name string) bool { return plain.RuntimeParams[name] != "" }
+	if has("pool_max_conns") {
+		if a.MaxConns < leastConnections {
+			return engine.Invalid("db", "has pool_max_conns=%d; want at least %d: one connection to write, one to read and one that listens",
+				a.MaxConns, leastConnections)
+		}
+		a.views = max(1, (a.MaxConns-1)/4)
+		a.writes = a.MaxConns - 1 - a.views
+	}
+	for _, name := range []string{"pool_min_conns", "pool_min_idle_conns"} {
+		if has(name) {
+			return engine.Invalid("db", "has %s, which has no effect: connections are opened when they are needed; leave it out", name)
+		}
+	}
+	for name, set := range map[string]func(){
+		"pool_max_conn_lifetime":   func() { a.MaxConnLifetime = time.Hour },
+		"pool_max_conn_idle_time":  func() { a.MaxConnIdleTime = 5 * time.Minute },
+		"pool_health_check_period": func() { a.HealthCheckPeriod = time.Minute },
+		"pool_ping_timeout":        func() { a.PingTimeout = 2 * time.Second },
+	} {
+		if !has(name) {
+			set()
+		}
+	}
+	return nil
+}
+
 // newPool makes the pool of one kind of connections; local is what a transaction sets behind a pooler.
 func newPool(ctx context.Context, base *address, settings, local []setting, size int32) (*pool, error) {
 	config := base.Copy()
 	config.MaxConns, config.MinConns, config.MinIdleConns = size, 0, 0
-	config.MaxConnLifetime = time.Hour
-	config.MaxConnIdleTime = 5 * time.Minute
-	config.HealthCheckPeriod = time.Minute
-	config.PingTimeout = 2 * time.Second
 	p := &pool{permits: make(chan struct{}, size)}
 	for range size {
 		p.permits <- struct{}{}
@@ -377,7 +411,8 @@ const poolModeName = "pool_mode"
 type address struct {
 	*pgxpool.Config
 	place
-	mode poolMode
+	mode          poolMode
+	writes, views int32 // how many connections the pools have at most
 }
 
 // pooled says that sessions are shared, of an address whose mode is known.

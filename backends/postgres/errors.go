@@ -103,7 +103,8 @@ func translateState(doing string, e *pgconn.PgError) error {
 	case e.Code == codeFenced:
 		return unavailable("%s", e.Message) // which the copy wrote
 	case e.Code == codeTooMany:
-		return unavailable("the database accepts no more connections")
+		return unavailable("the database accepts no more connections; raise the limit of its server, database or role to at least %d," +
+			" or set pool_max_conns in the database URL", leastConnections)
 	case e.Code == codeReadOnly:
 		return errReadOnly
 	case e.Code == codeSerialization, e.Code == codeDeadlock, e.Code == codeLockTimeout:

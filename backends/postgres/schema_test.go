@@ -25,7 +25,11 @@ func roleOf(t *testing.T, url string) string {
 
 func execute(t *testing.T, url string, statements ...string) {
 	t.Helper()
-	conn := adminConnection(t, url)
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
 	for _, statement := range statements {
 		if _, err := conn.Exec(t.Context(), statement); err != nil {
 			t.Fatalf("%s: %v", statement, err)

@@ -129,10 +129,10 @@ func openOn(ctx context.Context, url string, o engine.OpenOptions,
 }
 
 func newSessions(ctx context.Context, config *address) (s sessions, err error) {
-	if s.pool, err = newPool(ctx, config, writeSettings, localSettings, writeConnections); err != nil {
+	if s.pool, err = newPool(ctx, config, writeSettings, localSettings, config.writes); err != nil {
 		return sessions{}, translate("open the database", err)
 	}
-	if s.views, err = newPool(ctx, config, viewSettings, localViewSettings, viewConnections); err != nil {
+	if s.views, err = newPool(ctx, config, viewSettings, localViewSettings, config.views); err != nil {
 		s.pool.Close()
 		return sessions{}, translate("open the database", err)
 	}
