@@ -46,8 +46,10 @@ type execution struct {
 	endLife context.CancelCauseFunc
 	cancellation
 
-	mu      sync.Mutex
-	quitted bool // the code has to end, whatever it still wants
+	mu         sync.Mutex
+	quitted    bool // the code has to end, whatever it still wants
+	endRefused bool // the run's failure was refused for what its error holds, and was sent once more
+
 	closing bool // the operation that gives the lease back, or ends the run, is on its way
 	ended   bool // the lease is over
 
@@ -419,11 +421,37 @@ func (e *execution) lose(d *kagziv1.ErrorDetail) {
 	e.over(cause)
 }
 
+// refailed sends the failure of a run once more, with the server's reason in place of an error that
+// it refused for what the error holds: otherwise the run would be handed out and fail again for ever.
+func (e *execution) refailed(op *session.Operation, d *kagziv1.ErrorDetail) bool {
+	switch d.GetCode() {
+	case kagziv1.ErrorCode_ERROR_CODE_INVALID_ARGUMENT, kagziv1.ErrorCode_ERROR_CODE_RESOURCE_EXHAUSTED:
+	default:
+		return false
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.ended || e.endRefused {
+		return e.ended
+	}
+	e.endRefused = true
+	failure := errorDetail(&coded{code: d.GetCode(), kind: "refused",
+		text: "the run failed, and the server refused to record its error: " + d.GetMessage()})
+	failure.NonRetryable = true
+	e.remove(op)
+	e.dropAfter(op)
+	e.sendFailure(failure)
+	return true
+}
+
 // refused handles an operation that the server will never take. A run that could not go on without it
 // fails, so that people see why; repeating it elsewhere would only meet the same refusal.
 func (e *execution) refused(op *session.Operation, d *kagziv1.ErrorDetail) {
 	_, fail := op.Msg.Operation.(*kagziv1.SessionRequest_FailWorkflow)
 	_, release := op.Msg.Operation.(*kagziv1.SessionRequest_ReleaseTask)
+	if fail && e.refailed(op, d) {
+		return
+	}
 	if fail || release {
 		e.w.log.Warn("run dropped: the server refused its end", "run", e.info.RunID, "error", d.GetMessage())
 		e.over(errLeaseLost)

@@ -15,12 +15,12 @@ func encoding(ctx context.Context, q querier) (database, name string, err error)
 	return database, name, translate("read the database's encoding", err)
 }
 
-const utf8 = "UTF8"
+const encodingUTF8 = "UTF8"
 
 // requireEncoding refuses to make tables in a database that cannot hold every text.
 func requireEncoding(ctx context.Context, q querier) error {
 	database, name, err := encoding(ctx, q)
-	if err != nil || name == utf8 {
+	if err != nil || name == encodingUTF8 {
 		return err
 	}
 	return fmt.Errorf("the database %s has the encoding %s, which cannot hold every text; make one with UTF8, such as with: "+
@@ -30,7 +30,7 @@ func requireEncoding(ctx context.Context, q querier) error {
 // encodingWarning is what an operator of a database is told that cannot hold every text; empty: it can.
 func encodingWarning(ctx context.Context, q querier) (string, error) {
 	database, name, err := encoding(ctx, q)
-	if err != nil || name == utf8 {
+	if err != nil || name == encodingUTF8 {
 		return "", err
 	}
 	return fmt.Sprintf("the database %s has the encoding %s: a text with a character that it cannot hold is refused; "+

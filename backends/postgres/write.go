@@ -512,7 +512,7 @@ func queueLocks(batch *pgx.Batch, group []*call) {
 
 // alone says that the group failed by what one of its calls holds, or by a rival, and that each may be tried by itself.
 func alone(err error) bool {
-	if retryable(err) {
+	if retryable(err) || ofData(err) {
 		return true
 	}
 	_, lost := errors.AsType[*engine.Error](translate("", err))
