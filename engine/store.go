@@ -36,6 +36,12 @@ type Store interface {
 	// Now is the time by which facts are written down: the wall clock on SQLite, the database's
 	// clock (local clock plus the measured offset) on Postgres. Whole microseconds, UTC.
 	Now() time.Time
+	// Uncertainty is by how much Now may be behind the clock that it stands for; it is never ahead
+	// of that. Another server, and a later reading here, may be up to so much ahead of a Now that
+	// was asked for before. Whoever sets a timer by a duration asks for Now, then for Uncertainty,
+	// and passes the latter as Margin: the timer then fires no earlier than its duration says,
+	// whichever reading judges it. 0 where Now is the clock itself.
+	Uncertainty() time.Duration
 	// Health is nil while writes can be made durable, otherwise it says in one sentence why not;
 	// also while one has been under way for so long that the disk must have stalled. It costs at
 	// most one small query, and one small write where the last write failed, so that a store which

@@ -188,6 +188,7 @@ type BeginStepParams struct {
 	StartToClose time.Duration // TimeoutAt = Now + this; 0: the run's own, else DefaultStepTimeout. Not for a SLEEP.
 	StartedAt    time.Time     // of the execution, which it tells from others of the step; unset: Now
 	Now          time.Time
+	Margin       time.Duration // see Store.Uncertainty; added to TimeoutAt
 }
 
 // Begun answers BeginStep.
@@ -218,7 +219,8 @@ type FailStepParams struct {
 	StartedAt   time.Time    // as with BeginStep
 	Hold        bool         // parallel siblings are still at work: keep the lease in any case
 	Now         time.Time
-	Jitter      float64 // [0,1)
+	Margin      time.Duration // see Store.Uncertainty; added to RetryAt
+	Jitter      float64       // [0,1)
 }
 
 // SleepParams is a timer: Until, or Duration when that is unset. ID is for the attempt, if it is a new one.
@@ -231,6 +233,7 @@ type SleepParams struct {
 	Until    time.Time
 	Hold     bool
 	Now      time.Time
+	Margin   time.Duration // see Store.Uncertainty; added to WakeAt where Duration counts
 }
 
 // AwaitSignalParams is a wait for a signal. ID is for the attempt, if it is a new one.
@@ -243,6 +246,7 @@ type AwaitSignalParams struct {
 	Timeout time.Duration // 0: no limit
 	Hold    bool
 	Now     time.Time
+	Margin  time.Duration // see Store.Uncertainty; added to WakeAt
 }
 
 // AwaitedSignal answers AwaitSignal.
@@ -300,6 +304,7 @@ type FailRunParams struct {
 	Lease   Lease
 	Failure Failure
 	Now     time.Time
+	Margin  time.Duration // see Store.Uncertainty; added to RetryAt
 	Jitter  float64
 }
 

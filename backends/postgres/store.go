@@ -208,6 +208,9 @@ func (s *Store) stop() bool {
 // Now is the database's time, at no cost.
 func (s *Store) Now() time.Time { return s.clock.now() }
 
+// Uncertainty is how long the answer took by which Now is known.
+func (s *Store) Uncertainty() time.Duration { return s.clock.uncertainty() }
+
 // Fatal is never closed: a Postgres that cannot sync its disk stops by itself, and its client sees it as unavailable.
 func (s *Store) Fatal() <-chan struct{} { return s.fatal }
 

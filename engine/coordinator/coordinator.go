@@ -31,6 +31,7 @@ type store interface {
 	PruneRecords(ctx context.Context, p engine.PruneRecordsParams) (bool, error)
 	Health(ctx context.Context) error
 	Now() time.Time
+	Uncertainty() time.Duration
 }
 
 // Options are the lengths and sizes of the upkeep.

@@ -27,6 +27,7 @@ import (
 // Store is what workers read and write of the store.
 type Store interface {
 	Now() time.Time
+	Uncertainty() time.Duration
 	RegisterWorker(context.Context, engine.RegisterWorkerParams) (engine.Worker, error)
 	Heartbeat(context.Context, engine.HeartbeatParams) (engine.Beat, error)
 	DrainWorker(context.Context, engine.DrainWorkerParams) error
