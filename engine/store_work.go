@@ -103,7 +103,7 @@ type Work interface {
 	// none, and the same failure it is a repetition.
 	FailStep(ctx context.Context, p FailStepParams) (Verdict, error)
 	// Sleep sets a timer: the step becomes a RUNNING SLEEP with WakeAt = Until, or StartedAt = Now
-	// and WakeAt = Now + Duration. Unless Hold, the run is parked and the lease is over; with an
+	// and WakeAt = Now + Duration + Margin. Unless Hold, the run is parked and the lease is over; with an
 	// Until that has passed it is due now, and no earlier. Where the timer stands already (same
 	// Until or Duration), it keeps its WakeAt; a step of another kind, or a SLEEP that is over, is
 	// a StepConflict. One that is PENDING, to be run again, is set anew, but before its RetryAt it
@@ -111,7 +111,7 @@ type Work interface {
 	Sleep(ctx context.Context, p SleepParams) error
 	// AwaitSignal has the step consume the oldest signal of that name, or wait for one. Consumed:
 	// it is COMPLETED with the payload and the lease goes on. Otherwise it is RUNNING and Awaited,
-	// with WakeAt = Now + Timeout if there is one, and unless Hold, the run is parked and the lease
+	// with WakeAt = Now + Timeout + Margin if there is one, and unless Hold, the run is parked and the lease
 	// is over (Waiting). A step that has ended is answered as it stands; one that waits already
 	// keeps its WakeAt. A step of another kind or with another signal name is a StepConflict.
 	AwaitSignal(ctx context.Context, p AwaitSignalParams) (AwaitedSignal, error)

@@ -311,7 +311,7 @@ func (a *address) refusal(err error) error {
 	case strings.HasPrefix(state, "28"):
 		return fmt.Errorf("the database %s refuses the user %q or its password", describeDatabase(a), a.ConnConfig.User)
 	case state == "3D000":
-		return fmt.Errorf("the server of %s has no database of this name; make one, such as with: createdb %s",
+		return fmt.Errorf("the server of %s has no database of this name; make one, such as with: createdb --encoding UTF8 --template template0 %s",
 			describeDatabase(a), a.ConnConfig.Database)
 	case state == codeBadValue, state == codeUndefined, state == codeFixed, state == codeForbidden:
 		e, _ := errors.AsType[*pgconn.PgError](err)

@@ -168,7 +168,7 @@ func translateState(doing string, e *pgconn.PgError) error {
 		return unavailable("the database took too long to answer")
 	case e.Code == codeForbidden: // whose message names what is in the schema, and no values
 		return fmt.Errorf(
-			"%s: the database's user may not do that (%s); have it own the database, or a schema that search_path names", doing, e.Message)
+			"%s: the database's user may not do that (%s); have it own the database, or a schema that the database URL names with ?schema=", doing, e.Message)
 	case strings.HasPrefix(e.Code, "57P"):
 		return unavailable("the database is shutting down or starting up")
 	case strings.HasPrefix(e.Code, "08"), strings.HasPrefix(e.Code, "53"):

@@ -84,7 +84,8 @@ func newMigrate(b Backends) *cobra.Command {
 			return migrate(ctx, b, url, p)
 		})
 	cmd.Long =
-		`Bring the schema of a database up to date, as a server does when it starts. A database that is not there is made.
+		`Bring the schema of a database up to date, as a server does when it starts. A database file that is not there is made, and so is
+a schema that the URL of a Postgres database names with ?schema=. While others use a table that is to be changed, it tries for up to 5 minutes.
 
 Exit code: 0 when the schema is this program's, 6 when another process has the database, it was moved to another one or a newer program has
 used it, 7 when no database answers, else 1.`
